@@ -1,0 +1,3 @@
+"""Regard: sequence-to-sequence models you can see through."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,158 @@
+"""What follows from the choice of a cell: its remaining settings, or why it cannot work."""
+
+from regard.config.model import (
+    Attention,
+    AttentionJoin,
+    ConvDecoder,
+    ConvEncoder,
+    Decoder,
+    Embeddings,
+    Encoder,
+    FixedJoin,
+    Join,
+    Model,
+    Positions,
+    RnnDecoder,
+    RnnEncoder,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from regard.errors import UsageError
+
+ADDED_POSITIONS = ("none", "sinusoidal", "learned")
+
+
+def resolve(model: Model, *, shared_vocabulary: bool) -> Model:
+    """The same cell with every `None` filled in; refuses, in one sentence, a cell that cannot work."""
+    encoder = _with_width(model.encoder, model.width)
+    decoder = _with_width(model.decoder, model.width)
+    join = _join(model.join, encoder, decoder)
+    attention = _attention(model.attention, join, encoder, decoder)
+    positions = _positions(model.positions, attention, encoder, decoder)
+    embeddings = _embeddings(model.embeddings, model.width, shared_vocabulary)
+    return model.model_copy(
+        update={
+            "encoder": encoder,
+            "decoder": decoder,
+            "join": join,
+            "attention": attention,
+            "positions": positions,
+            "embeddings": embeddings,
+        }
+    )
+
+
+def _with_width(part: Encoder | Decoder, width: int) -> Encoder | Decoder:
+    """A side with its widths filled in and checked."""
+    update: dict[str, int] = {"width": part.width or width}
+    if isinstance(part, TransformerEncoder | TransformerDecoder):
+        update["feed_forward"] = part.feed_forward or 4 * update["width"]
+    if isinstance(part, RnnEncoder) and part.direction == "both" and update["width"] % 2:
+        raise UsageError(
+            f"model.encoder.width is {update['width']}, but with direction `both` each direction takes half of it: "
+            "make it even."
+        )
+    if isinstance(part, ConvEncoder) and part.kernel % 2 == 0:
+        raise UsageError(
+            f"model.encoder.kernel is {part.kernel}, but the encoder's view is centred: make it odd."
+        )
+    return part.model_copy(update=update)
+
+
+def _join(join: Join, encoder: Encoder, decoder: Decoder) -> Join:
+    recurrent = isinstance(decoder, RnnDecoder)
+    if isinstance(join, FixedJoin):
+        form = join.form or ("transformed" if recurrent else "every-step")
+        if form == "initial" and encoder.width != decoder.width:
+            raise UsageError(
+                f"model.join.form `initial` hands the encoder's vector ({encoder.width} wide) over as the decoder's first "
+                f"state ({decoder.width} wide): make the widths equal, or use form `transformed`."
+            )
+        if form != "every-step" and isinstance(decoder, ConvDecoder):
+            raise UsageError(
+                f"model.join.form `{form}` gives a conv decoder the source once, and it forgets it after "
+                f"{decoder.layers * (decoder.kernel - 1)} positions: use form `every-step`."
+            )
+        return join.model_copy(update={"form": form})
+    if not recurrent and (join.order or join.input_feeding):
+        raise UsageError(
+            "model.join.order and input_feeding concern the recurrence of an rnn decoder; "
+            f"a {decoder.kind} decoder attends on every layer: leave them out."
+        )
+    if not recurrent:
+        return join.model_copy(update={"order": None, "input_feeding": None})
+    order = join.order or "after"
+    if order == "before" and join.input_feeding:
+        raise UsageError(
+            "model.join.input_feeding feeds the result of attention into the next step, "
+            "and with order `before` it is in the step already: use order `after`, or leave it out."
+        )
+    return join.model_copy(update={"order": order, "input_feeding": bool(join.input_feeding)})
+
+
+def _attention(attention: Attention, join: Join, encoder: Encoder, decoder: Decoder) -> Attention:
+    transformer = "transformer" in (encoder.kind, decoder.kind)
+    order = join.order if isinstance(join, AttentionJoin) else None
+    by_order = {"before": "additive", "after": "bilinear", None: "scaled-dot"}
+    score = attention.score or ("scaled-dot" if transformer else by_order[order])
+    heads = attention.heads or (4 if transformer else 1)
+    project = attention.project
+    if project is None:
+        project = transformer or decoder.kind == "conv" or heads > 1
+    attending = [
+        (f"model.{place}.width", side.width)
+        for place, side in (("encoder", encoder), ("decoder", decoder))
+        if side.kind == "transformer" or join.kind == "attention"
+    ]
+    for place, width in attending:
+        if width is not None and width % heads:
+            raise UsageError(f"{place} is {width}, which {heads} attention heads cannot share equally.")
+    differ = join.kind == "attention" and encoder.width != decoder.width
+    if differ and not project and score in ("dot", "scaled-dot"):
+        raise UsageError(
+            f"model.attention.score `{score}` compares encoder states ({encoder.width} wide) with decoder states "
+            f"({decoder.width} wide) directly: make the widths equal, or set model.attention.project=true."
+        )
+    if not project and attention.keys_values == "shared":
+        raise UsageError(
+            "model.attention.keys_values `shared` is about projections, and model.attention.project is off: "
+            "keys and values are the encoder's states as they are."
+        )
+    return attention.model_copy(update={"score": score, "heads": heads, "project": project})
+
+
+def _positions(
+    positions: Positions | None, attention: Attention, encoder: Encoder, decoder: Decoder
+) -> Positions:
+    sides = {"encoder": encoder, "decoder": decoder}
+    kinds = {side.kind for side in sides.values()}
+    if positions is None:
+        return Positions(kind="sinusoidal" if kinds & {"transformer", "conv"} else "none")
+    if positions.kind == "none":
+        return positions
+    if not kinds & {"transformer", "conv"}:
+        raise UsageError(
+            f"model.positions.kind `{positions.kind}` has nobody to tell: rnn and bag sides take no positions. Use `none`."
+        )
+    if positions.kind not in ADDED_POSITIONS and "transformer" not in kinds:
+        raise UsageError(
+            f"model.positions.kind `{positions.kind}` acts inside self-attention, which neither side has: "
+            "use `sinusoidal` or `learned`."
+        )
+    if positions.kind == "rotary":
+        for name, side in sides.items():
+            if side.kind == "transformer" and ((side.width or 0) // (attention.heads or 1)) % 2:
+                raise UsageError(
+                    f"model.positions.kind `rotary` turns pairs of numbers, but model.{name}.width {side.width} gives "
+                    f"{attention.heads} heads an odd width each."
+                )
+    return positions
+
+
+def _embeddings(embeddings: Embeddings, width: int, shared_vocabulary: bool) -> Embeddings:
+    tie = embeddings.tie or ("all" if shared_vocabulary else "target")
+    if tie == "all" and not shared_vocabulary:
+        raise UsageError(
+            "model.embeddings.tie `all` needs one vocabulary for both sides: set text.joint=true, or tie `target`."
+        )
+    return embeddings.model_copy(update={"width": embeddings.width or width, "tie": tie})

@@ -1,0 +1,20 @@
+"""How text is drawn from a trained model, unless the command says otherwise."""
+
+from pydantic import Field
+
+from regard.config.section import Section
+
+
+class Decoding(Section):
+    """The default search of a run."""
+
+    beam: int = Field(default=5, ge=1, le=1000)
+    """Hypotheses kept; 1 is greedy."""
+    length_penalty: float = Field(default=1.0, ge=0.0)
+    """Scores are divided by length to this power: 0 favours short output, 1 is the mean log-probability."""
+    max_length: int = Field(default=256, ge=1)
+    """Longest output in tokens."""
+    max_ratio: float = Field(default=3.0, gt=0.0)
+    """Longest output as a multiple of the source length (ten tokens of grace): a guard against endless babble."""
+    batch_tokens: int = Field(default=4096, ge=1)
+    """Source tokens decoded together."""

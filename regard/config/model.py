@@ -1,0 +1,187 @@
+"""The grid: what reads the source, what writes the target, and what joins the two.
+
+Fields left as `None` follow from the rest of the cell: `regard.config.cell.resolve` fills them in, and says in
+one sentence why a cell cannot work.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from regard.config.section import Section
+
+Width = Annotated[int, Field(ge=2, le=65_536)]
+Layers = Annotated[int, Field(ge=1, le=256)]
+
+
+class BagEncoder(Section):
+    """The order-blind baseline: each token is its embedding, the summary is their mean or sum."""
+
+    kind: Literal["bag"] = "bag"
+    width: Width | None = None
+    """Width of the states; by default `model.width`."""
+    pool: Literal["mean", "sum"] = "mean"
+    """How the embeddings become one vector."""
+
+
+class RnnEncoder(Section):
+    """A stacked recurrent network over the source."""
+
+    kind: Literal["rnn"] = "rnn"
+    cell: Literal["gru", "lstm", "elman"] = "gru"
+    """GRU trains fastest for its quality; LSTM is Sutskever's choice; Elman shows why gates were invented."""
+    layers: Layers = 1
+    """Depth of the stack."""
+    width: Width | None = None
+    """Width of the states, both directions together; by default `model.width`."""
+    direction: Literal["forward", "backward", "both"] = "both"
+    """`backward` reads the source reversed (Sutskever et al., 2014); `both` gives each direction half the width."""
+
+
+class ConvEncoder(Section):
+    """Stacked gated convolutions with residual connections (Gehring et al., 2017)."""
+
+    kind: Literal["conv"] = "conv"
+    layers: Layers = 4
+    """Depth; each layer widens the view by `kernel - 1` positions."""
+    kernel: Annotated[int, Field(ge=1, le=99)] = 3
+    """Positions each layer looks at; odd, so that the view is centred."""
+    width: Width | None = None
+    """Width of the states; by default `model.width`."""
+
+
+class _TransformerFields(Section):
+    """What Transformer encoder and decoder have in common."""
+
+    kind: Literal["transformer"] = "transformer"
+    layers: Layers = 4
+    """Depth."""
+    width: Width | None = None
+    """Width of the states; by default `model.width`."""
+    feed_forward: Width | None = None
+    """Inner width of the feed-forward blocks; by default four times the width."""
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    """ReLU as in the paper; SwiGLU (Shazeer, 2020) has a third matrix, so give it two thirds of the inner width."""
+    norm: Literal["layer", "rms"] = "layer"
+    """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), which neither centres nor shifts."""
+    norm_place: Literal["pre", "post"] = "pre"
+    """`pre` trains without care for warm-up; `post` is the paper's."""
+
+
+class TransformerEncoder(_TransformerFields):
+    """Self-attention and feed-forward blocks (Vaswani et al., 2017)."""
+
+
+class RnnDecoder(Section):
+    """A recurrent network that writes the target one token at a time."""
+
+    kind: Literal["rnn"] = "rnn"
+    cell: Literal["gru", "lstm", "elman"] = "gru"
+    """The recurrent cell."""
+    layers: Layers = 1
+    """Depth of the stack."""
+    width: Width | None = None
+    """Width of the states; by default `model.width`."""
+
+
+class ConvDecoder(Section):
+    """Causal gated convolutions over the target (Gehring et al., 2017)."""
+
+    kind: Literal["conv"] = "conv"
+    layers: Layers = 4
+    """Depth; each layer looks `kernel - 1` positions further back."""
+    kernel: Annotated[int, Field(ge=1, le=99)] = 3
+    """Positions each layer looks at, the current one and those before it."""
+    width: Width | None = None
+    """Width of the states; by default `model.width`."""
+
+
+class TransformerDecoder(_TransformerFields):
+    """Masked self-attention, attention to the source, feed-forward (Vaswani et al., 2017)."""
+
+
+class FixedJoin(Section):
+    """The whole source in a single vector."""
+
+    kind: Literal["fixed"] = "fixed"
+    form: Literal["initial", "transformed", "every-step"] | None = None
+    """How the vector enters: as the decoder's first state; through a learned transform into it; or at every step."""
+
+
+class AttentionJoin(Section):
+    """Every decoding step looks back at all source states."""
+
+    kind: Literal["attention"] = "attention"
+    order: Literal["before", "after"] | None = None
+    """Recurrent decoders: attend before the recurrence (Bahdanau et al., 2015) or after it (Luong et al., 2015)."""
+    input_feeding: bool | None = None
+    """Recurrent decoders, `after`: feed the attentional state into the next step (Luong et al., 2015)."""
+
+
+class Attention(Section):
+    """How queries are compared with keys, wherever the model attends."""
+
+    score: Literal["additive", "dot", "scaled-dot", "bilinear"] | None = None
+    """By default `scaled-dot`; `additive` before a recurrence, `bilinear` after one, as in their papers."""
+    heads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """By default 4 with a Transformer side, otherwise 1."""
+    project: bool | None = None
+    """Learned projections of queries, keys, values and result; by default wherever a Transformer or conv side is."""
+    keys_values: Literal["split", "shared"] = "split"
+    """Whether keys and values have projections of their own or share one."""
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Dropout on the weights; 0 keeps attention fused, and the paper has none."""
+
+
+class Positions(Section):
+    """How self-attention and convolutions know where a token stands (recurrent networks know by themselves)."""
+
+    kind: Literal["none", "sinusoidal", "learned", "relative", "bias", "rotary", "alibi"]
+    """`sinusoidal`, `learned`: added to embeddings. The others act inside self-attention, by distance."""
+    max_length: Annotated[int, Field(ge=1, le=1_000_000)] = 1024
+    """`learned`: the longest sequence there is a vector for."""
+    max_distance: Annotated[int, Field(ge=1, le=1_000_000)] = 32
+    """`relative`, `bias`: distances beyond this share one vector or scalar (Shaw et al., 2018)."""
+    ntk: Annotated[float, Field(ge=1.0, le=1024.0)] = 1.0
+    """`rotary`: how many times the trained length is to be read; stretches slow rotations, keeps fast ones."""
+
+
+class Embeddings(Section):
+    """Token vectors and the output layer."""
+
+    width: Width | None = None
+    """Width of token vectors; by default `model.width`."""
+    tie: Literal["none", "target", "all"] | None = None
+    """`target`: output layer = target embeddings (Press and Wolf, 2017); `all`: source too, the default if joint."""
+
+
+Encoder = Annotated[BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder, Field(discriminator="kind")]
+Decoder = Annotated[RnnDecoder | ConvDecoder | TransformerDecoder, Field(discriminator="kind")]
+Join = Annotated[FixedJoin | AttentionJoin, Field(discriminator="kind")]
+
+
+class Model(Section):
+    """One cell of the grid."""
+
+    width: Width = 256
+    """Model width D, unless a part has its own; 256 suits corpora of ten thousand to a million pairs."""
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
+    """Dropout wherever the part's paper puts it."""
+    encoder: Encoder = TransformerEncoder()
+    """What reads the source."""
+    decoder: Decoder = TransformerDecoder()
+    """What writes the target."""
+    join: Join = AttentionJoin()
+    """What joins the two."""
+    attention: Attention = Attention()
+    """The score and heads of every attention in the model."""
+    positions: Positions | None = None
+    """By default sinusoidal where a side has no recurrence, otherwise none."""
+    embeddings: Embeddings = Embeddings()
+    """Token vectors and the output layer."""
+
+    @property
+    def cell(self) -> str:
+        """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`."""
+        join = f"attention ({self.attention.score})" if self.join.kind == "attention" else f"fixed ({self.join.form})"
+        return f"{self.encoder.kind} → {self.decoder.kind}, {join}"

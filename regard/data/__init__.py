@@ -1,0 +1,1 @@
+"""Corpora in, token stores between, bucketed and resumable batches out; generated corpora."""

@@ -1,0 +1,1 @@
+"""How good is the text: metrics with their signatures."""

@@ -1,0 +1,1 @@
+"""Assemblies of blocks: encoders, decoders, joins, the model."""

@@ -1,0 +1,1 @@
+"""Building blocks, one noun per file. Uses torch and nothing else."""

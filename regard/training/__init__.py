@@ -1,0 +1,1 @@
+"""Objectives, exposure, schedules, the loop, checkpoints."""
