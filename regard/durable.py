@@ -1,0 +1,37 @@
+"""Files that survive a crash: written aside, flushed to the disk, and only then put in place."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Replace a file in one act: afterwards it holds either the old content or the new, never a part."""
+    data = content.encode() if isinstance(content, str) else content
+    build(path, lambda aside: _write(aside, data))
+
+
+def build(path: Path, make: Callable[[Path], object]) -> None:
+    """Let `make` write a file aside, then put it in place in one act; a failure leaves nothing behind."""
+    aside = path.with_name(f".{path.name}.aside")
+    try:
+        make(aside)
+        flush(aside)
+        aside.replace(path)
+        flush(path.parent)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or a directory has reached the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)

@@ -1,0 +1,59 @@
+"""What turns gradients into steps, built from the configuration; its state as plain named tensors."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from regard.config.training import Optimizer as OptimizerConfig
+from regard.nn.embeddings import TokenEmbedding
+
+
+def build(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
+    """Adam, AdamW or SGD; matrices decay, biases, norms and embeddings do not."""
+    rate = config.learning_rate or 0.0
+    spared = {
+        id(parameter)
+        for module in model.modules()
+        if isinstance(module, nn.Embedding | TokenEmbedding)
+        for parameter in module.parameters()
+    }
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    decaying = [parameter for parameter in parameters if parameter.dim() > 1 and id(parameter) not in spared]
+    steady = [parameter for parameter in parameters if parameter.dim() <= 1 or id(parameter) in spared]
+    groups = [
+        {"params": group, "weight_decay": decay}
+        for group, decay in ((decaying, config.weight_decay), (steady, 0.0))
+        if group
+    ]
+    fused = all(parameter.device.type in ("cpu", "cuda", "mps") for parameter in parameters)
+    if config.kind == "sgd":
+        return torch.optim.SGD(groups, lr=rate, momentum=config.momentum, fused=fused)
+    kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
+    return kind(groups, lr=rate, betas=(config.beta1, config.beta2), fused=fused)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """The optimizer's memory as tensors named `parameter/quantity`."""
+    return {
+        f"{name}/{quantity}": value
+        for name, parameter in model.named_parameters()
+        for quantity, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, Tensor)
+    }
+
+
+def put_state(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Give an optimizer its memory back."""
+    parameters = dict(model.named_parameters())
+    for key, value in state.items():
+        name, quantity = key.rsplit("/", 1)
+        parameter = parameters[name]
+        place = "cpu" if quantity == "step" and parameter.device.type != "cuda" else parameter.device
+        optimizer.state[parameter][quantity] = value.to(place, copy=True)

@@ -1,0 +1,42 @@
+"""How the learning rate moves: pure functions of the step, counted from 1."""
+
+import math
+from dataclasses import dataclass
+
+from regard.config.training import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plateau:
+    """What the `plateau` schedule remembers between validations."""
+
+    factor: float = 1.0
+    """The learning rate is multiplied by this."""
+    best: float | None = None
+    """The lowest validation loss so far."""
+    waited: int = 0
+    """Validations since then."""
+
+    def after(self, loss: float, config: Schedule) -> "Plateau":
+        """The state after one more validation."""
+        if self.best is None or loss < self.best:
+            return Plateau(factor=self.factor, best=loss)
+        if self.waited + 1 < config.patience:
+            return Plateau(factor=self.factor, best=self.best, waited=self.waited + 1)
+        return Plateau(factor=self.factor * config.factor, best=self.best)
+
+
+def learning_rate(config: Schedule, peak: float, step: int, total: int, plateau: Plateau) -> float:
+    """The rate of a step: a linear rise to `peak` at step `warmup`, then the way down that the schedule names."""
+    if step < config.warmup:
+        return peak * step / config.warmup
+    match config.kind:
+        case "constant":
+            return peak
+        case "plateau":
+            return peak * plateau.factor
+        case "inverse-sqrt":
+            return peak * math.sqrt(max(1, config.warmup) / step)
+        case "cosine":
+            way = (step - config.warmup) / max(1, total - config.warmup)
+            return peak * (1 + math.cos(math.pi * min(1.0, way))) / 2

@@ -1,0 +1,73 @@
+"""The weights of a model as a safetensors file, each shared tensor once."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from regard.durable import build
+from regard.errors import RegardError
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and persistent buffers of a model by name; what has several names comes under its first."""
+    first: dict[tuple[object, ...], str] = {}
+    weights: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        where = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else (name,)
+        if first.setdefault(where, name) == name:
+            weights[name] = tensor.detach()
+    return weights
+
+
+def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str = "The weights") -> None:
+    """Copy weights into a model, and refuse in a sentence what does not fit it."""
+    own = weights_of(model)
+    missing, surplus = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    if missing or surplus:
+        name = (missing or surplus)[0]
+        raise RegardError(
+            f"{origin} do not belong to this model: {len(missing)} tensors are missing and {len(surplus)} are unknown "
+            f"(first: {name}). Was the model section of config.yaml edited?"
+        )
+    for name, tensor in own.items():
+        if tensor.shape != weights[name].shape:
+            raise RegardError(
+                f"{origin} do not belong to this model: {name} is {_shape(weights[name])} there and {_shape(tensor)} here. "
+                "Was the model section of config.yaml edited?"
+            )
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(weights[name])
+
+
+def save_weights(path: Path, weights: Mapping[str, Tensor], fingerprints: Mapping[str, str]) -> None:
+    """Write weights in one act, with the fingerprints of the tokenizers they were trained with."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+    metadata = {f"tokenizer.{side}": fingerprint for side, fingerprint in sorted(fingerprints.items())}
+    build(path, lambda aside: save_file(tensors, aside, metadata={"format": "pt", **metadata}))
+
+
+def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> dict[str, Tensor]:
+    """Read weights; given the fingerprints of tokenizers, refuse those that the weights were not trained with."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            for side, fingerprint in (fingerprints or {}).items():
+                if metadata.get(f"tokenizer.{side}", fingerprint) != fingerprint:
+                    raise RegardError(
+                        f"The {side} tokenizer does not belong to the model in {path}: it was trained with another one. "
+                        "Put back the tokenizers/ directory that came with these weights."
+                    )
+            return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise RegardError(f"There are no weights at {path}.") from None
+    except (SafetensorError, OSError) as error:
+        raise RegardError(f"The weights in {path} cannot be read ({error}): the file is damaged.") from error
+
+
+def _shape(tensor: Tensor) -> str:
+    return "×".join(map(str, tensor.shape)) or "a single number"
