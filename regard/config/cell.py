@@ -1,8 +1,11 @@
 """What follows from the choice of a cell: its remaining settings, or why it cannot work."""
 
+from typing import TypeVar
+
 from regard.config.model import (
     Attention,
     AttentionJoin,
+    BagEncoder,
     ConvDecoder,
     ConvEncoder,
     Decoder,
@@ -18,6 +21,11 @@ from regard.config.model import (
     TransformerEncoder,
 )
 from regard.errors import UsageError
+
+Value = TypeVar("Value")
+Side = TypeVar(
+    "Side", BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder, RnnDecoder | ConvDecoder | TransformerDecoder
+)
 
 ADDED_POSITIONS = ("none", "sinusoidal", "learned")
 
@@ -42,7 +50,14 @@ def resolve(model: Model, *, shared_vocabulary: bool) -> Model:
     )
 
 
-def _with_width(part: Encoder | Decoder, width: int) -> Encoder | Decoder:
+def settled(value: Value | None) -> Value:
+    """A setting of a resolved cell, where nothing is left open."""
+    if value is None:
+        raise ValueError("this configuration has not been resolved: call RunConfig.resolved() first")
+    return value
+
+
+def _with_width(part: Side, width: int) -> Side:
     """A side with its widths filled in and checked."""
     update: dict[str, int] = {"width": part.width or width}
     if isinstance(part, TransformerEncoder | TransformerDecoder):
@@ -53,9 +68,7 @@ def _with_width(part: Encoder | Decoder, width: int) -> Encoder | Decoder:
             "make it even."
         )
     if isinstance(part, ConvEncoder) and part.kernel % 2 == 0:
-        raise UsageError(
-            f"model.encoder.kernel is {part.kernel}, but the encoder's view is centred: make it odd."
-        )
+        raise UsageError(f"model.encoder.kernel is {part.kernel}, but the encoder's view is centred: make it odd.")
     return part.model_copy(update=update)
 
 
@@ -65,8 +78,8 @@ def _join(join: Join, encoder: Encoder, decoder: Decoder) -> Join:
         form = join.form or ("transformed" if recurrent else "every-step")
         if form == "initial" and encoder.width != decoder.width:
             raise UsageError(
-                f"model.join.form `initial` hands the encoder's vector ({encoder.width} wide) over as the decoder's first "
-                f"state ({decoder.width} wide): make the widths equal, or use form `transformed`."
+                f"model.join.form `initial` hands the encoder's vector ({encoder.width} wide) over as the decoder's "
+                f"first state ({decoder.width} wide): make the widths equal, or use form `transformed`."
             )
         if form != "every-step" and isinstance(decoder, ConvDecoder):
             raise UsageError(
@@ -121,9 +134,7 @@ def _attention(attention: Attention, join: Join, encoder: Encoder, decoder: Deco
     return attention.model_copy(update={"score": score, "heads": heads, "project": project})
 
 
-def _positions(
-    positions: Positions | None, attention: Attention, encoder: Encoder, decoder: Decoder
-) -> Positions:
+def _positions(positions: Positions | None, attention: Attention, encoder: Encoder, decoder: Decoder) -> Positions:
     sides = {"encoder": encoder, "decoder": decoder}
     kinds = {side.kind for side in sides.values()}
     if positions is None:
@@ -132,7 +143,8 @@ def _positions(
         return positions
     if not kinds & {"transformer", "conv"}:
         raise UsageError(
-            f"model.positions.kind `{positions.kind}` has nobody to tell: rnn and bag sides take no positions. Use `none`."
+            f"model.positions.kind `{positions.kind}` has nobody to tell, as rnn and bag sides take no positions: "
+            "use `none`."
         )
     if positions.kind not in ADDED_POSITIONS and "transformer" not in kinds:
         raise UsageError(

@@ -1,0 +1,91 @@
+"""The convolutional decoder.
+
+Axes: B batch, T target positions, S source positions, E embedding width, D width.
+"""
+
+import math
+
+from torch import Tensor, nn
+
+from regard.config import model as config
+from regard.config.cell import settled
+from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, remembered, source_of
+from regard.models.memory import DecodingState, Memory
+from regard.models.parts import Entrance, source_attention
+from regard.nn.attention import Remembered
+from regard.nn.convolution import GatedConvolution
+from regard.nn.embeddings import TokenEmbedding
+from regard.nn.stack import Stack
+from regard.nn.taps import Tap
+
+
+class ConvDecoderLayer(nn.Module):
+    """A causal gated convolution, then attention to the source added to its result (Gehring et al., 2017)."""
+
+    def __init__(self, cell: config.Model, part: config.ConvDecoder) -> None:
+        super().__init__()
+        width = settled(part.width)
+        self.convolution = GatedConvolution(width, part.kernel, causal=True, dropout=cell.dropout)
+        self.source_attention = source_attention(cell, width) if cell.join.kind == "attention" else None
+        out = self.source_attention.out_width if self.source_attention is not None else width
+        self.fit = nn.Identity() if out == width else nn.Linear(out, width)
+        self.states = Tap(time=1)
+
+    def attend(self, states: Tensor, source: Remembered | None, source_mask: Tensor) -> Tensor:
+        """States B×T×D with what they find in the source."""
+        if self.source_attention is not None and source is not None:
+            found = self.fit(self.source_attention(states, source, source_mask))
+            states = (states + found) * math.sqrt(0.5)
+        result: Tensor = self.states(states)
+        return result
+
+
+class ConvDecoder(ParallelDecoder):
+    """Stacked causal convolutions over the target, attending to the source on every layer."""
+
+    def __init__(self, cell: config.Model, part: config.ConvDecoder, vocabulary: int) -> None:
+        super().__init__()
+        self.width = settled(part.width)
+        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+        self.entrance = Entrance(cell, self.width, positions=True)
+        self.fixed = fixed_vector(cell)
+        self.layers = Stack(ConvDecoderLayer(cell, part) for _ in range(part.layers))
+        self.dropout = nn.Dropout(cell.dropout)
+        self.exit = Exit(cell)
+
+    def start(self, memory: Memory) -> DecodingState:
+        """Keys and values of the source for every layer; each convolution's past is zero."""
+        source = {"mask": memory.mask, "summary": memory.summary}
+        past: dict[str, Tensor] = {}
+        for depth, layer in enumerate(self.layers):
+            if layer.source_attention is not None:
+                source |= source_of(layer.source_attention, memory, f"{depth}")
+            before = layer.convolution.before
+            past[f"{depth}"] = memory.states.new_zeros(len(memory.mask), before, self.width)
+        return DecodingState(0, source, past)
+
+    def _enter(self, inputs: Tensor, state: DecodingState) -> Tensor:
+        states: Tensor = self.entrance(self.embedding(inputs), state.position)  # B×T×D
+        if self.fixed is not None:
+            states = self.fixed(states, state.source["summary"], state.position)
+        return states
+
+    def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """Read one token B behind the windows kept of each layer."""
+        states = self._enter(tokens[:, None], state)
+        past: dict[str, Tensor] = {}
+        source_mask = state.source["mask"][:, None, None, :]
+        for depth, layer in enumerate(self.layers):
+            one, past[f"{depth}"] = layer.convolution.step(states[:, 0], state.past[f"{depth}"])
+            states = layer.attend(one[:, None], remembered(state.source, f"{depth}"), source_mask)
+        return self.exit(self.dropout(states))[:, 0], state.advance(past)
+
+    def read(self, memory: Memory, inputs: Tensor) -> Tensor:
+        """Output states B×T×E for all inputs B×T in one pass."""
+        state = self.start(memory)
+        states = self._enter(inputs, state)
+        source_mask = memory.mask[:, None, None, :]
+        for depth, layer in enumerate(self.layers):
+            states = layer.attend(layer.convolution(states), remembered(state.source, f"{depth}"), source_mask)
+        result: Tensor = self.exit(self.dropout(states))
+        return result

@@ -1,0 +1,111 @@
+"""What writes the target: the contract of all decoders, and how a source enters those without recurrence.
+
+Axes: B batch, T target positions, E embedding width, D width.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import model as config
+from regard.config.cell import settled
+from regard.models.memory import DecodingState, Memory
+from regard.nn.attention import Attention, Remembered
+from regard.nn.embeddings import TokenEmbedding
+from regard.nn.taps import Tap
+
+Choose = Callable[[Tensor, Tensor], Tensor]
+"""(output states …×E, true next inputs …) → the next inputs …: how training mixes in words of the decoder's own."""
+
+
+class Decoder(nn.Module):
+    """Two ways in, one result: all positions at once, or one step at a time from an explicit state."""
+
+    embedding: TokenEmbedding
+
+    def start(self, memory: Memory) -> DecodingState:
+        """The state before the first token."""
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """Read one token B; the output state B×E it leads to, and the decoding state behind it."""
+        raise NotImplementedError
+
+    def forward(self, memory: Memory, inputs: Tensor, choose: Choose | None = None) -> Tensor:
+        """Output states B×T×E for all inputs B×T, each seeing only itself and what came before."""
+        raise NotImplementedError
+
+
+class ParallelDecoder(Decoder):
+    """A decoder whose training needs no loop over time.
+
+    Words of its own come from a first pass without gradients (Mihaylova and Martins, 2019).
+    """
+
+    def forward(self, memory: Memory, inputs: Tensor, choose: Choose | None = None) -> Tensor:
+        """Output states B×T×E for all inputs B×T."""
+        if choose is not None:
+            with torch.no_grad():
+                said = self.read(memory, inputs[:, :-1])
+            inputs = torch.cat([inputs[:, :1], choose(said, inputs[:, 1:])], dim=1)
+        return self.read(memory, inputs)
+
+    def read(self, memory: Memory, inputs: Tensor) -> Tensor:
+        """Output states B×T×E for all inputs B×T in one pass."""
+        raise NotImplementedError
+
+
+class FixedVector(nn.Module):
+    """The source as a single vector, added to what a decoder without recurrence reads.
+
+    `initial`: to the first position as it is; `transformed`: to the first position through a linear map;
+    `every-step`: to every position through a linear map.
+    """
+
+    def __init__(self, cell: config.Model, form: str) -> None:
+        super().__init__()
+        self.everywhere = form == "every-step"
+        width_in, width = settled(cell.encoder.width), settled(cell.decoder.width)
+        self.linear = nn.Identity() if form == "initial" else nn.Linear(width_in, width)
+
+    def forward(self, states: Tensor, vector: Tensor, start: int) -> Tensor:
+        """States B×T×D at positions start, start+1, … with the vector B×D added where it belongs."""
+        added = self.linear(vector)[:, None]  # B×1×D
+        if self.everywhere:
+            return torch.add(states, added)
+        if start > 0:
+            return states
+        return torch.cat([states[:, :1] + added, states[:, 1:]], dim=1)  # B×T×D
+
+
+class Exit(nn.Module):
+    """From the decoder's width to that of the embeddings, if they differ."""
+
+    def __init__(self, cell: config.Model) -> None:
+        super().__init__()
+        width, out = settled(cell.decoder.width), settled(cell.embeddings.width)
+        self.linear = nn.Identity() if width == out else nn.Linear(width, out)
+        self.states = Tap(time=1)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """B×T×D to B×T×E."""
+        result: Tensor = self.states(self.linear(states))
+        return result
+
+
+def fixed_vector(cell: config.Model) -> FixedVector | None:
+    """The fixed join of a cell, if it has one."""
+    return FixedVector(cell, settled(cell.join.form)) if isinstance(cell.join, config.FixedJoin) else None
+
+
+def source_of(attention: Attention, memory: Memory, name: str) -> dict[str, Tensor]:
+    """What one attention remembers of the source, named for a decoding state."""
+    found = attention.remember(memory.states)
+    return {f"{name}.keys": found.keys, f"{name}.values": found.values}
+
+
+def remembered(tensors: dict[str, Tensor], name: str) -> Remembered | None:
+    """What one attention put into a decoding state under this name, if it did."""
+    keys = tensors.get(f"{name}.keys")
+    return None if keys is None else Remembered(keys, tensors[f"{name}.values"])

@@ -1,0 +1,162 @@
+"""What reads the source: a bag, a recurrent network, convolutions, or a Transformer.
+
+Axes: B batch, S source positions, E embedding width, D width.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import model as config
+from regard.config.cell import settled
+from regard.models.memory import Memory
+from regard.models.parts import Entrance, feed_forward, self_attention
+from regard.nn.convolution import GatedConvolution
+from regard.nn.normalisation import make_norm
+from regard.nn.recurrence import RecurrentLayer, backwards
+from regard.nn.stack import Stack
+from regard.nn.taps import Tap
+
+
+class Encoder(nn.Module):
+    """Source vectors B×S×E and mask B×S in, `Memory` out. Padding never changes a result."""
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+        """Read the source."""
+        raise NotImplementedError
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """The mean over real positions of states B×S×D: B×D."""
+    kept = states * mask[:, :, None]
+    return kept.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+class BagEncoder(Encoder):
+    """The order-blind baseline: states are the embeddings, the summary their mean or sum."""
+
+    def __init__(self, cell: config.Model, part: config.BagEncoder) -> None:
+        super().__init__()
+        self.entrance = Entrance(cell, part.width, positions=False)
+        self.pool = part.pool
+        self.states = Tap(time=1)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+        """Read the source."""
+        states = self.states(self.entrance(embedded))  # B×S×D
+        summary = mean_state(states, mask) if self.pool == "mean" else (states * mask[:, :, None]).sum(1)  # B×D
+        return Memory(states, mask, summary)
+
+
+class RnnEncoder(Encoder):
+    """A stack of recurrent layers; the summary is the last state of the top layer, of both directions if it has two.
+
+    Dropout stands between layers, never inside the recurrence (Zaremba et al., 2014).
+    """
+
+    def __init__(self, cell: config.Model, part: config.RnnEncoder) -> None:
+        super().__init__()
+        self.entrance = Entrance(cell, None, positions=False)
+        self.directions = ("forward", "backward") if part.direction == "both" else (part.direction,)
+        width = settled(part.width) // len(self.directions)
+        widths_in = [self.entrance.width] + [settled(part.width)] * (part.layers - 1)
+        self.layers = Stack(
+            Stack(RecurrentLayer(part.cell, wide, width) for _ in self.directions) for wide in widths_in
+        )
+        self.states = Stack(Tap(time=1) for _ in widths_in)
+        self.dropout = nn.Dropout(cell.dropout)
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+        """Read the source, each direction within the row's own length."""
+        states = self.entrance(embedded)  # B×S×E
+        lengths = mask.sum(1)  # B
+        last = (lengths - 1)[:, None, None]  # B×1×1
+        summary = states
+        for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
+            states = self.dropout(states) if depth else states
+            outputs, ends = [], []
+            for name, run in zip(self.directions, layer, strict=True):
+                read = states if name == "forward" else backwards(states, lengths)
+                output = run(read, run.blank(read))  # B×S×D
+                ends.append(output.gather(1, last.expand(-1, 1, output.shape[2])).squeeze(1))  # B×D
+                outputs.append(output if name == "forward" else backwards(output, lengths))
+            states = tap(torch.cat(outputs, dim=2))  # B×S×D
+            summary = torch.cat(ends, dim=1)  # B×D
+        return Memory(self.dropout(states), mask, self.dropout(summary))
+
+
+class ConvEncoder(Encoder):
+    """Stacked gated convolutions (Gehring et al., 2017); the summary is the mean state."""
+
+    def __init__(self, cell: config.Model, part: config.ConvEncoder) -> None:
+        super().__init__()
+        width = settled(part.width)
+        self.entrance = Entrance(cell, width, positions=True)
+        self.layers = Stack(
+            GatedConvolution(width, part.kernel, causal=False, dropout=cell.dropout) for _ in range(part.layers)
+        )
+        self.states = Stack(Tap(time=1) for _ in range(part.layers))
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+        """Read the source; padding is zero before every layer, as it is beyond the ends."""
+        states = self.entrance(embedded)  # B×S×D
+        real = mask[:, :, None]  # B×S×1
+        for layer, tap in zip(self.layers, self.states, strict=True):
+            states = tap(layer(states * real))
+        return Memory(states, mask, mean_state(states, mask))
+
+
+class TransformerEncoderLayer(nn.Module):
+    """x + SelfAttention(norm x), then x + FeedForward(norm x); post-norm: norm(x + f(x)) (Vaswani et al., 2017)."""
+
+    def __init__(self, cell: config.Model, part: config.TransformerEncoder) -> None:
+        super().__init__()
+        width = settled(part.width)
+        self.pre = part.norm_place == "pre"
+        self.attention = self_attention(cell, width)
+        self.attention_norm = make_norm(part.norm, width)
+        self.feed_forward = feed_forward(cell, part)
+        self.feed_forward_norm = make_norm(part.norm, width)
+        self.dropout = nn.Dropout(cell.dropout)
+        self.states = Tap(time=1)
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """States B×S×D, each of which may look where mask B×1×1×S is true."""
+        normed = self.attention_norm(states) if self.pre else states
+        states = states + self.dropout(self.attention(normed, self.attention.remember(normed), mask))
+        states = states if self.pre else self.attention_norm(states)
+        normed = self.feed_forward_norm(states) if self.pre else states
+        states = states + self.dropout(self.feed_forward(normed))
+        result: Tensor = self.states(states if self.pre else self.feed_forward_norm(states))
+        return result
+
+
+class TransformerEncoder(Encoder):
+    """A stack of Transformer layers; the summary is the mean state."""
+
+    def __init__(self, cell: config.Model, part: config.TransformerEncoder) -> None:
+        super().__init__()
+        width = settled(part.width)
+        self.entrance = Entrance(cell, width, positions=True)
+        self.layers = Stack(TransformerEncoderLayer(cell, part) for _ in range(part.layers))
+        self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
+
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+        """Read the source."""
+        states = self.entrance(embedded)  # B×S×D
+        for layer in self.layers:
+            states = layer(states, mask[:, None, None, :])
+        states = self.norm(states)
+        return Memory(states, mask, mean_state(states, mask))
+
+
+def make_encoder(cell: config.Model) -> Encoder:
+    """The encoder of a cell."""
+    match cell.encoder:
+        case config.BagEncoder() as part:
+            return BagEncoder(cell, part)
+        case config.RnnEncoder() as part:
+            return RnnEncoder(cell, part)
+        case config.ConvEncoder() as part:
+            return ConvEncoder(cell, part)
+        case config.TransformerEncoder() as part:
+            return TransformerEncoder(cell, part)

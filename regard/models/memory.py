@@ -1,0 +1,54 @@
+"""What an encoder leaves of the source, and what a decoder carries from step to step.
+
+Axes: B batch, S source positions, D width.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The source as an encoder sees it."""
+
+    states: Tensor
+    """One vector per source position: B×S×D."""
+    mask: Tensor
+    """True at real tokens, false at padding: B×S."""
+    summary: Tensor
+    """The whole source in one vector, for fixed joins and first states: B×D."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The memory of these rows only, in this order, repeats allowed."""
+        return replace(
+            self,
+            states=self.states.index_select(0, rows),
+            mask=self.mask.index_select(0, rows),
+            summary=self.summary.index_select(0, rows),
+        )
+
+
+@dataclass(frozen=True)
+class DecodingState:
+    """All that decoding needs to go on: a value, never changed; each step gives a new one."""
+
+    position: int
+    """How many tokens have been read."""
+    source: dict[str, Tensor]
+    """What was prepared from the memory once and stays; the first axis of each tensor is B."""
+    past: dict[str, Tensor]
+    """What the tokens read so far have left; the first axis of each tensor is B."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The state of these rows only, in this order: keep, drop, duplicate, reorder."""
+        return replace(
+            self,
+            source={name: value.index_select(0, rows) for name, value in self.source.items()},
+            past={name: value.index_select(0, rows) for name, value in self.past.items()},
+        )
+
+    def advance(self, past: dict[str, Tensor]) -> Self:
+        """The state after one more token."""
+        return replace(self, position=self.position + 1, past=past)

@@ -1,0 +1,93 @@
+"""The model: an encoder, a decoder and what joins them, as one cell of the grid describes it.
+
+Axes: B batch, S source positions, T target positions, E embedding width, V vocabulary.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.config import model as config
+from regard.config.cell import settled
+from regard.models.conv_decoder import ConvDecoder
+from regard.models.decoder import Decoder
+from regard.models.encoders import make_encoder
+from regard.models.memory import DecodingState, Memory
+from regard.models.recurrent_decoder import RnnDecoder
+from regard.models.transformer_decoder import TransformerDecoder
+from regard.nn.embeddings import TokenEmbedding
+from regard.text.specials import PAD
+
+Mix = Callable[[Tensor, Tensor], Tensor]
+"""(scores …×V, true next inputs …) → the next inputs …: how training feeds the decoder words of its own."""
+
+
+class Model(nn.Module):
+    """P(target | source) = ∏ softmax(W o_t + b), o_t the decoder's output behind the first t target tokens."""
+
+    def __init__(self, cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__()
+        width = settled(cell.embeddings.width)
+        tie = settled(cell.embeddings.tie)
+        self.cell = cell
+        self.decoder = make_decoder(cell, target_vocabulary)
+        self._source_embedding = None if tie == "all" else TokenEmbedding(source_vocabulary, width)
+        self.encoder = make_encoder(cell)
+        self._output = None if tie != "none" else nn.Parameter(torch.randn(target_vocabulary, width) * width**-0.5)
+        self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
+
+    @property
+    def source_embedding(self) -> TokenEmbedding:
+        """What turns source tokens into vectors; the target's, where all embeddings are tied."""
+        return self._source_embedding or self.decoder.embedding
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The output layer V×E; the target embeddings, where tied."""
+        return self.decoder.embedding.weight if self._output is None else self._output
+
+    def encode(self, source: Tensor) -> Memory:
+        """Read source tokens B×S."""
+        memory: Memory = self.encoder(self.source_embedding(source), source != PAD)
+        return memory
+
+    def decode(self, memory: Memory, inputs: Tensor, mix: Mix | None = None) -> Tensor:
+        """Output states B×T×E behind each of the inputs B×T, all at once."""
+        choose = None if mix is None else lambda states, true: mix(self.scores(states), true)
+        states: Tensor = self.decoder(memory, inputs, choose)
+        return states
+
+    def scores(self, states: Tensor) -> Tensor:
+        """Logits …×V of output states …×E."""
+        return F.linear(states, self.output_weight, self.output_bias)
+
+    def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
+        """Logits B×T×V of all next tokens, given source B×S and the tokens before B×T."""
+        return self.scores(self.decode(self.encode(source), inputs))
+
+    def start(self, memory: Memory) -> DecodingState:
+        """The state before the first token."""
+        return self.decoder.start(memory)
+
+    def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """Read one token B: logits B×V of the next, and the state behind it."""
+        states, state = self.decoder.step(tokens, state)
+        return self.scores(states), state
+
+
+def make_decoder(cell: config.Model, vocabulary: int) -> Decoder:
+    """The decoder of a cell."""
+    match cell.decoder:
+        case config.RnnDecoder() as part:
+            return RnnDecoder(cell, part, vocabulary)
+        case config.ConvDecoder() as part:
+            return ConvDecoder(cell, part, vocabulary)
+        case config.TransformerDecoder() as part:
+            return TransformerDecoder(cell, part, vocabulary)
+
+
+def build(cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> Model:
+    """The model of a resolved cell, freshly initialised from torch's global generator."""
+    return Model(cell, source_vocabulary, target_vocabulary)

@@ -1,0 +1,73 @@
+"""What encoders and decoders are both made of, configured by the cell.
+
+Axes: B batch, T positions, E embedding width, D width.
+"""
+
+from torch import Tensor, nn
+
+from regard.config import model as config
+from regard.config.cell import settled
+from regard.nn.attention import Attention
+from regard.nn.feedforward import FeedForward
+from regard.nn.positions import Distances, make_distances, make_places
+from regard.nn.taps import Tap
+
+
+class Entrance(nn.Module):
+    """Where token vectors enter a side: positions added, dropout, and a linear map if the side has another width."""
+
+    def __init__(self, cell: config.Model, width: int | None, *, positions: bool) -> None:
+        super().__init__()
+        embedding_width = settled(cell.embeddings.width)
+        self.width = width or embedding_width
+        self.places = None
+        if positions:
+            kind, max_length = settled(cell.positions).kind, settled(cell.positions).max_length
+            self.places = make_places(kind, width=embedding_width, max_length=max_length)
+        self.dropout = nn.Dropout(cell.dropout)
+        self.linear = nn.Identity() if self.width == embedding_width else nn.Linear(embedding_width, self.width)
+        self.embedded = Tap(time=1)
+
+    def forward(self, embedded: Tensor, start: int = 0) -> Tensor:
+        """Vectors B×T×E standing at positions start, start+1, … as the side's first states B×T×D."""
+        if self.places is not None:
+            embedded = embedded + self.places(start, embedded.shape[1])
+        result: Tensor = self.linear(self.dropout(self.embedded(embedded)))
+        return result
+
+
+def self_attention(cell: config.Model, width: int) -> Attention:
+    """Attention of a side to itself, with the cell's score, heads and positions."""
+    heads, positions = settled(cell.attention.heads), settled(cell.positions)
+    distances = make_distances(
+        positions.kind,
+        heads=heads,
+        width=width // heads,
+        max_distance=positions.max_distance,
+        ntk=positions.ntk,
+    )
+    return _attention(cell.attention, width, width, distances)
+
+
+def source_attention(cell: config.Model, width: int) -> Attention:
+    """Attention of the decoder to the source, with the cell's score and heads."""
+    return _attention(cell.attention, width, settled(cell.encoder.width), None)
+
+
+def _attention(how: config.Attention, width: int, memory_width: int, distances: Distances | None) -> Attention:
+    return Attention(
+        query_width=width,
+        memory_width=memory_width,
+        heads=settled(how.heads),
+        score=settled(how.score),
+        project=settled(how.project),
+        shared=how.keys_values == "shared",
+        dropout=how.dropout,
+        distances=distances,
+    )
+
+
+def feed_forward(cell: config.Model, part: config.TransformerEncoder | config.TransformerDecoder) -> FeedForward:
+    """The feed-forward block of a Transformer layer."""
+    width, inner = settled(part.width), settled(part.feed_forward)
+    return FeedForward(width, inner, activation=part.activation, dropout=cell.dropout)

@@ -1,0 +1,145 @@
+"""The recurrent decoder, with every join of the lectures.
+
+Axes: B batch, T target positions, E embedding width, D width, C context width.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import model as config
+from regard.config.cell import settled
+from regard.models.decoder import Choose, Decoder
+from regard.models.memory import DecodingState, Memory
+from regard.models.parts import Entrance, source_attention
+from regard.nn.attention import Attention, Remembered
+from regard.nn.embeddings import TokenEmbedding
+from regard.nn.recurrence import RecurrentLayer
+from regard.nn.stack import Stack
+from regard.nn.taps import Tap
+
+
+class RnnDecoder(Decoder):
+    """A stack of recurrent layers that is a language model of the target, conditioned on the source by its join.
+
+    Fixed vector v: h₀ = v (`initial`), h₀ = tanh(W v) (`transformed`), or v beside every input (`every-step`).
+    Attention before the recurrence (Bahdanau et al., 2015): c_t found by h_{t-1}, read beside the input.
+    Attention after it (Luong et al., 2015): c_t found by h_t; with input feeding, the output is read beside the next
+    input. With attention, h₀ = tanh(W v) too, and the output is tanh(W [h_t; c_t]).
+    """
+
+    def __init__(self, cell: config.Model, part: config.RnnDecoder, vocabulary: int) -> None:
+        super().__init__()
+        width, source_width, out = settled(part.width), settled(cell.encoder.width), settled(cell.embeddings.width)
+        join = cell.join
+        self.form = join.form if isinstance(join, config.FixedJoin) else "transformed"
+        self.order = join.order if isinstance(join, config.AttentionJoin) else None
+        self.feeding = isinstance(join, config.AttentionJoin) and bool(join.input_feeding)
+        self.embedding = TokenEmbedding(vocabulary, out)
+        self.entrance = Entrance(cell, None, positions=False)
+        self.attention = source_attention(cell, width) if join.kind == "attention" else None
+        context = self.attention.out_width if self.attention is not None else 0
+        beside = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
+        beside += source_width if self.form == "every-step" else 0
+        self.layers = Stack(
+            RecurrentLayer(part.cell, width if depth else out + beside, width) for depth in range(part.layers)
+        )
+        self.first = nn.Linear(source_width, sum(self._state_widths)) if self.form == "transformed" else None
+        self.states = Stack(Tap(time=1) for _ in range(part.layers))
+        self.readout = nn.Linear(width + context, out) if self.attention is not None or width != out else None
+        self.dropout = nn.Dropout(cell.dropout)
+        self.output = Tap(time=1)
+
+    @property
+    def _state_widths(self) -> list[int]:
+        return [layer.state_width for layer in self.layers]
+
+    def _first_states(self, vector: Tensor) -> list[Tensor]:
+        """The state of each layer before the first token, from the source's single vector B×D."""
+        if self.first is not None:
+            return list(torch.split(torch.tanh(self.first(vector)), self._state_widths, dim=1))
+        if self.form == "initial":  # an LSTM's cell starts from the same vector as its output
+            return [vector.repeat(1, wide // vector.shape[1]) for wide in self._state_widths]
+        return [vector.new_zeros(len(vector), wide) for wide in self._state_widths]
+
+    def start(self, memory: Memory) -> DecodingState:
+        """First states by the join, and what attention remembers of the source."""
+        source = {"mask": memory.mask}
+        past = {f"{depth}": state for depth, state in enumerate(self._first_states(memory.summary))}
+        if self.form == "every-step":
+            source["summary"] = memory.summary
+        if self.attention is not None:
+            remembered = self.attention.remember(memory.states)
+            source |= {"keys": remembered.keys, "values": remembered.values}
+        if self.feeding:
+            past["fed"] = memory.summary.new_zeros(len(memory.summary), self.embedding.weight.shape[1])
+        return DecodingState(0, source, past)
+
+    def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """Read one token B."""
+        entered = self.entrance(self.embedding(tokens[:, None]), state.position)[:, 0]  # B×E
+        return self._step(entered, state)
+
+    def _step(self, entered: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """One step of the recurrence from an input vector B×E."""
+        past: dict[str, Tensor] = {}
+        beside, context = self._beside(state), None
+        if self.attention is not None and self.order == "before":
+            top = state.past[f"{len(self.layers) - 1}"][:, : self.layers[-1].width]
+            context = self._attend(self.attention, top[:, None], state.source)[:, 0]  # B×C
+            beside.append(context)
+        hidden = torch.cat([entered, *beside], dim=1)
+        for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
+            hidden = self.dropout(hidden) if depth else hidden
+            past[f"{depth}"] = layer.step(hidden, state.past[f"{depth}"])
+            hidden = tap(past[f"{depth}"][:, None, : layer.width])[:, 0]
+        if self.attention is not None and self.order == "after":
+            context = self._attend(self.attention, hidden[:, None], state.source)[:, 0]  # B×C
+        output = self._read_out(hidden[:, None], None if context is None else context[:, None])[:, 0]  # B×E
+        if self.feeding:
+            past["fed"] = output
+        return output, state.advance(past)
+
+    def forward(self, memory: Memory, inputs: Tensor, choose: Choose | None = None) -> Tensor:
+        """Output states B×T×E; in one sweep where no step needs the attention or the words of the step before."""
+        state = self.start(memory)
+        if choose is None and self.order != "before" and not self.feeding:
+            return self._sweep(inputs, state)
+        entered = self.entrance(self.embedding(inputs))  # B×T×E
+        output, state = self._step(entered[:, 0], state)
+        outputs = [output]
+        for t in range(1, inputs.shape[1]):
+            if choose is None:
+                output, state = self._step(entered[:, t], state)
+            else:
+                output, state = self.step(choose(output.detach(), inputs[:, t]), state)
+            outputs.append(output)
+        return torch.stack(outputs, dim=1)  # B×T×E
+
+    def _sweep(self, inputs: Tensor, state: DecodingState) -> Tensor:
+        """All positions layer by layer: B×T×E."""
+        hidden = self.entrance(self.embedding(inputs))  # B×T×E
+        beside = [vector[:, None].expand(-1, inputs.shape[1], -1) for vector in self._beside(state)]
+        hidden = torch.cat([hidden, *beside], dim=2)
+        for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
+            hidden = tap(layer(self.dropout(hidden) if depth else hidden, state.past[f"{depth}"]))  # B×T×D
+        context = None if self.attention is None else self._attend(self.attention, hidden, state.source)
+        return self._read_out(hidden, context)
+
+    def _beside(self, state: DecodingState) -> list[Tensor]:
+        """What is read beside the input, apart from attention: the source vector, the last output."""
+        everything = (state.source.get("summary"), state.past.get("fed"))
+        return [vector for vector in everything if vector is not None]
+
+    def _attend(self, attention: Attention, queries: Tensor, source: dict[str, Tensor]) -> Tensor:
+        """What queries B×T×D find in the source: B×T×C."""
+        mask = source["mask"][:, None, None, :]  # B×1×1×S
+        found: Tensor = attention(queries, Remembered(source["keys"], source["values"]), mask)
+        return found
+
+    def _read_out(self, hidden: Tensor, context: Tensor | None) -> Tensor:
+        """The output state B×T×E from the recurrent state and the context."""
+        if self.readout is not None:
+            joined = hidden if context is None else torch.cat([hidden, context], dim=2)
+            hidden = torch.tanh(self.readout(joined))
+        result: Tensor = self.dropout(self.output(hidden))
+        return result

@@ -1,0 +1,179 @@
+"""Attention: a soft look-up of values by how well their keys fit a query.
+
+Axes: B batch, H heads, T queries, S keys, D width, K head width.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.positions import Distances
+from regard.nn.scores import ScaledDot, Score, make_score
+from regard.nn.taps import Tap
+
+
+def lookup(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None = None,
+    score: Score | None = None,
+) -> tuple[Tensor, Tensor]:
+    """A dictionary with soft keys: each query gets the mean of all values, weighted by how well their keys fit.
+
+        weights = softmax(score(query, keys)),   result = weights · values
+
+    Where a Python `dict` returns the one value whose key equals the query, this returns a mixture; as the best score
+    pulls away from the rest, the mixture becomes that one value.
+
+    Args:
+        queries: …×T×K
+        keys: …×S×K
+        values: …×S×any width
+        mask: true where a query may look, broadcasting to …×T×S; by default everywhere
+        score: how a query fits a key; by default the inner product over √K
+
+    Returns:
+        The values found (…×T×width) and the weights (…×T×S), whose rows sum to one.
+    """
+    score = score or ScaledDot(keys.shape[-1])
+    weights = attention_weights(score(score.prepare_queries(queries), score.prepare_keys(keys)), mask)
+    return weights @ values, weights
+
+
+def attention_weights(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax of scores …×T×S over the keys that the mask allows."""
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return scores.softmax(dim=-1)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """Keys (prepared for the score) and values of the positions that can be looked up: B×H×S×K each."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class Attention(nn.Module):
+    """A_h = softmax(score(X W_Q, M W_K)) M W_V, all heads side by side through W_O (Vaswani et al., 2017).
+
+    With `project` off there are no W: queries, keys and values are the states themselves, cut into heads, as in
+    Bahdanau et al. (2015) and Luong et al. (2015). With `shared` keys and values W_K = W_V.
+
+    While none of its taps is watched, attention with an inner-product score runs fused; watched, it runs in the open.
+    """
+
+    def __init__(
+        self,
+        *,
+        query_width: int,
+        memory_width: int,
+        heads: int,
+        score: str,
+        project: bool = True,
+        shared: bool = False,
+        dropout: float = 0.0,
+        distances: Distances | None = None,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.distances = distances
+        self.query: nn.Linear | None = None
+        self.key: nn.Linear | None = None
+        self.value: nn.Linear | None = None
+        self.out: nn.Linear | None = None
+        self.out_width = query_width if project else memory_width
+        if project:
+            self.query = _projection(query_width, query_width)
+            self.key = _projection(memory_width, query_width)
+            self.value = None if shared else _projection(memory_width, query_width)
+            self.out = _projection(query_width, query_width)
+        key_width = (query_width if project else memory_width) // heads
+        self.score = make_score(score, heads=heads, query_width=query_width // heads, key_width=key_width)
+        self.queries, self.keys, self.values = Tap(time=2), Tap(time=2), Tap(time=2)
+        self.weights, self.head_outputs, self.output = Tap(time=2), Tap(time=2), Tap(time=1)
+
+    def remember(self, memory: Tensor, start: int = 0) -> Remembered:
+        """Keys and values of states B×S×D that stand at positions start, start+1, …"""
+        keys = self._split(memory if self.key is None else self.key(memory))  # B×H×S×K
+        values = keys if self.value is None else self._split(self.value(memory))  # B×H×S×K
+        if self.distances is not None:
+            keys = self.distances.rotate(keys, start)
+        return Remembered(self.score.prepare_keys(self.keys(keys)), self.values(values))
+
+    def forward(
+        self,
+        queries: Tensor,
+        remembered: Remembered,
+        mask: Tensor | None = None,
+        *,
+        start: int = 0,
+        causal: bool = False,
+    ) -> Tensor:
+        """What queries B×T×D find among the remembered: B×T×D.
+
+        `mask` is true where a query may look and broadcasts to B×H×T×S; `causal` says that it forbids exactly what
+        comes after a query, with as many queries as keys; `start` is the position of the first query.
+        """
+        q = self._split(queries if self.query is None else self.query(queries))  # B×H×T×K
+        q = self.queries(q)
+        shift = None
+        if self.distances is not None:
+            shift = self.distances.shift(q, start, remembered.keys.shape[2])
+            q = self.distances.rotate(q, start)
+        q = self.score.prepare_queries(q)
+        if self.score.scale is None or self.weights.watched or self.head_outputs.watched:
+            found = self._open(q, remembered, mask, shift, causal)
+        else:
+            found = self._fused(q, remembered, mask, shift, causal, self.score.scale)
+        joined = found.transpose(1, 2).flatten(2)  # B×T×D
+        result: Tensor = self.output(joined if self.out is None else self.out(joined))
+        return result
+
+    def _open(
+        self, q: Tensor, remembered: Remembered, mask: Tensor | None, shift: Tensor | None, causal: bool
+    ) -> Tensor:
+        """Attention in plain sight: every weight exists and passes its tap. B×H×T×K."""
+        scores = self.score(q, remembered.keys)  # B×H×T×S
+        if shift is not None:
+            scores = scores + shift
+        mask = causal_mask(scores.shape[-1], scores.device) if causal else mask
+        weights = self.weights(attention_weights(scores, mask))  # B×H×T×S
+        weights = F.dropout(weights, self.dropout, self.training)
+        found: Tensor = self.head_outputs(weights @ remembered.values)  # B×H×T×K
+        return found
+
+    def _fused(
+        self, q: Tensor, remembered: Remembered, mask: Tensor | None, shift: Tensor | None, causal: bool, scale: float
+    ) -> Tensor:
+        """The same in one kernel, where weights never exist as a whole. B×H×T×K."""
+        if shift is not None:
+            mask = causal_mask(remembered.keys.shape[2], q.device) if causal else mask
+            mask = shift if mask is None else shift.masked_fill(~mask, float("-inf"))
+            causal = False
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(
+            q, remembered.keys, remembered.values, None if causal else mask, dropout, is_causal=causal, scale=scale
+        )
+
+    def _split(self, states: Tensor) -> Tensor:
+        """B×T×D into heads: B×H×T×K."""
+        rows, length, _ = states.shape
+        return states.view(rows, length, self.heads, -1).transpose(1, 2)
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """True where the key does not come after the query: T×T."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+
+def _projection(width_in: int, width_out: int) -> nn.Linear:
+    linear = nn.Linear(width_in, width_out)
+    nn.init.xavier_uniform_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear

@@ -1,0 +1,38 @@
+"""The position-wise half of a Transformer layer.
+
+Axes: B batch, T positions, D width.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class FeedForward(nn.Module):
+    """y = W₂ f(W₁ x), the same at every position (Vaswani et al., 2017).
+
+    f is ReLU, GELU (Hendrycks and Gimpel, 2016), or SwiGLU: silu(W₁ x) ⊙ W₃ x (Shazeer, 2020).
+    """
+
+    def __init__(self, width: int, inner: int, *, activation: str, dropout: float) -> None:
+        super().__init__()
+        self.activation = activation
+        self.inner = nn.Linear(width, 2 * inner if activation == "swiglu" else inner)
+        self.outer = nn.Linear(inner, width)
+        self.dropout = nn.Dropout(dropout)
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """B×T×D to B×T×D."""
+        hidden = self.inner(states)
+        match self.activation:
+            case "swiglu":
+                opening, gated = hidden.chunk(2, dim=-1)
+                hidden = F.silu(opening) * gated
+            case "gelu":
+                hidden = F.gelu(hidden)
+            case _:
+                hidden = F.relu(hidden)
+        result: Tensor = self.outer(self.dropout(hidden))
+        return result

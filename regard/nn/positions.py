@@ -1,0 +1,185 @@
+"""Where a token stands: vectors added to embeddings, or distances felt inside self-attention.
+
+Axes: B batch, H heads, T queries, S keys, D width, K head width.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class Places(nn.Module):
+    """Absolute positions: vectors added to embeddings."""
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """The vectors of positions start … start+length-1: T×D."""
+        raise NotImplementedError
+
+
+class Sinusoidal(Places):
+    """p(t) = [sin(t·ω_i), cos(t·ω_i)], ω_i = 10000^(-2i/D) (Vaswani et al., 2017); sines first, then cosines."""
+
+    table: Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.register_buffer("table", sinusoids(64, width), persistent=False)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """The vectors of positions start … start+length-1: T×D."""
+        end = start + length
+        if end > len(self.table):
+            self.table = sinusoids(max(end, 2 * len(self.table)), self.width).to(self.table)
+        return self.table[start:end]  # T×D
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """The first `length` sinusoidal position vectors: length×D."""
+    half = (width + 1) // 2
+    rates = torch.exp(torch.arange(half, dtype=torch.float64) * (-2 * math.log(10_000) / width))
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * rates  # length×D/2
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :width].float()  # length×D
+
+
+class Learned(Places):
+    """A vector of its own for each position up to a greatest length (Gehring et al., 2017)."""
+
+    def __init__(self, max_length: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(max_length, width) * 0.1)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """The vectors of positions start … start+length-1: T×D."""
+        if start + length > len(self.weight):
+            raise ValueError(f"learned positions end at {len(self.weight)}; {start + length} are needed")
+        return self.weight[start : start + length]  # T×D
+
+
+class Distances(nn.Module):
+    """Positions inside self-attention: queries and keys may be rotated, scores may be shifted by distance."""
+
+    def rotate(self, vectors: Tensor, start: int) -> Tensor:
+        """Queries or keys B×H×T×K standing at positions start, start+1, …, as the score shall see them."""
+        return vectors
+
+    def shift(self, queries: Tensor, start: int, keys: int) -> Tensor | None:
+        """What is added to the scores of queries at start, start+1, … and keys at 0 … keys-1: broadcasts to B×H×T×S."""
+        return None
+
+
+def distances(start: int, length: int, keys: int, device: torch.device) -> Tensor:
+    """Key position minus query position: T×S."""
+    places = torch.arange(start, start + length, device=device)
+    return torch.arange(keys, device=device)[None, :] - places[:, None]  # T×S
+
+
+class Relative(Distances):
+    """A vector r for each distance, met by the query: e += q·r(j-i) / √K (Shaw et al., 2018; keys only)."""
+
+    def __init__(self, width: int, max_distance: int) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.weight = nn.Parameter(torch.randn(2 * max_distance + 1, width) * width**-0.5)
+
+    def shift(self, queries: Tensor, start: int, keys: int) -> Tensor:
+        """The query's inner product with the vector of each key's distance: B×H×T×S."""
+        length, width = queries.shape[-2:]
+        apart = distances(start, length, keys, queries.device).clamp(-self.max_distance, self.max_distance)
+        met = queries @ self.weight.transpose(0, 1) * width**-0.5  # B×H×T×R
+        index = (apart + self.max_distance).expand(*queries.shape[:-2], length, keys)  # B×H×T×S
+        return torch.gather(met, -1, index)
+
+
+class DistanceBias(Distances):
+    """A scalar for each head and distance: e += b_h(j-i) (Raffel et al., 2020, without their logarithmic buckets)."""
+
+    def __init__(self, heads: int, max_distance: int) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.weight = nn.Parameter(torch.zeros(heads, 2 * max_distance + 1))
+
+    def shift(self, queries: Tensor, start: int, keys: int) -> Tensor:
+        """The scalar of each key's distance: H×T×S."""
+        apart = distances(start, queries.shape[-2], keys, queries.device)
+        index = apart.clamp(-self.max_distance, self.max_distance) + self.max_distance  # T×S
+        return self.weight[:, index]  # H×T×S
+
+
+class Alibi(Distances):
+    """e -= m_h·|j-i| with fixed slopes m_h = 2^(-8h/H) (Press et al., 2022)."""
+
+    slopes: Tensor
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        slopes = 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
+        self.register_buffer("slopes", slopes[:, None, None], persistent=False)
+
+    def shift(self, queries: Tensor, start: int, keys: int) -> Tensor:
+        """Minus slope times distance: H×T×S."""
+        apart = distances(start, queries.shape[-2], keys, queries.device)
+        shift: Tensor = -self.slopes * apart.abs()  # H×T×S
+        return shift
+
+
+class Rotary(Distances):
+    """Each pair of coordinates is turned by an angle that grows with the position (Su et al., 2021).
+
+    (x_i, x_{i+K/2}) is turned by t·ω_i, ω_i = b^(-2i/K); the inner product of a query and a key then depends on their
+    distance only. With `ntk` = s > 1 the base b becomes b·s^(K/(K-2)): the slowest rotation is stretched s times, so
+    that sequences s times as long as the trained ones stay within known angles, while the fastest keeps its
+    resolution (the "NTK-aware" scaling of Peng et al., 2024).
+    """
+
+    rates: Tensor
+    turns: Tensor
+
+    def __init__(self, width: int, ntk: float = 1.0, base: float = 10_000.0) -> None:
+        super().__init__()
+        if width > 2:
+            base *= ntk ** (width / (width - 2))
+        rates = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+        self.register_buffer("rates", rates, persistent=False)
+        self.register_buffer("turns", self._turns(64), persistent=False)
+
+    def _turns(self, length: int) -> Tensor:
+        """Cosines and sines of the first positions: 2×length×K/2."""
+        angles = torch.arange(length, dtype=torch.float64, device=self.rates.device)[:, None] * self.rates
+        return torch.stack([angles.cos(), angles.sin()]).float()
+
+    def rotate(self, vectors: Tensor, start: int) -> Tensor:
+        """Turn vectors B×H×T×K that stand at positions start, start+1, …"""
+        end = start + vectors.shape[-2]
+        if end > self.turns.shape[1]:
+            self.turns = self._turns(max(end, 2 * self.turns.shape[1])).to(self.turns)
+        cos, sin = self.turns[:, start:end].to(vectors.dtype)  # T×K/2 each
+        one, two = vectors.chunk(2, dim=-1)  # B×H×T×K/2 each
+        return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)  # B×H×T×K
+
+
+def make_places(kind: str, *, width: int, max_length: int) -> Places | None:
+    """The positions of this kind that are added to embeddings, if it is such a kind."""
+    match kind:
+        case "sinusoidal":
+            return Sinusoidal(width)
+        case "learned":
+            return Learned(max_length, width)
+        case _:
+            return None
+
+
+def make_distances(kind: str, *, heads: int, width: int, max_distance: int, ntk: float) -> Distances | None:
+    """The positions of this kind that act inside self-attention, if it is such a kind; `width` is a head's."""
+    match kind:
+        case "relative":
+            return Relative(width, max_distance)
+        case "bias":
+            return DistanceBias(heads, max_distance)
+        case "alibi":
+            return Alibi(heads)
+        case "rotary":
+            return Rotary(width, ntk)
+        case _:
+            return None

@@ -1,0 +1,103 @@
+"""How well a query fits a key: the four scores of the literature.
+
+Axes: B batch, H heads, T queries, S keys, K head width.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class Score(nn.Module):
+    """e = score(q, k). Queries and keys are first prepared apart, so that keys are prepared only once.
+
+    `scale` is the factor of a score that is, after preparation, a scaled inner product (and can run fused);
+    `None` for a score that is not.
+    """
+
+    scale: float | None = None
+
+    def prepare_queries(self, queries: Tensor) -> Tensor:
+        """Whatever can be done to queries alone: B×H×T×K."""
+        return queries
+
+    def prepare_keys(self, keys: Tensor) -> Tensor:
+        """Whatever can be done to keys alone: B×H×S×K."""
+        return keys
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Scores B×H×T×S of prepared queries and keys."""
+        assert self.scale is not None
+        return (queries @ keys.transpose(-1, -2)) * self.scale  # B×H×T×S
+
+
+class Dot(Score):
+    """e = q·k (Luong et al., 2015)."""
+
+    scale = 1.0
+
+
+class ScaledDot(Score):
+    """e = q·k / √K, so that the variance of scores does not grow with the width (Vaswani et al., 2017)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale = 1 / math.sqrt(width)
+
+
+class Bilinear(Score):
+    """e = qᵀ W k with a matrix per head; Luong et al. (2015) call it `general`."""
+
+    scale = 1.0
+
+    def __init__(self, heads: int, query_width: int, key_width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(heads, query_width, key_width))
+        nn.init.xavier_uniform_(self.weight)
+
+    def prepare_queries(self, queries: Tensor) -> Tensor:
+        """q ↦ qᵀW."""
+        return queries @ self.weight  # B×H×T×K
+
+
+class Additive(Score):
+    """e = vᵀ tanh(W q + U k), a small network per head (Bahdanau et al., 2015)."""
+
+    def __init__(self, heads: int, query_width: int, key_width: int, width: int) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.empty(heads, query_width, width))
+        self.key = nn.Parameter(torch.empty(heads, key_width, width))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, width))
+        self.out = nn.Parameter(torch.empty(heads, 1, 1, width))
+        for weight in (self.query, self.key, self.out):
+            bound = 1 / math.sqrt(weight.shape[-2] if weight is not self.out else width)
+            nn.init.uniform_(weight, -bound, bound)
+
+    def prepare_queries(self, queries: Tensor) -> Tensor:
+        """q ↦ W q + b."""
+        return queries @ self.query + self.bias  # B×H×T×A
+
+    def prepare_keys(self, keys: Tensor) -> Tensor:
+        """k ↦ U k."""
+        return keys @ self.key  # B×H×S×A
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Scores B×H×T×S of prepared queries and keys."""
+        hidden = torch.tanh(queries.unsqueeze(-2) + keys.unsqueeze(-3))  # B×H×T×S×A
+        return (hidden * self.out).sum(-1)  # B×H×T×S
+
+
+def make_score(kind: str, *, heads: int, query_width: int, key_width: int) -> Score:
+    """The score called `kind`, for heads of the given widths."""
+    match kind:
+        case "dot":
+            return Dot()
+        case "scaled-dot":
+            return ScaledDot(key_width)
+        case "bilinear":
+            return Bilinear(heads, query_width, key_width)
+        case "additive":
+            return Additive(heads, query_width, key_width, width=query_width)
+        case _:
+            raise ValueError(f"no attention score is called {kind!r}")
