@@ -1,9 +1,10 @@
 """Where sentence pairs come from and which of them are kept."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from regard.config.section import Section
 
@@ -13,7 +14,14 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Paths = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1)]
+def _expanded(paths: list[str]) -> list[str]:
+    """`~` stands for the home directory."""
+    return [str(Path(path).expanduser()) if path.startswith("~") else path for path in paths]
+
+
+File = Annotated[str, Field(min_length=1)]
+Paths = Annotated[list[File], BeforeValidator(_as_list), AfterValidator(_expanded), Field(min_length=1)]
+"""Files, relative to the current directory."""
 
 
 class PairedFiles(Section):
@@ -23,6 +31,14 @@ class PairedFiles(Section):
     """Source file or files, plain or gzip, UTF-8, one sentence a line."""
     target: Paths
     """Target file or files, in the same order."""
+
+    @model_validator(mode="after")
+    def _in_step(self) -> Self:
+        if len(self.source) != len(self.target):
+            raise ValueError(
+                f"has {len(self.source)} source and {len(self.target)} target files: each needs its counterpart."
+            )
+        return self
 
 
 class TsvFiles(Section):
@@ -64,6 +80,12 @@ class Generated(Section):
     """`copy`, `reverse`, `sort`: shortest row of symbols."""
     max_length: int = Field(default=10, ge=1, le=10_000)
     """`copy`, `reverse`, `sort`: longest row of symbols."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_length > self.max_length:
+            raise ValueError(f"has min_length {self.min_length} above max_length {self.max_length}: swap them.")
+        return self
 
 
 _KEY_OF_KIND = {"tsv": "tsv", "jsonl": "jsonl", "generate": "generate"}

@@ -1,0 +1,70 @@
+"""Settings laid over settings: presets, then the file, then the command line."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from regard.config.document import Layer, Path, noun, read_value
+from regard.config.run import RunConfig
+from regard.config.schema import Kinds, asked, kinds, names, optional
+from regard.config.section import Section
+from regard.errors import UsageError
+
+COMMAND_LINE = "command line"
+
+
+def stack(*layers: Layer) -> Layer:
+    """All layers as one, later ones winning."""
+    values: dict[str, Any] = {}
+    places: dict[Path, str] = {}
+    for layer in layers:
+        values = merged(RunConfig, values, layer.values)
+        places |= layer.places
+    return Layer(values, places)
+
+
+def merged(section: type[Section], earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Two layers of one section: the later one wins, key by key; an empty section changes nothing."""
+    result = dict(earlier)
+    for name, value in later.items():
+        field = section.model_fields.get(name)
+        choices = kinds(field)
+        before = result.get(name)
+        if field is None or not choices or not (isinstance(value, Mapping) or value is None):
+            result[name] = value
+        elif value is None:
+            result[name] = None if optional(field) else before or {}
+        else:
+            result[name] = _merged_kinds(choices, before if isinstance(before, Mapping) else {}, value)
+    return result
+
+
+def _merged_kinds(choices: Kinds, earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """As `merged`; where the kind changes, what only other kinds know is left behind."""
+    held, wanted = asked(choices, earlier), asked(choices, later)
+    if wanted is not None and wanted is not held:
+        foreign = set(names(choices)) - set(wanted.model_fields)
+        earlier = {name: value for name, value in earlier.items() if name not in foreign}
+    section = wanted or held or next(iter(choices.values()))
+    return merged(section, earlier, later)
+
+
+def read_overrides(overrides: Sequence[str]) -> Layer:
+    """The layer of `key.path=value` arguments; of two for the same key the last one wins."""
+    values: dict[str, Any] = {}
+    places: dict[Path, str] = {}
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        path = tuple(key.strip().split("."))
+        if not equals or not all(path):
+            raise UsageError(
+                f"{noun(override)} is not a setting: write key.path=value without spaces, such as training.steps=2000."
+            )
+        section = values
+        for name in path[:-1]:
+            if not isinstance(section.get(name), dict):
+                section[name] = {}
+            section = section[name]
+        section[path[-1]] = read_value(text, COMMAND_LINE, path)
+        places = {known: place for known, place in places.items() if known[: len(path)] != path}
+        places[path] = COMMAND_LINE
+    return Layer(values, places)

@@ -1,0 +1,121 @@
+"""From a file, presets and overrides to one resolved configuration, and back.
+
+What is said later wins: the presets that a file names, the file, presets named on the command line, overrides.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from regard.config.document import Layer, dotted, noun, read, read_plain, scalar
+from regard.config.layers import COMMAND_LINE, read_overrides, stack
+from regard.config.presets import PRESETS
+from regard.config.problems import place_of, refusal, with_place
+from regard.config.run import RunConfig
+from regard.config.schema import default_kinds, nearest
+from regard.errors import UsageError
+
+LARGEST_FILE = 1_000_000
+
+
+def load(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
+    """The resolved configuration of a YAML file; the paths in it are relative to the current directory."""
+    name = str(path)
+    return _resolved(read(_text(Path(path)), name), overrides, name)
+
+
+def from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
+    """The resolved configuration of a mapping that says what a file would say."""
+    name = "configuration"
+    values = read_plain(mapping, name)
+    if not isinstance(values, dict):
+        raise UsageError(f"{name}: a configuration is a mapping, not {noun(values)}.")
+    return _resolved(Layer(values), overrides, name)
+
+
+def dump(config: RunConfig) -> str:
+    """A configuration as YAML; loading it gives an equal one."""
+    values = config.model_dump(mode="json", exclude_none=True)
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+
+
+def _resolved(file: Layer, overrides: Sequence[str], name: str) -> RunConfig:
+    """Lay everything over everything, check it, and fill in what is left open."""
+    layers = [Layer(default_kinds())]
+    for said, default in ((file, name), (read_overrides(overrides), COMMAND_LINE)):
+        values = dict(said.values)
+        chosen = values.pop("preset", None)
+        layers += _presets(chosen, place_of(("preset",), said, default))
+        layers.append(Layer(values, said.places))
+    layer = stack(*layers)
+    try:
+        config = RunConfig.model_validate(layer.values, strict=True)
+    except ValidationError as error:
+        raise refusal(error, layer, name) from None
+    try:
+        return config.resolved()
+    except UsageError as error:
+        raise with_place(error, layer, name) from None
+
+
+def _presets(chosen: Any, place: str) -> list[Layer]:
+    """The layers of a preset's name, or of a list of names."""
+    names = chosen if isinstance(chosen, list) else [] if chosen is None else [chosen]
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"{place}: preset must be the name of a preset, or a list of names, not {noun(name)}.")
+        if name not in PRESETS:
+            meant = nearest(name, PRESETS)
+            hint = f"did you mean {meant}?" if meant else "`regard config presets` lists them."
+            raise UsageError(f"{place}: {noun(name)} is not a preset; {hint}")
+    return [Layer(PRESETS[name].settings) for name in names]
+
+
+def _text(path: Path) -> str:
+    """The text of a configuration file."""
+    shown = dotted((str(path),)) if len(str(path)) < 60 else str(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise UsageError(f"{shown} does not exist{_similar(path)}") from None
+    except IsADirectoryError:
+        inside = path / "config.yaml"
+        hint = f"; did you mean {inside}?" if inside.exists() else ", not a configuration file."
+        raise UsageError(f"{shown} is a directory{hint}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "that is not a file name"
+        raise UsageError(f"{shown} cannot be read: {reason}.") from None
+    if len(content) > LARGEST_FILE:
+        raise UsageError(f"{shown} is over {LARGEST_FILE // 1_000_000} MB: too large to be a configuration.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{shown}:{line}: not UTF-8 text; save the file as UTF-8.") from None
+
+
+def _similar(path: Path) -> str:
+    """A hint at a file of nearly the same name."""
+    try:
+        names = [file.name for file in path.parent.iterdir()]
+    except (OSError, ValueError):
+        return "."
+    matches = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f"; did you mean {path.with_name(matches[0])}?" if matches else "."
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text so that it is read back as text: quoted wherever it looks like something else."""
+
+
+def _text_node(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None if isinstance(scalar(text), str) else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text_node)

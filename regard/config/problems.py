@@ -1,0 +1,161 @@
+"""What is wrong with a configuration, said so that one can mend it: place, setting, value, remedy."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from regard.config.document import Layer, Path, dotted, noun
+from regard.config.run import RunConfig
+from regard.config.schema import Kinds, asked, elsewhere, expected, kinds, literals, names, nearest, required
+from regard.config.section import Section
+from regard.errors import UsageError
+
+SHOWN = 5
+
+
+def refusal(error: ValidationError, layer: Layer, name: str) -> UsageError:
+    """Everything pydantic found, a line each, at most five of them."""
+    problems = [_Problem.of(dict(details)) for details in error.errors(include_url=False)]
+    misspelt = {problem.path[:-1] for problem in problems if problem.code == "extra_forbidden"}
+    lines: dict[str, None] = {}
+    for problem in problems:
+        if problem.code == "missing" and problem.path[:-1] in misspelt:
+            continue  # most likely the misspelt name is the missing one
+        lines[f"{place_of(problem.at, layer, name)}: {problem.sentence()}"] = None
+    shown = list(lines)[:SHOWN]
+    if len(lines) > SHOWN:
+        shown.append(f"… and {len(lines) - SHOWN} more.")
+    return UsageError("\n".join(shown))
+
+
+def with_place(error: UsageError, layer: Layer, name: str) -> UsageError:
+    """A refusal of the whole cell, with the place of the setting that it begins with."""
+    first = re.match(r"[a-z_]+(\.[a-z_]+)*", str(error))
+    path = tuple(first.group().split(".")) if first else ()
+    return UsageError(f"{place_of(path, layer, name)}: {error}")
+
+
+def place_of(path: Path, layer: Layer, name: str) -> str:
+    """Where a setting is written, or else the section around it."""
+    for length in range(len(path), 0, -1):
+        if place := layer.places.get(path[:length]):
+            return place
+    return name
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """One finding of pydantic, with the schema around it."""
+
+    code: str
+    path: Path
+    value: Any
+    field: FieldInfo | None
+    """The field in question; `None` where the name is unknown."""
+    siblings: Kinds
+    """The sections that may stand where the setting stands."""
+    section: type[Section]
+    """The one that does."""
+    message: str
+
+    @property
+    def at(self) -> Path:
+        """The setting whose line is to be shown."""
+        return (*self.path, "kind") if self.code.startswith("union_tag") else self.path
+
+    @classmethod
+    def of(cls, details: dict[str, Any]) -> "_Problem":
+        """Follow pydantic's place through the schema; it counts the kind of a section as a step of its own."""
+        siblings: Kinds = {"": RunConfig}
+        section: type[Section] = RunConfig
+        field: FieldInfo | None = None
+        path: Path = ()
+        steps = iter(details["loc"])
+        for step in steps:
+            path = (*path, step)
+            if field is not None and not kinds(field):
+                continue  # inside a list
+            field = section.model_fields.get(step)
+            choices = kinds(field)
+            tag = next(steps, None) if len(choices) > 1 else next(iter(choices), None)
+            if tag is not None:
+                siblings, section = choices, choices[tag]
+        return cls(
+            code=details["type"],
+            path=path,
+            value=details["input"],
+            field=field,
+            siblings=siblings,
+            section=section,
+            message=details["msg"].removeprefix("Value error, "),
+        )
+
+    def sentence(self) -> str:
+        """The problem in one sentence."""
+        name = dotted(self.path)
+        choices = kinds(self.field)
+        if self.code == "extra_forbidden":
+            return self._unknown(name)
+        if self.code == "missing":
+            return self._missing(name, choices)
+        if self.code == "value_error":
+            return f"{name} {self.message}"
+        if self.code.startswith("union_tag") and isinstance(self.value, Mapping):
+            return self._kind(name, choices)
+        if choices or self.field is None:
+            return self._no_section(name, choices)
+        words = literals(self.field.annotation)
+        meant = nearest(self.value, words) if isinstance(self.value, str) else None
+        hint = f"; did you mean {meant}?" if meant else ""
+        item = isinstance(self.path[-1], int)
+        return f"{name} must be {expected(self.field, item=item)}, not {noun(self.value)}{hint}"
+
+    def _unknown(self, name: str) -> str:
+        key = str(self.path[-1])
+        owners = [kind for kind, section in self.siblings.items() if key in section.model_fields]
+        if owners and "kind" in self.section.model_fields:
+            kind = self.section.model_fields["kind"].default
+            return f"{name} is a setting of kind {' or '.join(owners)}, and this one is {kind}"
+        if owners:
+            return f"{name} is not a setting beside {' and '.join(required(self.section))}"
+        meant = nearest(key, names(self.siblings))
+        if meant is None and (other := elsewhere(self.path)):
+            meant = dotted(other)
+        return f"{name} is not a setting" + (f"; did you mean {meant}?" if meant else self._list())
+
+    def _list(self) -> str:
+        return f"; here are {', '.join(self.section.model_fields)}"
+
+    def _missing(self, name: str, choices: Kinds) -> str:
+        if self.path == ("data",):
+            return "data.train is missing: " + _ways(kinds(choices["Data"].model_fields["train"]))
+        if len(choices) > 1:
+            return f"{name} is missing: {_ways(choices)}"
+        if len(self.siblings) > 1 and isinstance(self.value, Mapping) and not asked(self.siblings, self.value):
+            return f"{dotted(self.path[:-1])} names no data: {_ways(self.siblings)}"
+        return f"{name} is missing: it must be {expected(self.field) if self.field else 'given'}"
+
+    def _kind(self, name: str, choices: Kinds) -> str:
+        kind = self.value.get("kind")
+        meant = nearest(kind, choices) if isinstance(kind, str) else None
+        hint = f"; did you mean {meant}?" if meant else ""
+        return f"{name}.kind must be one of {', '.join(choices)}, not {noun(kind)}{hint}"
+
+    def _no_section(self, name: str, choices: Kinds) -> str:
+        word = self.value if isinstance(self.value, str) else None
+        if any(
+            "kind" in each.model_fields and word in literals(each.model_fields["kind"].annotation)
+            for each in choices.values()
+        ):
+            return f"{name} is a section; did you mean to set {name}.kind to {word}?"
+        known = names(choices) if choices else list(RunConfig.model_fields)
+        return f"{name} must be a section with settings such as {', '.join(known[:4])}, not {noun(self.value)}"
+
+
+def _ways(choices: Kinds) -> str:
+    """The ways to name a corpus."""
+    return "give " + ", or ".join(" and ".join(required(section)) for section in choices.values())

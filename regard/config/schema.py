@@ -1,0 +1,187 @@
+"""What the sections say about themselves: their names, their kinds, and what each value must be."""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BeforeValidator, Tag
+from pydantic.fields import FieldInfo
+
+from regard.config.document import Path
+from regard.config.run import RunConfig
+from regard.config.section import Section
+
+Kinds = dict[str, type[Section]]
+"""The sections that may stand in one place, by the tag that pydantic puts into the place of an error."""
+
+
+def kinds(field: FieldInfo | None) -> Kinds:
+    """The sections that may stand in a field: none for a plain value, several where a `kind` decides."""
+    return {} if field is None else _sections(field.annotation)
+
+
+def _sections(annotation: Any) -> Kinds:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        kind = annotation.model_fields.get("kind")
+        return {str(kind.default) if kind else annotation.__name__: annotation}
+    if get_origin(annotation) is Annotated:
+        inner, *marks = get_args(annotation)
+        tags = [mark.tag for mark in marks if isinstance(mark, Tag)]
+        found = _sections(inner)
+        return dict(zip(tags, found.values(), strict=True)) if tags else found
+    if get_origin(annotation) in (Union, UnionType):
+        return {tag: section for part in get_args(annotation) for tag, section in _sections(part).items()}
+    return {}
+
+
+def optional(field: FieldInfo) -> bool:
+    """Whether a field may be empty."""
+    return NoneType in get_args(field.annotation)
+
+
+def asked(choices: Kinds, values: Mapping[str, Any]) -> type[Section] | None:
+    """Which section the values ask for, by `kind` or by the name of the data; `None` if they do not say."""
+    if len(choices) == 1:
+        return next(iter(choices.values()))
+    kind = values.get("kind")
+    if isinstance(kind, str) and kind in choices:
+        return choices[kind]
+    return next((section for section in choices.values() if any(name in values for name in required(section))), None)
+
+
+def required(section: type[Section]) -> list[str]:
+    """The names that a section cannot do without."""
+    return [name for name, field in section.model_fields.items() if field.is_required()]
+
+
+def names(choices: Kinds) -> list[str]:
+    """Every name known to at least one of several sections."""
+    return list(dict.fromkeys(name for section in choices.values() for name in section.model_fields))
+
+
+def default_kinds(section: type[Section] = RunConfig) -> dict[str, Any]:
+    """The kinds that are taken where nobody says, as a mapping like a file."""
+    chosen: dict[str, Any] = {}
+    for name, field in section.model_fields.items():
+        choices = kinds(field)
+        if len(choices) > 1 and isinstance(field.default, Section):
+            chosen[name] = {"kind": field.default.model_dump()["kind"]}
+        elif len(choices) == 1 and not optional(field) and (inner := default_kinds(*choices.values())):
+            chosen[name] = inner
+    return chosen
+
+
+def paths(section: type[Section] = RunConfig, above: Path = ()) -> Iterator[Path]:
+    """The path of every setting there is."""
+    for name, field in section.model_fields.items():
+        yield (*above, name)
+        for choice in kinds(field).values():
+            yield from paths(choice, (*above, name))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a mistyped one probably means."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    wanted = name[:60].lower().replace("-", "_") if any("_" in each for each in by_lower) else name[:60].lower()
+    matches = difflib.get_close_matches(wanted, by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
+
+
+def elsewhere(path: Path) -> Path | None:
+    """A setting of the same name in another section, the nearer one first."""
+
+    def distance(other: Path) -> tuple[int, int]:
+        shared = sum(1 for _ in _common(path, other))
+        return -shared, len(other)
+
+    return min((other for other in paths() if other[-1] == path[-1]), key=distance, default=None)
+
+
+def _common(one: Path, other: Path) -> Iterator[str | int]:
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            return
+        yield left
+
+
+def expected(field: FieldInfo, *, item: bool = False) -> str:
+    """What a field (or an item of its list) must be, in words: `a whole number of at least 1`."""
+    return _expected(str, ()) if item else _expected(field.annotation, field.metadata)
+
+
+def literals(annotation: Any) -> list[str]:
+    """The words that an annotation allows."""
+    if get_origin(annotation) is Literal:
+        return [str(word) for word in get_args(annotation)]
+    return [word for part in get_args(annotation) if get_origin(annotation) is not list for word in literals(part)]
+
+
+def _expected(annotation: Any, marks: Iterable[Any]) -> str:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *more = get_args(annotation)
+        constraints = [mark for each in more for mark in (each.metadata if isinstance(each, FieldInfo) else [each])]
+        return _expected(inner, [*marks, *constraints])
+    if origin in (Union, UnionType):
+        parts = [part for part in get_args(annotation) if part is not NoneType]
+        return _expected(parts[0], marks) if len(parts) == 1 else "a section"
+    if origin is Literal:
+        return f"one of {', '.join(literals(annotation))}"
+    if origin is list:
+        one_will_do = any(isinstance(mark, BeforeValidator) for mark in marks)
+        return "a file name, or a list of file names" if one_will_do else "a list of words, such as [one, two]"
+    return _PLAIN.get(annotation, "a section") + _bounds(marks)
+
+
+_PLAIN = {
+    bool: "true or false",
+    str: "a word (in quotes where it looks like a number)",
+    int: "a whole number",
+    float: "a number",
+}
+
+
+def _bounds(marks: Iterable[Any]) -> str:
+    """The range of a number in words, with a space before it."""
+    words: dict[type, str] = {}
+    for mark in marks:
+        match mark:
+            case annotated_types.Ge(ge=bound):
+                words[annotated_types.Ge] = f"of at least {bound}"
+            case annotated_types.Gt(gt=bound):
+                words[annotated_types.Gt] = f"above {bound}"
+            case annotated_types.Le(le=bound):
+                words[annotated_types.Le] = f"of at most {bound}"
+            case annotated_types.Lt(lt=bound):
+                words[annotated_types.Lt] = f"below {bound}"
+    return " " + " and ".join(words.values()) if words else ""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a configuration file, for editors that complete and check it."""
+    from regard.config.presets import PRESETS
+
+    schema = RunConfig.model_json_schema()
+    name = {"type": "string", "enum": list(PRESETS)}
+    preset = {
+        "anyOf": [name, {"type": "array", "items": name}],
+        "description": "A preset to start from, or several, of which later ones win; the file wins over all.",
+    }
+    schema["properties"] = {"preset": preset, **schema["properties"]}
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    opened = _kind_may_be_left_out(schema)
+    assert isinstance(opened, dict)
+    return opened
+
+
+def _kind_may_be_left_out(schema: Any) -> Any:
+    """`anyOf` for `oneOf`: a section without its kind is right as long as any kind would be."""
+    if isinstance(schema, dict):
+        return {
+            "anyOf" if key == "oneOf" else key: _kind_may_be_left_out(value)
+            for key, value in schema.items()
+            if key != "discriminator"
+        }
+    return [_kind_may_be_left_out(item) for item in schema] if isinstance(schema, list) else schema
