@@ -40,12 +40,14 @@ def _model(
     positions: str | None = None,
 ) -> Settings:
     """A whole cell; what is left out is open again, whatever an earlier layer said."""
+    if join["kind"] == "attention":
+        join = {"kind": "attention", "order": None, "input_feeding": None} | join
     return {
         "width": width,
         "dropout": dropout,
-        "encoder": {"width": None, **encoder},
-        "decoder": {"width": None, **decoder},
-        "join": {"order": None, "input_feeding": None, **join} if join["kind"] == "attention" else join,
+        "encoder": {**encoder, "width": None},
+        "decoder": {**decoder, "width": None},
+        "join": join,
         "attention": {"score": None, "heads": None, "project": None, "keys_values": "split", **(attention or {})},
         "positions": {"kind": positions} if positions else None,
         "embeddings": {"width": None, "tie": None},

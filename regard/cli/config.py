@@ -1,0 +1,107 @@
+"""`regard config`: see what a configuration says, what it may say, and what it can start from."""
+
+import json
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Show, describe and start configurations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Example: regard config show my.yaml model.width=128",
+)
+
+
+@app.command(epilog="Example: regard config show my.yaml model.encoder.kind=rnn")
+def show(
+    file: Annotated[str, typer.Argument(help="A YAML configuration.", metavar="FILE")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="KEY=VALUE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of YAML.")] = False,
+) -> None:
+    """Print a configuration with everything that follows from it filled in."""
+    from regard.config.loading import dump, load
+
+    config = load(file, overrides or [])
+    if as_json:
+        _print(json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False), "json")
+    else:
+        _print(dump(config), "yaml")
+
+
+@app.command(epilog="Example: regard config schema > regard.schema.json")
+def schema() -> None:
+    """Print the JSON Schema of a configuration file, for editors that complete and check."""
+    from regard.config.schema import json_schema
+
+    _print(json.dumps(json_schema(), indent=2, ensure_ascii=False), "json")
+
+
+@app.command(epilog="Example: regard config presets bahdanau")
+def presets(
+    name: Annotated[str | None, typer.Argument(help="Print this one as YAML.", metavar="NAME")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, with all settings.")] = False,
+) -> None:
+    """List what a file can start from with `preset: NAME`, or print one of them."""
+    import yaml
+
+    from regard.config.presets import PRESETS
+    from regard.config.schema import nearest
+    from regard.errors import UsageError
+
+    if name is not None and name not in PRESETS:
+        meant = nearest(name, PRESETS)
+        raise UsageError(f"there is no preset {name}" + (f"; did you mean {meant}?" if meant else "."))
+    chosen = PRESETS if name is None else {name: PRESETS[name]}
+    if as_json:
+        facts = {
+            each: {"description": preset.description, "paper": preset.paper, "settings": preset.said()}
+            for each, preset in chosen.items()
+        }
+        _print(json.dumps(facts, indent=2, ensure_ascii=False), "json")
+    elif name is None:
+        _table([(each, _size(each), preset.description) for each, preset in chosen.items()])
+    else:
+        preset = chosen[name]
+        settings = yaml.safe_dump(preset.said(), sort_keys=False, allow_unicode=True)
+        _print(f"# {name} ({preset.paper}): {preset.description}\n{settings}", "yaml")
+
+
+def _size(name: str) -> str:
+    """The depth of both sides and the width of a preset, such as `4+4 × 128`."""
+    from regard.config.loading import from_mapping
+
+    model = from_mapping({"preset": name, "data": {"train": {"generate": "copy"}}}).model
+    depths = [str(getattr(side, "layers", 0)) for side in (model.encoder, model.decoder)]
+    return f"{'+'.join(depths)} × {model.width}"
+
+
+def _table(rows: list[tuple[str, str, str]]) -> None:
+    """Presets as an aligned table: it wraps on a terminal, and has one line each in a pipe."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        for name, size, description in rows:
+            print(f"{name:<18} {size:<11} {description}")
+        return
+    table = Table("preset", "layers × width", "description", box=SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _print(text: str, language: str) -> None:
+    """Print a document: coloured on a terminal, as it is in a pipe."""
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    console = Console()
+    if console.is_terminal:
+        console.print(Syntax(text.rstrip("\n"), language, theme="ansi_dark", background_color="default"))
+    else:
+        print(text.rstrip("\n"))
