@@ -1,0 +1,47 @@
+# Everything works on a fresh machine with Python 3.11 or newer and make; `make help` says what there is.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+help:
+	@echo "make demo    train the date normaliser, translate, and see where it looked (three minutes)"
+	@echo "make test    run all tests"
+	@echo "make lint    check style and types"
+	@echo "make bench   measure what the README claims"
+	@echo "make setup   install everything into .venv (the others do it by themselves)"
+	@echo "make clean   remove caches; keeps .venv and runs/"
+
+setup: $(INSTALLED)
+
+# Every version is pinned, the build backend's too, so that today's machine and next year's get the same.
+$(INSTALLED): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Setting up .venv (the first time takes a few minutes) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+demo: setup
+	@$(BIN)/regard demo
+
+# Two workers with one thread each: two cores are enough.
+test: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	@echo "All tests passed."
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@echo "Style and types are in order."
+
+bench: setup
+	@for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+
+clean:
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
