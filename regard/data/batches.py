@@ -1,0 +1,160 @@
+"""Batches out: length buckets within a token budget, in an order that any process can compute and continue."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.store import Tokens, TokenStore
+from regard.errors import RegardError
+from regard.text.dropout import BpeDropout
+from regard.text.specials import BOS, EOS, PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs as padded ids, int64."""
+
+    source: Tensor
+    """B×S: tokens, EOS, padding."""
+    target: Tensor
+    """B×T+1: BOS, tokens, EOS, padding."""
+    rows: NDArray[np.int64]
+    """B: the place of each pair in the store."""
+
+    @property
+    def inputs(self) -> Tensor:
+        """B×T: what the decoder reads, BOS first."""
+        return self.target[:, :-1]
+
+    @property
+    def outputs(self) -> Tensor:
+        """B×T: what the decoder is to say, EOS last."""
+        return self.target[:, 1:]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A place in the endless row of batches: so many batches of this epoch are done."""
+
+    epoch: int = 0
+    position: int = 0
+
+
+class Batches:
+    """The batches of one process, a pure function of (seed, epoch, rank, world size).
+
+    Each epoch, pairs are sorted by target length, within it by source length up and down in turn, with a little noise and
+    equals shuffled; the row is cut into batches of at most `tokens` padded tokens on the longer side (a longer pair has a
+    batch of its own); batches are dealt to the processes in groups of near-equal length, and the groups are shuffled.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        tokens: int,
+        seed: int,
+        rank: int = 0,
+        world_size: int = 1,
+        dropout: tuple[BpeDropout, BpeDropout] | None = None,
+    ):
+        if len(store) < world_size:
+            raise RegardError(
+                f"{len(store)} training pairs are too few for {world_size} processes: use fewer processes."
+            )
+        self.store, self.tokens, self.seed = store, tokens, seed
+        self.rank, self.world_size = rank, world_size
+        self.dropout = dropout
+
+    def after(self, cursor: Cursor = Cursor()) -> Iterator[tuple[Batch, Cursor]]:
+        """Batches from a cursor on, without end, each with the cursor behind it."""
+        epoch, position = cursor.epoch, cursor.position
+        while True:
+            order, bounds = self._plan(epoch)
+            mine = self._share(epoch, len(bounds) - 1)
+            for place in range(position, len(mine)):
+                rows = order[bounds[mine[place]] : bounds[mine[place] + 1]]
+                yield self._batch(rows, epoch), Cursor(epoch, place + 1)
+            epoch, position = epoch + 1, 0
+
+    def once(self) -> Iterator[Batch]:
+        """Every pair once, in batches from short to long: for scoring."""
+        order, bounds = self._plan(0)
+        for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+            yield self._batch(order[start:end], 0)
+
+    def per_epoch(self, epoch: int = 0) -> int:
+        """Number of batches of this process in an epoch; the same for every rank."""
+        return (len(self._plan(epoch)[1]) - 1) // self.world_size
+
+    def _random(self, epoch: int, *more: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, epoch, *more])
+
+    def _plan(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All pairs in bucket order, and where each batch of all processes begins and ends in it."""
+        source, target = self.store.lengths
+        order = bucketed(source, target, self._random(epoch, 0))
+        longest = np.maximum(source + 1, target + 2)[order]
+        return order, cut(longest, self.tokens, self.world_size)
+
+    def _share(self, epoch: int, count: int) -> NDArray[np.int64]:
+        """Which batches this process takes, and in which order: in each step all take neighbours in length."""
+        groups = self._random(epoch, 1).permutation(count // self.world_size)
+        return groups * self.world_size + self.rank
+
+    def _batch(self, rows: NDArray[np.int64], epoch: int) -> Batch:
+        pairs = [self.store[int(row)] for row in rows]
+        if self.dropout:
+            pairs = [self._resegmented(pair, int(row), epoch) for pair, row in zip(pairs, rows, strict=True)]
+        source = padded([pair[0] for pair in pairs], [], [EOS])
+        target = padded([pair[1] for pair in pairs], [BOS], [EOS])
+        return Batch(source, target, np.asarray(rows, dtype=np.int64))
+
+    def _resegmented(self, pair: tuple[Tokens, Tokens], row: int, epoch: int) -> tuple[Tokens, Tokens]:
+        assert self.dropout is not None
+        generator = self._random(epoch, 2, row)
+        source, target = (dropout(ids, generator) for dropout, ids in zip(self.dropout, pair, strict=True))
+        return source, target
+
+
+def bucketed(source: NDArray[np.int32], target: NDArray[np.int32], generator: np.random.Generator) -> NDArray[np.int64]:
+    """Places of pairs sorted by target length, then by source length up and down in turn; equals shuffled."""
+    noisy = target + generator.integers(0, 2, len(target), dtype=np.int32)
+    upwards = np.where(noisy % 2 == 0, source, (1 << 20) - 1 - np.minimum(source, (1 << 20) - 1)).astype(np.int64)
+    chance = generator.integers(0, 1 << 20, len(target), dtype=np.int64)
+    key = (noisy.astype(np.int64) << 40) | (upwards << 20) | chance
+    return np.argsort(key, kind="stable")
+
+
+def cut(longest: NDArray[np.int32], tokens: int, multiple: int) -> NDArray[np.int64]:
+    """Bounds of batches whose rows × longest side fit into `tokens`; their number is a multiple of `multiple`."""
+    bounds, start = [0], 0
+    while start < len(longest):
+        most = max(tokens // int(longest[start]), 1)
+        widest = np.maximum.accumulate(longest[start : start + most])
+        fitting = int(np.searchsorted(widest * np.arange(1, len(widest) + 1), tokens, side="right"))
+        start += max(fitting, 1)
+        bounds.append(start)
+    while missing := -(len(bounds) - 1) % multiple:  # split the largest: no pair is dropped
+        sizes = np.diff(bounds)
+        largest = np.argsort(-sizes, kind="stable")[: min(missing, int((sizes > 1).sum()))]
+        bounds = sorted([*bounds, *(bounds[i] + int(sizes[i]) // 2 for i in largest)])
+    return np.asarray(bounds, dtype=np.int64)
+
+
+def padded(rows: list[Tokens], before: list[int], behind: list[int]) -> Tensor:
+    """Sequences with special tokens around them as one tensor, rows × longest."""
+    longest = max(len(row) for row in rows) + len(before) + len(behind)
+    ids = np.full((len(rows), longest), PAD, dtype=np.int64)
+    for place, row in enumerate(rows):
+        ids[place, : len(before)] = before
+        end = len(before) + len(row)
+        ids[place, len(before) : end] = row
+        ids[place, end : end + len(behind)] = behind
+    return torch.from_numpy(ids)

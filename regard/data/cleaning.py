@@ -1,0 +1,171 @@
+"""Which pairs are kept: the fate of each is decided in one pass, and told."""
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.config.data import Cleaning
+from regard.data.corpus import Pair
+from regard.data.progress import Progress, reported
+from regard.errors import RegardError
+
+GRACE = 10
+"""Characters added to both sides before their ratio is taken: a word against three is no misalignment."""
+
+
+class Fate(IntEnum):
+    """What becomes of a pair."""
+
+    TRAIN = 0
+    HELD_OUT = 1
+    EMPTY = 2
+    TOO_LONG = 3
+    RATIO = 4
+    DUPLICATE = 5
+
+
+REASONS = {
+    Fate.EMPTY: "empty side",
+    Fate.TOO_LONG: "too long",
+    Fate.RATIO: "length ratio",
+    Fate.DUPLICATE: "duplicate",
+}
+
+
+@dataclass
+class CleaningReport:
+    """How many training pairs were kept, held out and dropped, and why."""
+
+    pairs: int = 0
+    """Pairs read."""
+    train: int = 0
+    """Pairs kept for training."""
+    held_out: int = 0
+    """Pairs set aside for validation."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Number of pairs dropped for each reason."""
+    examples: dict[str, int] = field(default_factory=dict)
+    """Number, from 1, of the first pair dropped for each reason."""
+    overlap: int = 0
+    """Validation pairs that also occur in training: they flatter the score."""
+
+    def drop(self, fate: Fate, number: int, count: int = 1) -> None:
+        """Note that pairs were dropped, the first of them at a number counted from 1."""
+        reason = REASONS[fate]
+        self.dropped[reason] = self.dropped.get(reason, 0) + count
+        self.examples[reason] = min(self.examples.get(reason, number), number)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "CleaningReport":
+        """What `to_json` gave."""
+        return cls(**content)
+
+    def __str__(self) -> str:
+        """A small aligned table."""
+        rows = [("read", self.pairs, ""), ("kept for training", self.train, "")]
+        if self.held_out:
+            rows.append(("held out", self.held_out, ""))
+        rows += [
+            (f"dropped: {reason}", count, f"first: pair {self.examples[reason]:,}")
+            for reason, count in self.dropped.items()
+        ]
+        name, number = max(len(row[0]) for row in rows), max(len(f"{row[1]:,}") for row in rows)
+        lines = [f"{label:<{name}}  {count:>{number},}  {note}".rstrip() for label, count, note in rows]
+        if self.overlap:
+            lines.append(f"warning: {self.overlap:,} validation pairs also occur in the training data")
+        return "\n".join(lines)
+
+
+def survey(
+    pairs: Iterable[Pair],
+    cleaning: Cleaning,
+    *,
+    held_out: int,
+    seed: int,
+    validation: Iterable[Pair] = (),
+    progress: Progress | None = None,
+) -> tuple[NDArray[np.uint8], CleaningReport]:
+    """The `Fate` of each pair, in one pass and some bytes a pair.
+
+    `held_out` pairs (at most a tenth) are set aside by a hash of their source, so that all pairs of a source share one fate;
+    sources count as the same if they differ only in case and white space.
+    """
+    fates, whole, sources = array("B"), array("Q"), array("Q")
+    for pair in reported(pairs, "reading", progress):
+        fates.append(_fate(pair, cleaning))
+        whole.append(_hash(f"{pair.source.strip()}\0{pair.target.strip()}", 0))
+        sources.append(_hash(" ".join(pair.source.split()).casefold(), seed + 1) if held_out else 0)
+    fate = np.frombuffer(fates, dtype=np.uint8).copy()
+    hashes = np.frombuffer(whole, dtype=np.uint64)
+    if cleaning.duplicates == "drop":
+        kept = np.flatnonzero(fate == Fate.TRAIN)
+        repeated = np.ones(len(kept), dtype=bool)
+        repeated[np.unique(hashes[kept], return_index=True)[1]] = False
+        fate[kept[repeated]] = Fate.DUPLICATE
+    if held_out:
+        kept = np.flatnonzero(fate == Fate.TRAIN)
+        chosen = _choose(np.frombuffer(sources, dtype=np.uint64)[kept], held_out)
+        fate[kept[chosen]] = Fate.HELD_OUT
+    known = np.fromiter((_hash(f"{p.source.strip()}\0{p.target.strip()}", 0) for p in validation), dtype=np.uint64)
+    report = CleaningReport(pairs=len(fate), overlap=int(np.isin(known, hashes[fate == Fate.TRAIN]).sum()))
+    for reason in REASONS:
+        found = np.flatnonzero(fate == reason)
+        if len(found):
+            report.drop(reason, int(found[0]) + 1, len(found))
+    report.train, report.held_out = int((fate == Fate.TRAIN).sum()), int((fate == Fate.HELD_OUT).sum())
+    return fate, report
+
+
+def with_fate(pairs: Iterable[Pair], fate: NDArray[np.uint8], wanted: Fate) -> Iterator[tuple[int, Pair]]:
+    """The pairs of one fate, each with its number from 1; a corpus that changed since the survey is refused."""
+    number = 0
+    for number, pair in enumerate(pairs, start=1):
+        if number > len(fate):
+            break
+        if fate[number - 1] == wanted:
+            yield number, pair
+    if number != len(fate):
+        raise RegardError("the training corpus changed while it was being read: start again once it is at rest.")
+
+
+def _fate(pair: Pair, cleaning: Cleaning) -> Fate:
+    """What is to be seen from a pair alone."""
+    lengths = len(pair.source), len(pair.target)
+    if max(lengths) > cleaning.max_characters:
+        return Fate.TOO_LONG
+    if not pair.source.strip() or not pair.target.strip():
+        return Fate.EMPTY
+    if (max(lengths) + GRACE) / (min(lengths) + GRACE) > cleaning.max_ratio:
+        return Fate.RATIO
+    return Fate.TRAIN
+
+
+def _choose(sources: NDArray[np.uint64], held_out: int) -> NDArray[np.bool_]:
+    """Which pairs to hold out: whole sources in the order of their hashes, as long as they fit."""
+    most = min(held_out, len(sources) // 10)
+    values, counts = np.unique(sources, return_counts=True)
+    fitting = values[np.cumsum(counts) <= max(most, 1)]
+    if len(fitting) in (0, len(values)):
+        raise RegardError(
+            f"{len(sources)} usable training pairs with {len(values)} different sources are too few to hold any out for "
+            "validation: give more pairs, or name a data.validation corpus."
+        )
+    return np.isin(sources, fitting)
+
+
+def _hash(text: str, key: int) -> int:
+    """64 bits of a text, the same everywhere and always."""
+    digest = hashlib.blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=8, key=key.to_bytes(9, "little", signed=True)
+    )
+    return int.from_bytes(digest.digest(), "little")

@@ -1,0 +1,67 @@
+"""Lines of text files, plain or gzip, read one at a time with bounded memory and clear errors."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from regard.errors import RegardError
+
+LONGEST_LINE = 1 << 22
+"""Bytes of a line that are kept; the rest of a longer one (some million characters: no sentence) is passed over."""
+
+_GZIP = b"\x1f\x8b"
+_BOM = "\ufeff"
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    r"""The lines of a UTF-8 file without their ends (`\n` or `\r\n`, nothing else) and without a byte order mark."""
+    number = 0
+    try:
+        with _open(Path(path)) as file:
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
+                if not whole:
+                    _pass_over_rest(file)
+                text = _decode(line, path, number, whole)
+                yield text.removeprefix(_BOM) if number == 1 else text
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise RegardError(
+            f"{path} is damaged or cut short after line {number:,} ({error}): fetch or compress it again."
+        ) from error
+    except OSError as error:
+        raise RegardError(f"cannot read {path}: {error.strerror or error}.") from error
+
+
+def _open(path: Path) -> BinaryIO:
+    """The file's bytes, unpacked if they begin like gzip, whatever its name."""
+    if path.is_dir():
+        raise RegardError(f"{path} is a directory: name the files in it.")
+    if not path.exists():
+        raise RegardError(f"{path} does not exist: check the path (it is relative to where the command runs).")
+    file = path.open("rb")
+    if file.peek(2)[:2] == _GZIP:
+        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), 1 << 20))
+    return file
+
+
+def _pass_over_rest(file: BinaryIO) -> None:
+    while rest := file.readline(LONGEST_LINE):
+        if rest.endswith(b"\n"):
+            return
+
+
+def _decode(line: bytes, path: str | Path, number: int, whole: bool) -> str:
+    try:
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        if not whole and error.start > LONGEST_LINE - 4:  # the cut went through a character
+            return line[: error.start].decode("utf-8")
+        remedy = "it looks like UTF-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "find out its encoding"
+        raise RegardError(
+            f"{path}:{number} is not valid UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1}): {remedy}, and convert "
+            f"it, as with `iconv -f ENCODING -t UTF-8`."
+        ) from error

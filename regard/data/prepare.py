@@ -1,0 +1,162 @@
+"""From a configuration to tokenizers, stores and pairs inside a run directory: built once, reopened afterwards."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import compress, islice
+from pathlib import Path
+
+from regard.config.data import Cleaning
+from regard.config.run import RunConfig
+from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
+from regard.data.corpus import Pair, read
+from regard.data.progress import Progress, reported
+from regard.data.store import StoreWriter, TokenStore
+from regard.errors import RegardError
+from regard.text.learning import train_tokenizers
+from regard.text.tokenizer import Tokenizer
+
+_CHUNK = 2000
+_FINISHED = "finished.json"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs of text and data."""
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    train: TokenStore
+    validation: TokenStore
+    validation_pairs: list[Pair]
+    """Raw; pair i is what `validation[i]` holds the ids of."""
+    test_pairs: list[Pair]
+    """Raw and whole; empty without a test corpus."""
+    report: CleaningReport
+
+
+def prepare(config: RunConfig, directory: Path, progress: Progress | None = None) -> Prepared:
+    """Tokenizers and stores of a run; what a run directory already holds is reopened without reading the corpora."""
+    if not (directory / "data" / _FINISHED).exists():
+        try:
+            _build(config, directory, progress)
+        except OSError as error:
+            raise RegardError(f"cannot write into {directory}: {error.strerror or error}.") from error
+    return _open(directory)
+
+
+def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
+    data, cleaning = config.data, config.data.cleaning
+    (directory / "data").mkdir(parents=True, exist_ok=True)
+    (directory / "tokenizers").mkdir(exist_ok=True)
+    test = list(read(data.test)) if data.test else []
+    validation = [p for p in read(data.validation) if _usable(p, cleaning)] if data.validation else []
+    fate, report = survey(
+        read(data.train),
+        cleaning,
+        held_out=0 if data.validation else data.held_out,
+        seed=config.training.seed,
+        validation=validation,
+        progress=progress,
+    )
+    if not report.train:
+        raise RegardError(f"cleaning left no training pair: see data.cleaning.\n{report}")
+    if not data.validation:
+        validation = [pair for _, pair in with_fate(read(data.train), fate, Fate.HELD_OUT)]
+
+    def kept() -> Iterator[Pair]:
+        return (pair for _, pair in with_fate(read(data.train), fate, Fate.TRAIN))
+
+    tokenizers = train_tokenizers(config.text, lambda: reported(kept(), "learning tokenizers", progress, report.train))
+    _save_tokenizers(directory / "tokenizers", *tokenizers)
+    numbered = reported(with_fate(read(data.train), fate, Fate.TRAIN), "storing", progress, report.train)
+    too_long = _store(numbered, tokenizers, cleaning.max_length, directory / "data" / "train")
+    if too_long:
+        report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
+        report.train -= len(too_long)
+    if not report.train:
+        raise RegardError(f"cleaning left no training pair: see data.cleaning.\n{report}")
+    too_long = _store(enumerate(validation), tokenizers, cleaning.max_length, directory / "data" / "validation")
+    for place in reversed(too_long):
+        del validation[place]
+    if not validation:
+        raise RegardError("no validation pair is left after cleaning: see data.validation and data.cleaning.")
+    _write_pairs(directory / "data" / "validation.jsonl", validation)
+    _write_pairs(directory / "data" / "test.jsonl", test)
+    _write_durably(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
+
+
+def _usable(pair: Pair, cleaning: Cleaning) -> bool:
+    """Whether a validation pair can be scored at all."""
+    return bool(pair.source.strip() and pair.target.strip()) and max(map(len, pair)) <= cleaning.max_characters
+
+
+def _store(
+    pairs: Iterable[tuple[int, Pair]],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    max_length: int,
+    directory: Path,
+) -> list[int]:
+    """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned."""
+    vocabulary = max(tokenizer.size for tokenizer in tokenizers)
+    too_long = []
+    with StoreWriter(directory, vocabulary) as writer:
+        pairs = iter(pairs)
+        while chunk := list(islice(pairs, _CHUNK)):
+            sides = [
+                tokenizer.encode_batch([pair[side] for _, pair in chunk]) for side, tokenizer in enumerate(tokenizers)
+            ]
+            fits = [max(len(source), len(target)) <= max_length for source, target in zip(*sides, strict=True)]
+            too_long += [number for (number, _), fit in zip(chunk, fits, strict=True) if not fit]
+            writer.write(*(list(compress(side, fits)) for side in sides))
+    return too_long
+
+
+def _save_tokenizers(directory: Path, source: Tokenizer, target: Tokenizer) -> None:
+    if source is target:
+        source.save(directory / "shared.json")
+        return
+    source.save(directory / "source.json")
+    target.save(directory / "target.json")
+
+
+def load_tokenizers(directory: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer of a run's `tokenizers` directory, one object twice if shared."""
+    if (directory / "shared.json").exists():
+        shared = Tokenizer.load(directory / "shared.json")
+        return shared, shared
+    return Tokenizer.load(directory / "source.json"), Tokenizer.load(directory / "target.json")
+
+
+def _open(directory: Path) -> Prepared:
+    data = directory / "data"
+    source, target = load_tokenizers(directory / "tokenizers")
+    return Prepared(
+        source_tokenizer=source,
+        target_tokenizer=target,
+        train=TokenStore(data / "train"),
+        validation=TokenStore(data / "validation"),
+        validation_pairs=_read_pairs(data / "validation.jsonl"),
+        test_pairs=_read_pairs(data / "test.jsonl"),
+        report=CleaningReport.from_json(json.loads((data / _FINISHED).read_text())),
+    )
+
+
+def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
+    _write_durably(path, "".join(json.dumps(pair._asdict()) + "\n" for pair in pairs))
+
+
+def _read_pairs(path: Path) -> list[Pair]:
+    with path.open() as file:
+        return [Pair(**json.loads(line)) for line in file]
+
+
+def _write_durably(path: Path, text: str) -> None:
+    """Write aside, flush to the disk, rename."""
+    aside = path.with_name(path.name + ".partial")
+    with aside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)

@@ -1,0 +1,87 @@
+"""BPE-dropout: words cut differently each time they are seen (Provilkov et al., 2020), from a seed."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import UsageError
+from regard.text.normalising import WORD_START
+from regard.text.tokenizer import Tokenizer
+
+_BLOCK = 256
+
+
+class BpeDropout:
+    """Cuts ids of a BPE tokenizer anew: byte-pair encoding in which each merge is passed over with a probability.
+
+    At every step each candidate merge is dropped with probability p, and of those left the best is made, until none is
+    left. With p = 0 the ids come back as they were; with any p the text does. (The `tokenizers` library has dropout too,
+    but nobody can seed it, and a resumed run must see what an uninterrupted one would have seen.)
+    """
+
+    def __init__(self, tokenizer: Tokenizer, probability: float):
+        if tokenizer.kind not in ("bpe", "characters"):
+            raise UsageError(
+                f"text.bpe_dropout drops merges, and a tokenizer of kind {tokenizer.kind} has none: use kind bpe, or set "
+                "text.bpe_dropout=0."
+            )
+        self.probability = probability
+        number = {token: place for place, token in enumerate(tokenizer.vocabulary)}
+        self._merges = {
+            (number[left], number[right]): (rank, number[left + right])
+            for rank, (left, right) in enumerate(tokenizer.merges)
+        }
+        parts = {merged: pair for pair, (_, merged) in reversed(self._merges.items())}
+        self._characters = [_leaves(token, parts) for token in range(tokenizer.size)]
+        self._starts = [token.startswith(WORD_START) for token in tokenizer.vocabulary]
+
+    def __call__(
+        self, ids: Sequence[int] | NDArray[np.unsignedinteger], generator: np.random.Generator
+    ) -> NDArray[np.uint32]:
+        """The same text as other ids."""
+        draws = _draws(generator)
+        cut: list[int] = []
+        word: list[int] = []
+        for token in np.asarray(ids).tolist():
+            if self._starts[token]:
+                cut += self._cut(word, draws)
+                word = []
+            word += self._characters[token]
+        cut += self._cut(word, draws)
+        return np.asarray(cut, dtype=np.uint32)
+
+    def _cut(self, symbols: list[int], draws: Iterator[float]) -> list[int]:
+        """One word, from its characters: merge by merge, the best first, the leftmost of equals."""
+        merges, probability = self._merges, self.probability
+        candidates = [merges.get(pair) for pair in pairwise(symbols)]
+        while True:
+            best, place = None, 0
+            for here, candidate in enumerate(candidates):
+                # a candidate behind the best so far needs no draw: it would not be made in any case
+                better = candidate is not None and (best is None or candidate[0] < best[0])
+                if better and (not probability or next(draws) >= probability):
+                    best, place = candidate, here
+            if best is None:
+                return symbols
+            symbols[place : place + 2] = [best[1]]
+            del candidates[place]
+            if place:
+                candidates[place - 1] = merges.get((symbols[place - 1], symbols[place]))
+            if place < len(candidates):
+                candidates[place] = merges.get((symbols[place], symbols[place + 1]))
+
+
+def _leaves(token: int, parts: dict[int, tuple[int, int]]) -> list[int]:
+    """The characters that a token was merged from."""
+    if token not in parts:
+        return [token]
+    left, right = parts[token]
+    return _leaves(left, parts) + _leaves(right, parts)
+
+
+def _draws(generator: np.random.Generator) -> Iterator[float]:
+    """Uniform numbers, drawn by the block."""
+    while True:
+        yield from generator.random(_BLOCK).tolist()

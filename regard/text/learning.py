@@ -1,0 +1,178 @@
+"""Learning tokenizers from a corpus: streaming, and the same corpus always gives the same tokenizer."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Protocol
+
+import tokenizers
+from tokenizers import models, trainers
+
+from regard.config.text import Text
+from regard.config.text import Tokenizer as Settings
+from regard.errors import RegardError
+from regard.text.normalising import WORD_START, normaliser, without_surrogates
+from regard.text.specials import SPECIALS, UNK
+from regard.text.tokenizer import BYTES, Tokenizer, splitter
+
+DEFAULT_VOCABULARY = 8000
+MOST_LINES = 2_000_000
+"""Sentences looked at: far more than 8,000 tokens need, and a bound on time and memory."""
+LONGEST_LINE = 10_000
+"""Characters; a longer line is no sentence and teaches a tokenizer nothing."""
+
+
+class SentencePair(Protocol):
+    """A source and a target sentence."""
+
+    @property
+    def source(self) -> str:
+        """Raw source sentence."""
+
+    @property
+    def target(self) -> str:
+        """Raw target sentence."""
+
+
+Pairs = Callable[[], Iterable[SentencePair]]
+Lines = Callable[[], Iterator[str]]
+
+
+def train_tokenizers(config: Text, pairs: Pairs) -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers of source and target, one object twice if they share a vocabulary; `pairs` is read several times."""
+    if config.shared:
+        shared = train(config.tokenizer, _lines(pairs, "source", "target"), "text.tokenizer")
+        return shared, shared
+    source = train(config.tokenizer, _lines(pairs, "source"), "text.tokenizer")
+    name = "text.target" if config.target else "text.tokenizer"
+    return source, train(config.target or config.tokenizer, _lines(pairs, "target"), name)
+
+
+def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
+    """A tokenizer learnt from lines; `name` is the place of its settings, for errors."""
+    units = _units(settings, lines)
+    if not units:
+        raise RegardError(f"{name} has nothing to learn from: every line of the corpus is empty.")
+    if settings.kind == "words":
+        return Tokenizer.of(settings, _words(settings, units, name))
+    alphabet = _alphabet(settings, units, name)
+    if settings.kind == "characters":
+        tokens = [*SPECIALS, *BYTES, *alphabet]
+        _check_size(settings, len(tokens), name)
+        return Tokenizer.of(settings, _bpe_model(tokens, []))
+    if settings.kind == "bpe":
+        return Tokenizer.of(settings, _bpe(settings, lines, alphabet, name))
+    return Tokenizer.of(settings, _unigram(settings, units, alphabet, name))
+
+
+def _lines(pairs: Pairs, *sides: str) -> Lines:
+    """An even sample of the sentences of one or both sides."""
+    step = 1 + (sum(1 for _ in pairs()) * len(sides)) // MOST_LINES
+
+    def lines() -> Iterator[str]:
+        for pair in islice(pairs(), 0, None, step):
+            for side in sides:
+                line: str = getattr(pair, side)
+                if len(line) <= LONGEST_LINE:
+                    yield without_surrogates(line)
+
+    return lines
+
+
+def _units(settings: Settings, lines: Lines) -> Counter[str]:
+    """What no token reaches across (a word, a punctuation mark, a digit), with its frequency."""
+    normal, split = normaliser(settings), splitter(settings.kind)
+    words: Counter[str] = Counter()
+    for line in lines():
+        words.update(line.split())
+    units: Counter[str] = Counter()
+    for word, count in words.items():
+        for unit, _ in split.pre_tokenize_str(normal.normalize_str(word)):
+            units[unit] += count
+    return units
+
+
+def _by_frequency(counts: Counter[str], least: int) -> list[str]:
+    """Keys seen at least so often, the most frequent first, the alphabet deciding between equals."""
+    return sorted((key for key, count in counts.items() if count >= least), key=lambda key: (-counts[key], key))
+
+
+def _alphabet(settings: Settings, units: Counter[str], name: str) -> list[str]:
+    """Characters with a token of their own; all others are spelt in bytes.
+
+    Those seen `min_frequency` times, the most frequent first; of a vocabulary's places, the special tokens and the
+    bytes come first, and of the rest the alphabet takes at most half (all, for kind `characters`).
+    """
+    characters: Counter[str] = Counter()
+    for unit, count in units.items():
+        for character in unit:
+            characters[character] += count
+    room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(SPECIALS) - len(BYTES)
+    if room < 1:
+        least = len(SPECIALS) + len(BYTES) + 1
+        raise RegardError(
+            f"{name}.vocabulary is {settings.vocabulary}, but {settings.kind} needs at least {least}: "
+            f"{len(SPECIALS)} special tokens, {len(BYTES)} bytes and one character."
+        )
+    frequent = _by_frequency(characters, settings.min_frequency)
+    kept = frequent[: room if settings.kind == "characters" else max(room // 2, 1)]
+    return kept if WORD_START in kept else [WORD_START, *kept[: max(room - 1, 0)]]
+
+
+def _check_size(settings: Settings, size: int, name: str) -> None:
+    """Refuse to pretend that a corpus supports a vocabulary that it does not."""
+    if settings.vocabulary and size < settings.vocabulary:
+        raise RegardError(
+            f"{name}.vocabulary is {settings.vocabulary}, but the corpus supports only {size} tokens of kind "
+            f"{settings.kind} (with min_frequency {settings.min_frequency}): set {name}.vocabulary={size}, or leave it "
+            "out to take as many as there are."
+        )
+
+
+def _words(settings: Settings, units: Counter[str], name: str) -> models.Model:
+    frequent = _by_frequency(units, settings.min_frequency)
+    _check_size(settings, len(SPECIALS) + len(frequent), name)
+    room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(SPECIALS)
+    tokens = [*SPECIALS, *frequent[:room]]
+    return models.WordLevel(vocab=_numbered(tokens), unk_token=SPECIALS[UNK])
+
+
+def _bpe(settings: Settings, lines: Lines, alphabet: list[str], name: str) -> models.Model:
+    """Byte-pair encoding (Sennrich et al., 2016)."""
+    inner = tokenizers.Tokenizer(models.BPE())
+    inner.normalizer, inner.pre_tokenizer = normaliser(settings), splitter(settings.kind)
+    first = [*SPECIALS, *BYTES]
+    trainer = trainers.BpeTrainer(
+        vocab_size=(settings.vocabulary or DEFAULT_VOCABULARY) - len(first),
+        min_frequency=settings.min_frequency,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    inner.train_from_iterator(lines(), trainer)
+    learnt = json.loads(inner.to_str())["model"]
+    tokens = [*first, *sorted(learnt["vocab"], key=learnt["vocab"].__getitem__)]
+    _check_size(settings, len(tokens), name)
+    return _bpe_model(tokens, [(left, right) for left, right in learnt["merges"]])
+
+
+def _bpe_model(tokens: list[str], merges: list[tuple[str, str]]) -> models.Model:
+    return models.BPE(vocab=_numbered(tokens), merges=merges, unk_token=SPECIALS[UNK], byte_fallback=True)
+
+
+def _unigram(settings: Settings, units: Counter[str], alphabet: list[str], name: str) -> models.Model:
+    inner = tokenizers.Tokenizer(models.Unigram())
+    inner.pre_tokenizer = splitter(settings.kind)
+    trainer = trainers.UnigramTrainer(
+        vocab_size=(settings.vocabulary or DEFAULT_VOCABULARY) - 262, show_progress=False, initial_alphabet=alphabet
+    )
+    inner.train_from_iterator((u for u, c in units.items() for _ in range(c)), trainer)
+    pieces = [(p, s) for p, s in json.loads(inner.to_str())["model"]["vocab"]]
+    least = min(s for _, s in pieces)
+    first = [(token, least) for token in (*SPECIALS, *BYTES)]
+    return models.Unigram([*first, *pieces], unk_id=UNK, byte_fallback=True)
+
+
+def _numbered(tokens: list[str]) -> dict[str, int]:
+    return {token: number for number, token in enumerate(tokens)}

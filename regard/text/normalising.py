@@ -1,0 +1,45 @@
+"""The one place that says what happens to text before it is split into tokens.
+
+In this order, and nothing else:
+
+1. lone surrogates (half characters that no file can hold) become U+FFFD;
+2. the Unicode normal form of the configuration: NFC, NFKC or none;
+3. lower case, if asked for (and the normal form again, which lower-casing can disturb);
+4. every run of whitespace becomes one space, none stays at either end;
+5. `▁` (U+2581), with which tokens mark the start of a word, becomes `_`.
+
+Steps 2 to 5 are a normaliser of the `tokenizers` library and are saved inside `tokenizer.json`. It ends by putting one
+space before the text, so that the first word looks like every other; `Tokenizer.normalise` leaves that space out.
+"""
+
+import re
+
+from tokenizers import Regex, normalizers
+
+from regard.config.text import Tokenizer as Settings
+
+WORD_START = "▁"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WHITESPACE = r"[\s\x1c-\x1f\x85]+"
+"""All that Python's `str.split` splits at: Unicode white space and the four separators of ASCII."""
+
+
+def without_surrogates(text: str) -> str:
+    """The same text, as long, with U+FFFD for each lone surrogate, which UTF-8 cannot hold."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def normaliser(settings: Settings) -> normalizers.Normalizer:
+    """Steps 2 to 5, and the space before the text."""
+    form = {"nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()], "none": []}[settings.unicode]
+    lower = [normalizers.Lowercase(), *form] if settings.lower else []
+    return normalizers.Sequence(
+        [
+            *form,
+            *lower,
+            normalizers.Replace(Regex(_WHITESPACE), " "),
+            normalizers.Strip(),
+            normalizers.Replace(WORD_START, "_"),
+            normalizers.Prepend(" "),
+        ]
+    )

@@ -1,0 +1,217 @@
+"""Tokenizers: raw text to ids and back, losing nothing but what `normalising` says."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import tokenizers
+from tokenizers import AddedToken, decoders, models, pre_tokenizers
+
+from regard.config.text import Tokenizer as Settings
+from regard.errors import RegardError
+from regard.text.normalising import WORD_START, normaliser, without_surrogates
+from regard.text.specials import SPECIALS, UNK
+
+Kind = Literal["bpe", "unigram", "characters", "words"]
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+"""Tokens for single bytes: what a vocabulary has no token for is spelt in UTF-8."""
+
+_LONGEST_CACHED_WORD = 32
+_MOST_CACHED_WORDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text as tokens, each of which knows its characters in the raw text and its word."""
+
+    ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int]]
+    """Span of raw characters of each token, white space left out; `▁` alone spans the white space it stands for."""
+    words: list[int]
+    """Number of the word (a run between white space, counted from 0) of each token."""
+
+
+class Tokenizer:
+    """A trained tokenizer of the `tokenizers` library; `decode(encode(x).ids) == normalise(x)` for every `str`.
+
+    (With kind `words`: for every text without an unknown word.) Words carry their leading space as `▁`, as in
+    SentencePiece (Kudo and Richardson, 2018); text that looks like a special token stays text.
+    """
+
+    def __init__(self, inner: tokenizers.Tokenizer):
+        inner.encode_special_tokens = True  # "</s>" in raw text is four characters, not the end of the sentence
+        self._inner = inner
+        self._cache: dict[str, list[int]] = {}
+
+    @classmethod
+    def of(cls, settings: Settings, model: models.Model) -> Self:
+        """The tokenizer around a trained model, with the normalising and splitting of its kind."""
+        inner = tokenizers.Tokenizer(model)
+        inner.normalizer = normaliser(settings)
+        inner.pre_tokenizer = splitter(settings.kind)
+        inner.decoder = decoders.Sequence(
+            [
+                decoders.Replace(WORD_START, " "),
+                decoders.ByteFallback(),
+                decoders.Fuse(),
+                decoders.Strip(" ", 1, 0),
+            ]
+        )
+        inner.add_special_tokens([AddedToken(special, special=True, normalized=False) for special in SPECIALS])
+        return cls(inner)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of tokens, special ones included."""
+        return int(self._inner.get_vocab_size())
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Which of the four kinds it is."""
+        return _kind(json.loads(self._inner.to_str()))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all that determines its behaviour."""
+        content = json.dumps(json.loads(self._inner.to_str()), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """Every token at the place of its id."""
+        ids: Mapping[str, int] = self._inner.get_vocab()
+        return sorted(ids, key=ids.__getitem__)
+
+    @cached_property
+    def merges(self) -> list[tuple[str, str]]:
+        """Merges of byte-pair encoding, the first learnt first; none for kinds that do not merge."""
+        return [(left, right) for left, right in json.loads(self._inner.to_str())["model"].get("merges", [])]
+
+    def normalise(self, text: str) -> str:
+        """What is left of a text after tokenising and detokenising; see `regard.text.normalising`."""
+        normal: str = self._inner.normalizer.normalize_str(without_surrogates(text))
+        return normal.removeprefix(" ")
+
+    def encode(self, text: str) -> Encoded:
+        """The tokens of a text, without special tokens."""
+        text = without_surrogates(text)
+        encoding = self._inner.encode(text, add_special_tokens=False)
+        pieces = encoding.tokens
+        if self.kind == "words":  # an unknown word hides its `▁`
+            normal = self._inner.normalizer.normalize_str(text)
+            pieces = [piece for piece, _ in self._inner.pre_tokenizer.pre_tokenize_str(normal)]
+        word, words = -1, []
+        for piece in pieces:
+            word += piece.startswith(WORD_START)
+            words.append(word)
+        return Encoded(encoding.ids, encoding.tokens, _spans(text, pieces, encoding.offsets), words)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids alone of many texts: as `encode`, but each word is looked at once (words do not touch each other)."""
+        rows = [without_surrogates(text).split() for text in texts]
+        new = list({word: None for row in rows for word in row if word not in self._cache})
+        fresh = dict(
+            zip(new, (e.ids for e in self._inner.encode_batch_fast(new, add_special_tokens=False)), strict=True)
+        )
+        known = self._cache
+        encoded = [[token for word in row for token in (known[word] if word in known else fresh[word])] for row in rows]
+        if len(known) < _MOST_CACHED_WORDS:
+            known.update((word, ids) for word, ids in fresh.items() if len(word) <= _LONGEST_CACHED_WORD)
+        return encoded
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
+        tokens = []
+        for index in ids:
+            number = int(index)
+            if not 0 <= number < self.size:
+                raise RegardError(f"token {number} is not in this tokenizer's vocabulary of {self.size} tokens.")
+            if number == UNK:
+                tokens.append(WORD_START + SPECIALS[UNK])
+            elif number >= len(SPECIALS):
+                tokens.append(self.vocabulary[number])
+        text: str = self._inner.decoder.decode(tokens)
+        return text
+
+    def save(self, path: Path) -> None:
+        """Write a plain `tokenizer.json` that the `tokenizers` library loads too."""
+        path.write_text(self._inner.to_str(pretty=True), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote; anything else is refused."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RegardError(f"cannot read the tokenizer {path}: {error}.") from error
+        try:
+            content = json.loads(text)
+            _kind(content)
+            _check_vocabulary(content)
+            return cls(tokenizers.Tokenizer.from_str(text))
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # the library panics on some hostile files, outside of Exception
+            raise RegardError(
+                f"{path} is not a tokenizer of Regard, or is damaged ({type(error).__name__}: {str(error)[:200]})."
+            ) from error
+
+
+def splitter(kind: Kind) -> pre_tokenizers.PreTokenizer:
+    """How text is cut before the model sees it: no token ever reaches across these cuts."""
+    words = pre_tokenizers.Metaspace(replacement=WORD_START, prepend_scheme="never", split=True)
+    punctuation = pre_tokenizers.Punctuation("isolated")
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    parts = {
+        "bpe": [words, punctuation, digits],
+        "unigram": [words, punctuation, digits],
+        "characters": [words],
+        "words": [words, punctuation],
+    }[kind]
+    return pre_tokenizers.Sequence(parts)
+
+
+def _kind(content: Mapping[str, Any]) -> Kind:
+    """The kind of a `tokenizer.json`, from its model and its splitting."""
+    model = content["model"]["type"]
+    parts = [part["type"] for part in content["pre_tokenizer"]["pretokenizers"]]
+    if model == "BPE":
+        return "characters" if parts == ["Metaspace"] else "bpe"
+    return {"Unigram": "unigram", "WordLevel": "words"}[model]  # type: ignore[return-value]
+
+
+def _check_vocabulary(content: Mapping[str, Any]) -> None:
+    """Refuse a vocabulary with gaps, or whose first tokens are not the special ones."""
+    vocabulary = content["model"]["vocab"]
+    if isinstance(vocabulary, list):
+        tokens = [piece for piece, _ in vocabulary]
+    else:
+        tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+        if [vocabulary[token] for token in tokens] != list(range(len(tokens))):
+            raise ValueError("its token numbers have gaps")
+    if tuple(tokens[: len(SPECIALS)]) != SPECIALS:
+        raise ValueError(f"its first tokens are not {' '.join(SPECIALS)}")
+
+
+def _spans(text: str, pieces: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of raw characters: without white space, and with the marks that a normal form composed into a letter."""
+    spans: list[tuple[int, int]] = []
+    following, bound = len(text), len(text)  # where the characters behind this token's begin
+    for piece, (start, end) in zip(reversed(pieces), reversed(offsets), strict=True):
+        if start < following:
+            bound = following if end <= following else bound
+            following = start
+        if piece == WORD_START:
+            spans.append((start, end) if text[start:end].isspace() else (start, start))
+            continue
+        while start < end and text[start].isspace():
+            start += 1
+        while end < bound and not text[end].isspace():
+            end += 1
+        spans.append((start, end))
+    return spans[::-1]
