@@ -21,7 +21,7 @@ setup: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Setting up .venv (the first time takes a few minutes) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
