@@ -14,13 +14,16 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _expanded(paths: list[str]) -> list[str]:
-    """`~` stands for the home directory."""
-    return [str(Path(path).expanduser()) if path.startswith("~") else path for path in paths]
+def _expanded(path: str) -> str:
+    """`~` stands for the home directory, where there is one."""
+    try:
+        return str(Path(path).expanduser()) if path.startswith("~") else path
+    except RuntimeError:
+        return path
 
 
-File = Annotated[str, Field(min_length=1)]
-Paths = Annotated[list[File], BeforeValidator(_as_list), AfterValidator(_expanded), Field(min_length=1)]
+File = Annotated[str, Field(min_length=1), AfterValidator(_expanded)]
+Paths = Annotated[list[File], BeforeValidator(_as_list), Field(min_length=1)]
 """Files, relative to the current directory."""
 
 

@@ -114,7 +114,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text_node(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = None if isinstance(scalar(text), str) else "'"
+    style = None if isinstance(scalar(text), str) and text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

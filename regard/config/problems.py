@@ -40,7 +40,11 @@ def with_place(error: UsageError, layer: Layer, name: str) -> UsageError:
 
 
 def place_of(path: Path, layer: Layer, name: str) -> str:
-    """Where a setting is written, or else the section around it."""
+    """Where a setting is written, or else something inside it, or the section around it."""
+    if path and path not in layer.places:
+        inside = [place for known, place in layer.places.items() if known[: len(path)] == path]
+        if inside:
+            return inside[0]
     for length in range(len(path), 0, -1):
         if place := layer.places.get(path[:length]):
             return place
@@ -121,7 +125,8 @@ class _Problem:
             kind = self.section.model_fields["kind"].default
             return f"{name} is a setting of kind {' or '.join(owners)}, and this one is {kind}"
         if owners:
-            return f"{name} is not a setting beside {' and '.join(required(self.section))}"
+            company = " or ".join(" and ".join(required(self.siblings[owner])) for owner in owners)
+            return f"{name} goes with {company}: give that instead, or leave it out"
         meant = nearest(key, names(self.siblings))
         if meant is None and (other := elsewhere(self.path)):
             meant = dotted(other)
