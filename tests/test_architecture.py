@@ -8,19 +8,8 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
-ABOVE_MODELS = {
-    "config",
-    "text",
-    "data",
-    "nn",
-    "models",
-    "training",
-    "search",
-    "evaluation",
-    "inspection",
-    "run",
-    "weights",
-}
+UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights"}
+UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "training", "inspection", "translator"}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},
@@ -29,10 +18,10 @@ MAY_USE: dict[str, set[str]] = {
     "models": {"nn", "config", "text.specials"},
     "weights": set(),
     "run": {"config", "weights"},
-    "training": ABOVE_MODELS,
-    "search": ABOVE_MODELS,
-    "evaluation": ABOVE_MODELS,
-    "inspection": ABOVE_MODELS,
+    "training": UP_TO_TRANSLATOR,
+    "search": UP_TO_MODELS,
+    "evaluation": UP_TO_TRANSLATOR,
+    "inspection": UP_TO_TRANSLATOR,
 }
 """What each room (or single file) may use of the others; those not named (cli, serving, …) may use everything."""
 
