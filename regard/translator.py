@@ -35,13 +35,13 @@ class Translator:
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.config.loading import load
-        from regard.data.prepare import open_tokenizers
+        from regard.data.prepare import load_tokenizers
         from regard.run import Run
         from regard.training.device import choose_device
 
         run = Run.open(directory)
         config = load(run.directory / "config.yaml", overrides)
-        source, target = open_tokenizers(run.directory)
+        source, target = load_tokenizers(run.tokenizers)
         model = build(config.model, source.size, target.size)
         run.load_weights(model, {"source": source.fingerprint, "target": target.fingerprint})
         return cls(model.to(choose_device(config.training.device)).eval(), config, source, target)

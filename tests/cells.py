@@ -78,7 +78,11 @@ def sensible_cells() -> dict[str, Cell]:
     }
     for (name, attention), (join, kinds) in itertools.product(
         ATTENTIONS.items(),
-        (("before", ("gru-both", "gru")), ("attention", ("transformer", "transformer")), ("attention", ("gru-both", "lstm"))),
+        (
+            ("before", ("gru-both", "gru")),
+            ("attention", ("transformer", "transformer")),
+            ("attention", ("gru-both", "lstm")),
+        ),
     ):
         sides = {"encoder": ENCODERS[kinds[0]], "decoder": DECODERS[kinds[1]], "join": JOINS[join]}
         wanted[f"{kinds[0]}>{kinds[1]}/{join}/{name}"] = {**sides, "attention": attention}

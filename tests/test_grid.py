@@ -126,7 +126,9 @@ def test_any_padding_and_any_neighbours_change_nothing(name, rows, longest, seed
     padded = torch.nn.functional.pad(source, (0, padding))
     reversed_rows = torch.arange(rows - 1, -1, -1)
     torch.testing.assert_close(model(padded, inputs), model(source, inputs), **CLOSE)
-    torch.testing.assert_close(model(source[reversed_rows], inputs[reversed_rows])[reversed_rows], model(source, inputs), **CLOSE)
+    torch.testing.assert_close(
+        model(source[reversed_rows], inputs[reversed_rows])[reversed_rows], model(source, inputs), **CLOSE
+    )
 
 
 def test_the_bag_is_blind_to_order_and_the_others_are_not():
@@ -170,7 +172,10 @@ def test_an_intervention_changes_what_comes_behind_it_and_only_while_it_lasts():
         assert not recording[name].any()
         assert not torch.allclose(plain, silenced, atol=1e-4)
         torch.testing.assert_close(model(source, inputs), plain, rtol=0, atol=0)
-    with pytest.raises(KeyError, match="no tap is named nowhere"), taps.watch(model, write={"nowhere": torch.zeros_like}):
+    with (
+        pytest.raises(KeyError, match="no tap is named nowhere"),
+        taps.watch(model, write={"nowhere": torch.zeros_like}),
+    ):
         pass
 
 
@@ -209,5 +214,5 @@ def test_a_cell_that_makes_no_sense_says_why(settings, words):
 
 
 def test_separate_vocabularies_cannot_share_all_embeddings():
-    with pytest.raises(UsageError, match="text.joint=true"):
+    with pytest.raises(UsageError, match=r"text\.joint=true"):
         resolve(Cell.model_validate({"embeddings": {"tie": "all"}}), shared_vocabulary=False)

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import config
+from regard.cli import config, runs, train, translate
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -35,6 +35,9 @@ app = typer.Typer(
 )
 
 # The verbs, in the order in which help lists them.
+app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=translate.EXAMPLES)(translate.translate)
+app.command()(runs.runs)
 app.add_typer(config.app, name="config")
 
 

@@ -16,9 +16,10 @@ NOTHING = float("-inf")
 class Sentence:
     """The hypotheses of one sentence: those that live, in N slots, and those that have ended."""
 
-    def __init__(self, limit: int, width: int, length_penalty: float) -> None:
+    def __init__(self, limit: int, width: int, count: int, length_penalty: float) -> None:
         self.limit = limit
         self.width = width
+        self.count = count
         self.length_penalty = length_penalty
         self.tokens: list[tuple[int, ...]] = [()] * width
         self.log_probs: list[tuple[float, ...]] = [()] * width
@@ -49,21 +50,22 @@ class Sentence:
         return living if self.can_improve(living) else []
 
     def can_improve(self, living: list[tuple[float, int, int]]) -> bool:
-        """Whether a living hypothesis could still end above the worst of the ended.
+        """Whether a living hypothesis could still end among the `count` best.
 
         A total only falls, and a longer hypothesis divides it by more: total / (limit + 1)^penalty is the most that
         any continuation can score. Nothing is given up that could win.
         """
         if not living or len(self.ended) >= self.width:
             return False
-        if not self.ended:
+        if len(self.ended) < self.count:
             return True
         most = living[0][0] / float(self.limit + 1) ** self.length_penalty
-        return any(most > hypothesis.score for hypothesis in self.ended)
+        worst = self.best()[-1].score
+        return bool(most > worst)
 
-    def best(self, count: int) -> list[Hypothesis]:
-        """The best ended hypotheses, those that ended by themselves before those cut short."""
-        return sorted(self.ended, key=lambda one: (one.ended != "end", -one.score))[:count]
+    def best(self) -> list[Hypothesis]:
+        """The `count` best ended hypotheses, those that ended by themselves before those cut short."""
+        return sorted(self.ended, key=lambda one: (one.ended != "end", -one.score))[: self.count]
 
 
 @torch.inference_mode()
@@ -80,7 +82,7 @@ def beam(
 
     `width` hypotheses are followed per sentence; sentences that are done leave the batch.
     """
-    sentences = [Sentence(limit, width, length_penalty) for limit in limits]
+    sentences = [Sentence(limit, width, count, length_penalty) for limit in limits]
     active = list(range(len(source)))
     rows = torch.arange(len(source), device=source.device)
     state = steps.start(source).select(rows.repeat_interleave(width))  # B·N rows
@@ -105,7 +107,7 @@ def beam(
         if active:
             rows_kept, last, totals = _lay_out(alive, width, last, totals)
             state = state.select(rows_kept)
-    return [sentence.best(count) for sentence in sentences]
+    return [sentence.best() for sentence in sentences]
 
 
 def _lay_out(

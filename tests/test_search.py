@@ -1,0 +1,104 @@
+"""The laws of search, on models small enough to enumerate."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from regard.models import build
+from regard.search import ModelSteps, beam, greedy
+from regard.text.specials import BOS, EOS
+from tests.cells import CELLS, cell, model_of, sentences
+
+SOME = [name for place, name in enumerate(CELLS) if place % 9 == 0]
+WORDS = (EOS, 3, 6, 7)
+
+
+def tiny_model(seed: int):
+    """A model over eight tokens, of which four are ever said, sharp enough to have preferences."""
+    torch.manual_seed(seed)
+    model = build(cell(encoder={"kind": "rnn"}, decoder={"kind": "rnn"}), 8, 8).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.5)
+    return model
+
+
+def total(model, source, tokens):
+    """The log-probability of an output, computed in one pass."""
+    inputs = torch.tensor([[BOS, *tokens]])[:, : len(tokens)]
+    with torch.no_grad():
+        scores = model(source, inputs).log_softmax(-1)[0]
+    return float(scores.gather(1, torch.tensor(tokens)[:, None]).sum())
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_beam_one_is_greedy(name):
+    model, (source, _) = model_of(name), sentences(5, 6, seed=11)
+    limits = [4, 6, 8, 3, 9]
+    one = greedy(ModelSteps(model), source, limits)
+    other = beam(ModelSteps(model), source, limits, width=1)
+    assert [h.tokens for h in one] == [h[0].tokens for h in other]
+    assert [h.ended for h in one] == [h[0].ended for h in other]
+    for a, b in zip(one, other, strict=True):
+        assert a.score == pytest.approx(b[0].score, rel=1e-4)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_as_wide_as_the_space_is_exhaustive_search(seed, penalty):
+    model, source, longest = tiny_model(seed), torch.tensor([[6, 7, 3, EOS]]), 4
+    every = {}
+    for length in range(longest + 1):
+        for said in itertools.product(WORDS[1:], repeat=length):
+            if length < longest:
+                every[said] = total(model, source, (*said, EOS)) / (length + 1) ** penalty
+    best = sorted(every.items(), key=lambda item: -item[1])
+    found = beam(ModelSteps(model), source, [longest], width=len(WORDS) ** longest, length_penalty=penalty, count=5)[0]
+    assert [h.tokens for h in found] == [said for said, _ in best[:5]]
+    for hypothesis, (_, score) in zip(found, best, strict=False):
+        assert hypothesis.score == pytest.approx(score, rel=1e-4)
+        assert hypothesis.ended == "end"
+
+
+@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("width", [1, 4])
+def test_the_score_reported_is_the_score_recomputed(name, width):
+    model, (source, _) = model_of(name), sentences(4, 6, seed=12)
+    for row, found in enumerate(beam(ModelSteps(model), source, [7] * 4, width=width, count=width)):
+        for hypothesis in found:
+            said = [*hypothesis.tokens, *([EOS] if hypothesis.ended == "end" else [])]
+            length = int((source[row] != 0).sum())
+            expected = total(model, source[row : row + 1, :length], said)
+            assert sum(hypothesis.log_probs) == pytest.approx(expected, rel=1e-3, abs=1e-4)
+            assert hypothesis.score == pytest.approx(expected / len(said), rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_batch_is_single_in_any_order(name):
+    model, (source, _) = model_of(name), sentences(5, 6, seed=13)
+    limits = [5, 7, 4, 6, 8]
+    together = beam(ModelSteps(model), source, limits, width=3)
+    for row in range(5):
+        length = int((source[row] != 0).sum())
+        alone = beam(ModelSteps(model), source[row : row + 1, :length], limits[row : row + 1], width=3)
+        assert together[row][0].tokens == alone[0][0].tokens
+
+
+def test_a_wider_beam_never_finds_less_on_the_whole():
+    scores = dict.fromkeys((1, 3, 20), 0.0)
+    for seed in range(10):
+        model, source = tiny_model(seed), torch.tensor([[6, 7, 3, EOS]])
+        for width in scores:
+            scores[width] += beam(ModelSteps(model), source, [6], width=width, length_penalty=0.0)[0][0].score
+    assert scores[1] <= scores[3] <= scores[20]
+    assert math.isfinite(scores[1])
+
+
+def test_no_output_is_longer_than_its_limit():
+    model, (source, _) = model_of("gru-both>gru/attention"), sentences(3, 5, seed=14)
+    for hypothesis in greedy(ModelSteps(model), source, [1, 2, 3]):
+        assert len(hypothesis.tokens) <= 3
+    for found, limit in zip(beam(ModelSteps(model), source, [1, 2, 3], width=4, count=4), (1, 2, 3), strict=True):
+        assert found and all(len(h.tokens) <= limit for h in found)
