@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 def typed(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "regard", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
 # Showing
@@ -54,6 +54,12 @@ def test_show_is_plain_in_a_pipe(file: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert "\x1b" not in result.stdout
     assert result.stdout.startswith("data:\n")
+
+
+def test_what_is_printed_is_utf8_in_any_locale(file: Path) -> None:
+    result = typed("config", "show", str(file), "data.train={tsv: é}", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "- é\n" in result.stdout
 
 
 def test_schema_is_a_json_schema_with_presets(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ A verb is a module with a function of typer-annotated parameters; it imports wha
 `regard --help` needs no torch. Whatever goes wrong is a `RegardError`; `main` prints it and sets the exit code.
 """
 
+import io
 import os
 import sys
 import traceback
@@ -58,6 +59,8 @@ def _regard(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale says: what is read is UTF-8 as well
     command = typer.main.get_command(app)
     try:
         with command.make_context("regard", list(sys.argv[1:] if arguments is None else arguments)) as context:

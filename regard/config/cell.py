@@ -90,7 +90,7 @@ def _join(join: Join, encoder: Encoder, decoder: Decoder) -> Join:
     if not recurrent and (join.order or join.input_feeding):
         raise UsageError(
             "model.join.order and input_feeding concern the recurrence of an rnn decoder; "
-            f"a {decoder.kind} decoder attends on every layer: leave them out."
+            f"a {decoder.kind} decoder attends on every layer: leave them out, or set them to null."
         )
     if not recurrent:
         return join.model_copy(update={"order": None, "input_feeding": None})

@@ -95,9 +95,13 @@ def noun(value: Any) -> str:
 
 def dotted(path: Path) -> str:
     """A path as a user writes it, such as `model.encoder.layers`."""
-    names = [str(name) for name in path]
-    shown = ".".join("".join(c if c.isprintable() else "?" for c in name[:60]) for name in names[:8])
-    return shown + "…" if len(names) > 8 else shown
+    shown = ".".join(one_line(str(name)[:60]) for name in path[:8])
+    return shown + "…" if len(path) > 8 else shown
+
+
+def one_line(text: str) -> str:
+    """A name as it may stand in a message, whatever is in it."""
+    return "".join(c if c.isprintable() else "?" for c in text[:300])
 
 
 def _compose(text: str, name: str, *, lines: bool = True) -> yaml.Node | None:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from regard.config.document import Layer, dotted, noun, read, read_plain, scalar
+from regard.config.document import Layer, noun, one_line, read, read_plain, scalar
 from regard.config.layers import COMMAND_LINE, read_overrides, stack
 from regard.config.presets import PRESETS
 from regard.config.problems import place_of, refusal, with_place
@@ -24,8 +24,8 @@ LARGEST_FILE = 1_000_000
 
 def load(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
     """The resolved configuration of a YAML file; the paths in it are relative to the current directory."""
-    name = str(path)
-    return _resolved(read(_text(Path(path)), name), overrides, name)
+    name = one_line(str(path))
+    return _resolved(read(_text(Path(path), name), name), overrides, name)
 
 
 def from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
@@ -75,28 +75,27 @@ def _presets(chosen: Any, place: str) -> list[Layer]:
     return [Layer(PRESETS[name].settings) for name in names]
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, name: str) -> str:
     """The text of a configuration file."""
-    shown = dotted((str(path),)) if len(str(path)) < 60 else str(path)
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise UsageError(f"{shown} does not exist{_similar(path)}") from None
+        raise UsageError(f"{name} does not exist{_similar(path)}") from None
     except IsADirectoryError:
         inside = path / "config.yaml"
-        hint = f"; did you mean {inside}?" if inside.exists() else ", not a configuration file."
-        raise UsageError(f"{shown} is a directory{hint}") from None
+        hint = f"; did you mean {one_line(str(inside))}?" if inside.exists() else ", not a configuration file."
+        raise UsageError(f"{name} is a directory{hint}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "that is not a file name"
-        raise UsageError(f"{shown} cannot be read: {reason}.") from None
+        raise UsageError(f"{name} cannot be read: {reason}.") from None
     if len(content) > LARGEST_FILE:
-        raise UsageError(f"{shown} is over {LARGEST_FILE // 1_000_000} MB: too large to be a configuration.")
+        raise UsageError(f"{name} is over {LARGEST_FILE // 1_000_000} MB: too large to be a configuration.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{shown}:{line}: not UTF-8 text; save the file as UTF-8.") from None
+        raise UsageError(f"{name}:{line}: not UTF-8 text; save the file as UTF-8.") from None
 
 
 def _similar(path: Path) -> str:
@@ -106,7 +105,7 @@ def _similar(path: Path) -> str:
     except (OSError, ValueError):
         return "."
     matches = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
-    return f"; did you mean {path.with_name(matches[0])}?" if matches else "."
+    return f"; did you mean {one_line(str(path.with_name(matches[0])))}?" if matches else "."
 
 
 class _Dumper(yaml.SafeDumper):
