@@ -13,9 +13,9 @@ _ENDS = ".!?…。！？"
 def first_misaligned(pairs: Iterable[tuple[str, str]]) -> int:
     """The number, from 1, of the first pair that looks misaligned.
 
-    Each pair gets a misfit: how far the ratio of its lengths is from the usual, plus one if its numbers differ, plus one
-    if only one side ends like a sentence. A line lost or doubled lifts the misfit of every pair after it, so the answer is
-    the point before which the misfits lie furthest below their mean, all in all (the change point of a CUSUM chart).
+    Each pair gets a misfit: how far the ratio of its lengths is from the usual, plus one if its numbers differ, plus
+    one if only one side ends like a sentence. A line lost or doubled lifts the misfit of every pair after it, so the
+    answer is the point up to which misfits lie furthest below their mean (the change point of a CUSUM chart).
     """
     ratios, marks = array("f"), array("f")
     for source, target in pairs:

@@ -2,16 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.data.ahead import ahead
 from regard.data.store import Tokens, TokenStore
 from regard.errors import RegardError
 from regard.text.dropout import BpeDropout
 from regard.text.specials import BOS, EOS, PAD
+
+_LENGTH_BITS, _CHANCE_BITS = 20, 22
+
+Lengths = NDArray[np.int32]
+Places = NDArray[np.int64]
+"""Row numbers in a store, or places in an order of them."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class Batch:
     """B×S: tokens, EOS, padding."""
     target: Tensor
     """B×T+1: BOS, tokens, EOS, padding."""
-    rows: NDArray[np.int64]
+    rows: Places
     """B: the place of each pair in the store."""
 
     @property
@@ -47,12 +55,15 @@ class Cursor:
     position: int = 0
 
 
+START = Cursor()
+
+
 class Batches:
     """The batches of one process, a pure function of (seed, epoch, rank, world size).
 
-    Each epoch, pairs are sorted by target length, within it by source length up and down in turn, with a little noise and
-    equals shuffled; the row is cut into batches of at most `tokens` padded tokens on the longer side (a longer pair has a
-    batch of its own); batches are dealt to the processes in groups of near-equal length, and the groups are shuffled.
+    Each epoch, pairs are sorted by target length, within it by source length up and down in turn, with a little noise
+    and equals shuffled; the row is cut into batches of at most `tokens` padded tokens on the longer side (a longer pair
+    has a batch of its own); batches are dealt to the processes in groups of near-equal length, and the groups shuffled.
     """
 
     def __init__(
@@ -71,9 +82,17 @@ class Batches:
         self.store, self.tokens, self.seed = store, tokens, seed
         self.rank, self.world_size = rank, world_size
         self.dropout = dropout
+        self._latest: tuple[int, tuple[Places, Places]] | None = None
 
-    def after(self, cursor: Cursor = Cursor()) -> Iterator[tuple[Batch, Cursor]]:
-        """Batches from a cursor on, without end, each with the cursor behind it."""
+    def after(self, cursor: Cursor = START, look_ahead: int = 0) -> Iterator[tuple[Batch, Cursor]]:
+        """Batches from a cursor on, without end, each with the cursor behind it.
+
+        With `look_ahead`, so many are made in advance by another thread; their order and content stay the same.
+        """
+        batches = self._after(cursor)
+        return ahead(batches, look_ahead) if look_ahead else batches
+
+    def _after(self, cursor: Cursor) -> Iterator[tuple[Batch, Cursor]]:
         epoch, position = cursor.epoch, cursor.position
         while True:
             order, bounds = self._plan(epoch)
@@ -86,7 +105,7 @@ class Batches:
     def once(self) -> Iterator[Batch]:
         """Every pair once, in batches from short to long: for scoring."""
         order, bounds = self._plan(0)
-        for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for start, end in pairwise(bounds):
             yield self._batch(order[start:end], 0)
 
     def per_epoch(self, epoch: int = 0) -> int:
@@ -96,43 +115,51 @@ class Batches:
     def _random(self, epoch: int, *more: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, epoch, *more])
 
-    def _plan(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _plan(self, epoch: int) -> tuple[Places, Places]:
         """All pairs in bucket order, and where each batch of all processes begins and ends in it."""
-        source, target = self.store.lengths
-        order = bucketed(source, target, self._random(epoch, 0))
-        longest = np.maximum(source + 1, target + 2)[order]
-        return order, cut(longest, self.tokens, self.world_size)
+        if self._latest is None or self._latest[0] != epoch:
+            source, target = self.store.lengths
+            order = bucketed(source, target, self._random(epoch, 0))
+            longest = np.maximum(source + 1, target + 2)[order]  # with the special tokens
+            self._latest = epoch, (order, cut(longest, self.tokens, self.world_size))
+        return self._latest[1]
 
-    def _share(self, epoch: int, count: int) -> NDArray[np.int64]:
+    def _share(self, epoch: int, count: int) -> Places:
         """Which batches this process takes, and in which order: in each step all take neighbours in length."""
         groups = self._random(epoch, 1).permutation(count // self.world_size)
         return groups * self.world_size + self.rank
 
-    def _batch(self, rows: NDArray[np.int64], epoch: int) -> Batch:
+    def _batch(self, rows: Places, epoch: int) -> Batch:
         pairs = [self.store[int(row)] for row in rows]
         if self.dropout:
-            pairs = [self._resegmented(pair, int(row), epoch) for pair, row in zip(pairs, rows, strict=True)]
+            pairs = [self._cut_anew(pair, self.dropout, epoch, row) for pair, row in zip(pairs, rows, strict=True)]
         source = padded([pair[0] for pair in pairs], [], [EOS])
         target = padded([pair[1] for pair in pairs], [BOS], [EOS])
         return Batch(source, target, np.asarray(rows, dtype=np.int64))
 
-    def _resegmented(self, pair: tuple[Tokens, Tokens], row: int, epoch: int) -> tuple[Tokens, Tokens]:
-        assert self.dropout is not None
+    def _cut_anew(
+        self, pair: tuple[Tokens, Tokens], dropout: tuple[BpeDropout, BpeDropout], epoch: int, row: int
+    ) -> tuple[Tokens, Tokens]:
+        """A pair with BPE-dropout, the same whenever this epoch is seen, by whichever process."""
         generator = self._random(epoch, 2, row)
-        source, target = (dropout(ids, generator) for dropout, ids in zip(self.dropout, pair, strict=True))
-        return source, target
+        return dropout[0](pair[0], generator), dropout[1](pair[1], generator)
 
 
-def bucketed(source: NDArray[np.int32], target: NDArray[np.int32], generator: np.random.Generator) -> NDArray[np.int64]:
-    """Places of pairs sorted by target length, then by source length up and down in turn; equals shuffled."""
-    noisy = target + generator.integers(0, 2, len(target), dtype=np.int32)
-    upwards = np.where(noisy % 2 == 0, source, (1 << 20) - 1 - np.minimum(source, (1 << 20) - 1)).astype(np.int64)
-    chance = generator.integers(0, 1 << 20, len(target), dtype=np.int64)
-    key = (noisy.astype(np.int64) << 40) | (upwards << 20) | chance
+def bucketed(source: Lengths, target: Lengths, generator: np.random.Generator) -> Places:
+    """Places of pairs sorted by target length (give or take one), then by source length up and down in turn.
+
+    Equals are shuffled, so that no two epochs have the same batches; one 64-bit key a pair keeps ten million quick.
+    """
+    most = (1 << _LENGTH_BITS) - 1
+    first = np.minimum(target + generator.integers(0, 2, len(target), dtype=np.int32), most).astype(np.int64)
+    second = np.minimum(source, most).astype(np.int64)
+    second = np.where(first % 2 == 0, second, most - second)
+    key = (first << (_LENGTH_BITS + _CHANCE_BITS)) | (second << _CHANCE_BITS)
+    key |= generator.integers(0, 1 << _CHANCE_BITS, len(target), dtype=np.int64)
     return np.argsort(key, kind="stable")
 
 
-def cut(longest: NDArray[np.int32], tokens: int, multiple: int) -> NDArray[np.int64]:
+def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
     """Bounds of batches whose rows × longest side fit into `tokens`; their number is a multiple of `multiple`."""
     bounds, start = [0], 0
     while start < len(longest):

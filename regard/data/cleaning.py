@@ -97,8 +97,8 @@ def survey(
 ) -> tuple[NDArray[np.uint8], CleaningReport]:
     """The `Fate` of each pair, in one pass and some bytes a pair.
 
-    `held_out` pairs (at most a tenth) are set aside by a hash of their source, so that all pairs of a source share one fate;
-    sources count as the same if they differ only in case and white space.
+    `held_out` pairs (at most a tenth) are set aside by a hash of their source, so that all pairs of a source share one
+    fate; sources count as the same if they differ only in case and white space.
     """
     fates, whole, sources = array("B"), array("Q"), array("Q")
     for pair in reported(pairs, "reading", progress):
@@ -157,8 +157,8 @@ def _choose(sources: NDArray[np.uint64], held_out: int) -> NDArray[np.bool_]:
     fitting = values[np.cumsum(counts) <= max(most, 1)]
     if len(fitting) in (0, len(values)):
         raise RegardError(
-            f"{len(sources)} usable training pairs with {len(values)} different sources are too few to hold any out for "
-            "validation: give more pairs, or name a data.validation corpus."
+            f"{len(sources)} usable training pairs with {len(values)} different sources are too few to hold any out "
+            "for validation: give more pairs, or name a data.validation corpus."
         )
     return np.isin(sources, fitting)
 

@@ -72,7 +72,7 @@ def _paired(corpus: PairedFiles) -> Iterator[Pair]:
             line = first_misaligned(zip(read_lines(source), read_lines(target), strict=False))
             raise RegardError(
                 f"{source} has {counts[0]:,} lines, but {target} has {counts[1]:,}: they are not aligned. "
-                f"Line {line:,} is the first that looks wrong (by lengths, numbers and punctuation): compare the files there."
+                f"Line {line:,} is the first that looks wrong (by lengths, numbers, punctuation): compare them there."
             )
 
 
@@ -85,8 +85,8 @@ def _tsv(corpus: TsvFiles) -> Iterator[Pair]:
             columns = line.split("\t")
             if len(columns) <= max(source, target):
                 raise RegardError(
-                    f"{path}:{number} has {len(columns)} tab-separated columns, but column {max(source, target) + 1} is "
-                    "wanted: mend the line, or set source_column and target_column."
+                    f"{path}:{number} has {len(columns)} tab-separated columns, but column {max(source, target) + 1} "
+                    "is wanted: mend the line, or set source_column and target_column."
                 )
             yield Pair(columns[source], columns[target])
 
@@ -111,7 +111,7 @@ def _fields(record: object, names: Iterable[str], place: str) -> Iterator[str]:
         if name not in record:
             known = ", ".join(str(key) for key in list(record)[:10]) or "none"
             raise RegardError(
-                f"{place} has no field `{name}` (its fields: {known}): set source_field and target_field to what it has."
+                f"{place} has no field `{name}` (its fields: {known}): set source_field and target_field to those."
             )
         if not isinstance(record[name], str):
             raise RegardError(f"{place}: field `{name}` is {_sort(record[name])}, but a string is wanted.")

@@ -3,8 +3,9 @@
 What a person could write, as long as the text alone says which day is meant:
 
 - years are 1900 to 2099 and have four digits, also where a locale's short form has two;
-- all-numeric dates that begin with the year are read year, month, day everywhere; of others, those whose order differs
-  between the chosen languages (03/04/2018) occur only where it cannot be mistaken: the day is above 12 or equals the month;
+- all-numeric dates that begin with the year are read year, month, day everywhere; of others, those whose order
+  differs between the chosen languages (03/04/2018) occur only where it cannot be mistaken: the day is above 12 or
+  equals the month;
 - a month name that means different months in different chosen languages (Polish and Croatian `listopada`) is left out;
 - one weekday in ten is wrong: people err, and the rest of the date counts.
 """
@@ -21,7 +22,9 @@ from typing import Any
 from regard.config.data import Generated
 from regard.errors import RegardError
 
-LANGUAGES = ("en de fr es it pt ca ro nl sv da nb fi et lv lt pl cs sk sl hu ru uk bg el tr id vi ja zh ko").split()
+LANGUAGES = tuple(
+    "en de fr es it pt ca ro nl sv da nb fi et lv lt pl cs sk sl hu ru uk bg el tr id vi ja zh ko".split()  # noqa: SIM905
+)
 FIRST, LAST = date(1900, 1, 1), date(2099, 12, 31)
 
 _SKELETONS = ("yMMMd", "yMMMEd", "yMMMMd", "yMd", "yMEd")
@@ -84,8 +87,8 @@ def dates(corpus: Generated) -> Iterator[tuple[str, str]]:
             failures += 1
             if failures > _PATIENCE:
                 raise RegardError(
-                    f"{', '.join(language.code for language in languages)} give only about {len(seen):,} different dates, but "
-                    f"size is {corpus.size:,}: make size smaller, or name more languages."
+                    f"{', '.join(language.code for language in languages)} give only about {len(seen):,} different "
+                    f"dates, but size is {corpus.size:,}: make size smaller, or name more languages."
                 )
             continue
         failures = 0

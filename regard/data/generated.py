@@ -41,11 +41,16 @@ def _rows(corpus: Generated) -> Iterator[list[int]]:
         drawn += [(length, number) for number in generator.sample(range(space), share)]
     generator.shuffle(drawn)
     for length, number in drawn:
-        row = []
-        for _ in range(length):
-            number, symbol = divmod(number, corpus.symbols) if number else (0, 0)
-            row.append(symbol)
-        yield row
+        yield _digits(number, length, corpus.symbols)
+
+
+def _digits(number: int, length: int, base: int) -> list[int]:
+    """A number as so many digits."""
+    digits = []
+    for _ in range(length):
+        number, digit = divmod(number, base)
+        digits.append(digit)
+    return digits
 
 
 def _shares(corpus: Generated) -> dict[int, int]:
@@ -59,11 +64,11 @@ def _shares(corpus: Generated) -> dict[int, int]:
     there = sum(min(corpus.symbols**length, _RANGE) for length in lengths)
     if there < corpus.size:
         raise RegardError(
-            f"only {there:,} different rows of {corpus.min_length} to {corpus.max_length} of {corpus.symbols} symbols exist, "
-            f"but size is {corpus.size:,}: make size smaller, or symbols or max_length larger."
+            f"only {there:,} different rows of {corpus.min_length} to {corpus.max_length} of {corpus.symbols} symbols "
+            f"exist, but size is {corpus.size:,}: make size smaller, or symbols or max_length larger."
         )
     shares, left = {}, corpus.size
     for place, length in enumerate(lengths):  # the shortest, of which there are fewest, first
-        shares[length] = min(-(-left // (len(lengths) - place)), min(corpus.symbols**length, _RANGE))
+        shares[length] = min(-(-left // (len(lengths) - place)), corpus.symbols**length, _RANGE)
         left -= shares[length]
     return shares

@@ -62,6 +62,6 @@ def _decode(line: bytes, path: str | Path, number: int, whole: bool) -> str:
             return line[: error.start].decode("utf-8")
         remedy = "it looks like UTF-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "find out its encoding"
         raise RegardError(
-            f"{path}:{number} is not valid UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1}): {remedy}, and convert "
-            f"it, as with `iconv -f ENCODING -t UTF-8`."
+            f"{path}:{number} is not valid UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1}): {remedy}, and "
+            "convert it, as with `iconv -f ENCODING -t UTF-8`."
         ) from error

@@ -2,12 +2,12 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import compress, islice
 from pathlib import Path
 
-from regard.config.data import Cleaning
+from regard.config.data import Cleaning, Corpus, Generated
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
 from regard.data.corpus import Pair, read
@@ -18,6 +18,7 @@ from regard.text.learning import train_tokenizers
 from regard.text.tokenizer import Tokenizer
 
 _CHUNK = 2000
+_SMALL = 200_000
 _FINISHED = "finished.json"
 
 
@@ -52,8 +53,9 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     (directory / "tokenizers").mkdir(exist_ok=True)
     test = list(read(data.test)) if data.test else []
     validation = [p for p in read(data.validation) if _usable(p, cleaning)] if data.validation else []
+    train = _source(data.train)
     fate, report = survey(
-        read(data.train),
+        train(),
         cleaning,
         held_out=0 if data.validation else data.held_out,
         seed=config.training.seed,
@@ -63,14 +65,14 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     if not report.train:
         raise RegardError(f"cleaning left no training pair: see data.cleaning.\n{report}")
     if not data.validation:
-        validation = [pair for _, pair in with_fate(read(data.train), fate, Fate.HELD_OUT)]
+        validation = [pair for _, pair in with_fate(train(), fate, Fate.HELD_OUT)]
 
     def kept() -> Iterator[Pair]:
-        return (pair for _, pair in with_fate(read(data.train), fate, Fate.TRAIN))
+        return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
 
     tokenizers = train_tokenizers(config.text, lambda: reported(kept(), "learning tokenizers", progress, report.train))
     _save_tokenizers(directory / "tokenizers", *tokenizers)
-    numbered = reported(with_fate(read(data.train), fate, Fate.TRAIN), "storing", progress, report.train)
+    numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
     too_long = _store(numbered, tokenizers, cleaning.max_length, directory / "data" / "train")
     if too_long:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
@@ -85,6 +87,14 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     _write_pairs(directory / "data" / "validation.jsonl", validation)
     _write_pairs(directory / "data" / "test.jsonl", test)
     _write_durably(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
+
+
+def _source(corpus: Corpus) -> Callable[[], Iterable[Pair]]:
+    """A corpus to be read several times: files again and again, a small generated one from memory."""
+    if isinstance(corpus, Generated) and corpus.size <= _SMALL:
+        pairs = list(read(corpus))
+        return lambda: pairs
+    return lambda: read(corpus)
 
 
 def _usable(pair: Pair, cleaning: Cleaning) -> bool:

@@ -25,8 +25,8 @@ Tokens = NDArray[np.unsignedinteger[Any]]
 class TokenStore:
     """Pairs of id sequences without special tokens; `store[i]` is (source ids, target ids).
 
-    A directory: for each side `SIDE.tokens`, all ids in a row, and `SIDE.offsets`, the n + 1 places where sequences begin
-    and end (int64); and `header.json` with the version, the counts, and the size and checksum of each file.
+    A directory: for each side `SIDE.tokens`, all ids in a row, and `SIDE.offsets`, the n + 1 places where sequences
+    begin and end (int64); and `header.json` with the version, the counts, and the size and checksum of each file.
     """
 
     def __init__(self, directory: Path):
@@ -137,10 +137,10 @@ class StoreWriter:
             "dtype": self._dtype.name,
             "files": files,
         }
-        with (self._aside / "header.json").open("w") as file:
-            json.dump(header, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
+        with (self._aside / "header.json").open("w") as text:
+            json.dump(header, text, indent=2)
+            text.flush()
+            os.fsync(text.fileno())
         shutil.rmtree(self.directory, ignore_errors=True)
         self._aside.rename(self.directory)
 

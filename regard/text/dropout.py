@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +17,16 @@ _BLOCK = 256
 class BpeDropout:
     """Cuts ids of a BPE tokenizer anew: byte-pair encoding in which each merge is passed over with a probability.
 
-    At every step each candidate merge is dropped with probability p, and of those left the best is made, until none is
-    left. With p = 0 the ids come back as they were; with any p the text does. (The `tokenizers` library has dropout too,
-    but nobody can seed it, and a resumed run must see what an uninterrupted one would have seen.)
+    At every step each candidate merge is dropped with probability p, and of those left the best is made, until none
+    is left. With p = 0 the ids come back as they were; with any p the text does. (The `tokenizers` library has dropout
+    too, but nobody can seed it, and a resumed run must see what an uninterrupted one would have seen.)
     """
 
     def __init__(self, tokenizer: Tokenizer, probability: float):
         if tokenizer.kind not in ("bpe", "characters"):
             raise UsageError(
-                f"text.bpe_dropout drops merges, and a tokenizer of kind {tokenizer.kind} has none: use kind bpe, or set "
-                "text.bpe_dropout=0."
+                f"text.bpe_dropout drops merges, and a tokenizer of kind {tokenizer.kind} has none: use kind bpe, or "
+                "set text.bpe_dropout=0."
             )
         self.probability = probability
         number = {token: place for place, token in enumerate(tokenizer.vocabulary)}
@@ -38,8 +39,8 @@ class BpeDropout:
         self._starts = [token.startswith(WORD_START) for token in tokenizer.vocabulary]
 
     def __call__(
-        self, ids: Sequence[int] | NDArray[np.unsignedinteger], generator: np.random.Generator
-    ) -> NDArray[np.uint32]:
+        self, ids: Sequence[int] | NDArray[np.unsignedinteger[Any]], generator: np.random.Generator
+    ) -> NDArray[np.unsignedinteger[Any]]:
         """The same text as other ids."""
         draws = _draws(generator)
         cut: list[int] = []

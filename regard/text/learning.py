@@ -12,6 +12,7 @@ from tokenizers import models, trainers
 from regard.config.text import Text
 from regard.config.text import Tokenizer as Settings
 from regard.errors import RegardError
+from regard.text import unigram
 from regard.text.normalising import WORD_START, normaliser, without_surrogates
 from regard.text.specials import SPECIALS, UNK
 from regard.text.tokenizer import BYTES, Tokenizer, splitter
@@ -162,16 +163,13 @@ def _bpe_model(tokens: list[str], merges: list[tuple[str, str]]) -> models.Model
 
 
 def _unigram(settings: Settings, units: Counter[str], alphabet: list[str], name: str) -> models.Model:
-    inner = tokenizers.Tokenizer(models.Unigram())
-    inner.pre_tokenizer = splitter(settings.kind)
-    trainer = trainers.UnigramTrainer(
-        vocab_size=(settings.vocabulary or DEFAULT_VOCABULARY) - 262, show_progress=False, initial_alphabet=alphabet
-    )
-    inner.train_from_iterator((u for u, c in units.items() for _ in range(c)), trainer)
-    pieces = [(p, s) for p, s in json.loads(inner.to_str())["model"]["vocab"]]
-    least = min(s for _, s in pieces)
-    first = [(token, least) for token in (*SPECIALS, *BYTES)]
-    return models.Unigram([*first, *pieces], unk_id=UNK, byte_fallback=True)
+    """A unigram language model (Kudo, 2018)."""
+    first = [*SPECIALS, *BYTES]
+    room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(first)
+    pieces = unigram.learn(units, alphabet, room, settings.min_frequency)
+    _check_size(settings, len(first) + len(pieces), name)
+    least = pieces[-1][1]
+    return models.Unigram([*((token, least) for token in first), *pieces], unk_id=UNK, byte_fallback=True)
 
 
 def _numbered(tokens: list[str]) -> dict[str, int]:

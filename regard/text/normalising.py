@@ -31,7 +31,12 @@ def without_surrogates(text: str) -> str:
 
 def normaliser(settings: Settings) -> normalizers.Normalizer:
     """Steps 2 to 5, and the space before the text."""
-    form = {"nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()], "none": []}[settings.unicode]
+    forms: dict[str, list[normalizers.Normalizer]] = {
+        "nfc": [normalizers.NFC()],
+        "nfkc": [normalizers.NFKC()],
+        "none": [],
+    }
+    form = forms[settings.unicode]
     lower = [normalizers.Lowercase(), *form] if settings.lower else []
     return normalizers.Sequence(
         [

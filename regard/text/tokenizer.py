@@ -167,13 +167,13 @@ def splitter(kind: Kind) -> pre_tokenizers.PreTokenizer:
     words = pre_tokenizers.Metaspace(replacement=WORD_START, prepend_scheme="never", split=True)
     punctuation = pre_tokenizers.Punctuation("isolated")
     digits = pre_tokenizers.Digits(individual_digits=True)
-    parts = {
+    parts: dict[Kind, list[pre_tokenizers.PreTokenizer]] = {
         "bpe": [words, punctuation, digits],
         "unigram": [words, punctuation, digits],
         "characters": [words],
         "words": [words, punctuation],
-    }[kind]
-    return pre_tokenizers.Sequence(parts)
+    }
+    return pre_tokenizers.Sequence(parts[kind])
 
 
 def _kind(content: Mapping[str, Any]) -> Kind:
@@ -201,8 +201,9 @@ def _check_vocabulary(content: Mapping[str, Any]) -> None:
 def _spans(text: str, pieces: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans of raw characters: without white space, and with the marks that a normal form composed into a letter."""
     spans: list[tuple[int, int]] = []
-    following, bound = len(text), len(text)  # where the characters behind this token's begin
-    for piece, (start, end) in zip(reversed(pieces), reversed(offsets), strict=True):
+    following = bound = len(text)  # where the next token's characters begin, and those of the next after its like
+    for piece, (first, last) in zip(reversed(pieces), reversed(offsets), strict=True):
+        start, end = first, last
         if start < following:
             bound = following if end <= following else bound
             following = start
