@@ -412,7 +412,8 @@ def mutated(draw: st.DrawFn) -> Any:
         value = section.pop(key)
         match draw(st.sampled_from(["delete", "rename", "retype", "add"])):
             case "rename":
-                section[draw(st.one_of(st.text(max_size=10), st.integers(), st.just(str(key)[1:]), st.just("kind")))] = value
+                name = draw(st.one_of(st.text(max_size=10), st.integers(), st.sampled_from([str(key)[1:], "kind"])))
+                section[name] = value
             case "retype":
                 section[key] = draw(HOSTILE)
             case "add":
