@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -128,14 +129,12 @@ def survey(
 
 def with_fate(pairs: Iterable[Pair], fate: NDArray[np.uint8], wanted: Fate) -> Iterator[tuple[int, Pair]]:
     """The pairs of one fate, each with its number from 1; a corpus that changed since the survey is refused."""
-    number = 0
-    for number, pair in enumerate(pairs, start=1):
-        if number > len(fate):
-            break
-        if fate[number - 1] == wanted:
+    chosen = (fate == wanted).tobytes()
+    for number, (pair, here) in enumerate(zip_longest(pairs, chosen), start=1):
+        if pair is None or here is None:
+            raise RegardError("the training corpus changed while it was being read: start again once it is at rest.")
+        if here:
             yield number, pair
-    if number != len(fate):
-        raise RegardError("the training corpus changed while it was being read: start again once it is at rest.")
 
 
 def _fate(pair: Pair, cleaning: Cleaning) -> Fate:

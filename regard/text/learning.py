@@ -18,7 +18,7 @@ from regard.text.specials import SPECIALS, UNK
 from regard.text.tokenizer import BYTES, Tokenizer, splitter
 
 DEFAULT_VOCABULARY = 8000
-MOST_LINES = 2_000_000
+MOST_LINES = 1_000_000
 """Sentences looked at: far more than 8,000 tokens need, and a bound on time and memory."""
 LONGEST_LINE = 10_000
 """Characters; a longer line is no sentence and teaches a tokenizer nothing."""
