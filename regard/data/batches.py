@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.ahead import ahead
 from regard.data.store import Tokens, TokenStore
 from regard.errors import RegardError
 from regard.text.dropout import BpeDropout
@@ -84,39 +82,32 @@ class Batches:
         self.dropout = dropout
         self._latest: tuple[int, tuple[Places, Places]] | None = None
 
-    def after(self, cursor: Cursor = START, look_ahead: int = 0) -> Iterator[tuple[Batch, Cursor]]:
-        """Batches from a cursor on, without end, each with the cursor behind it.
-
-        With `look_ahead`, so many are made in advance by another thread; their order and content stay the same.
-        """
-        batches = self._after(cursor)
-        return ahead(batches, look_ahead) if look_ahead else batches
-
-    def _after(self, cursor: Cursor) -> Iterator[tuple[Batch, Cursor]]:
+    def after(self, cursor: Cursor = START) -> Iterator[tuple[Batch, Cursor]]:
+        """Batches from a cursor on, without end, each with the cursor behind it."""
         epoch, position = cursor.epoch, cursor.position
         while True:
-            order, bounds = self._plan(epoch)
-            mine = self._share(epoch, len(bounds) - 1)
+            order, spans = self._plan(epoch)
+            mine = self._share(epoch, len(spans))
             for place in range(position, len(mine)):
-                rows = order[bounds[mine[place]] : bounds[mine[place] + 1]]
-                yield self._batch(rows, epoch), Cursor(epoch, place + 1)
+                start, end = spans[mine[place]]
+                yield self._batch(order[start:end], epoch), Cursor(epoch, place + 1)
             epoch, position = epoch + 1, 0
 
     def once(self) -> Iterator[Batch]:
         """Every pair once, in batches from short to long: for scoring."""
-        order, bounds = self._plan(0)
-        for start, end in pairwise(bounds):
+        order, spans = self._plan(0)
+        for start, end in spans:
             yield self._batch(order[start:end], 0)
 
     def per_epoch(self, epoch: int = 0) -> int:
         """Number of batches of this process in an epoch; the same for every rank."""
-        return (len(self._plan(epoch)[1]) - 1) // self.world_size
+        return len(self._plan(epoch)[1]) // self.world_size
 
     def _random(self, epoch: int, *more: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, epoch, *more])
 
     def _plan(self, epoch: int) -> tuple[Places, Places]:
-        """All pairs in bucket order, and where each batch of all processes begins and ends in it."""
+        """All pairs in bucket order, and where in it each batch of all processes begins and ends (batches × 2)."""
         if self._latest is None or self._latest[0] != epoch:
             source, target = self.store.lengths
             order = bucketed(source, target, self._random(epoch, 0))
@@ -160,7 +151,10 @@ def bucketed(source: Lengths, target: Lengths, generator: np.random.Generator) -
 
 
 def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
-    """Bounds of batches whose rows × longest side fit into `tokens`; their number is a multiple of `multiple`."""
+    """Start and end of batches whose rows × longest side fit into `tokens`; their number is a multiple of `multiple`.
+
+    To that end the largest are halved, so that no pair is left out; where all are single pairs, some come twice.
+    """
     bounds, start = [0], 0
     while start < len(longest):
         most = max(tokens // int(longest[start]), 1)
@@ -168,11 +162,11 @@ def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
         fitting = int(np.searchsorted(widest * np.arange(1, len(widest) + 1), tokens, side="right"))
         start += max(fitting, 1)
         bounds.append(start)
-    while missing := -(len(bounds) - 1) % multiple:  # split the largest: no pair is dropped
-        sizes = np.diff(bounds)
+    while (missing := -(len(bounds) - 1) % multiple) and (sizes := np.diff(bounds)).max() > 1:
         largest = np.argsort(-sizes, kind="stable")[: min(missing, int((sizes > 1).sum()))]
-        bounds = sorted([*bounds, *(bounds[i] + int(sizes[i]) // 2 for i in largest)])
-    return np.asarray(bounds, dtype=np.int64)
+        bounds = sorted([*bounds, *(bounds[place] + int(sizes[place]) // 2 for place in largest)])
+    spans = np.stack([bounds[:-1], bounds[1:]], axis=1)
+    return np.concatenate([spans, spans[:missing]])
 
 
 def padded(rows: list[Tokens], before: list[int], behind: list[int]) -> Tensor:

@@ -1,12 +1,14 @@
 """From a configuration to tokenizers, stores and pairs inside a run directory: built once, reopened afterwards."""
 
 import json
-import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress, islice
 from pathlib import Path
 
+from regard import durable
 from regard.config.data import Cleaning, Corpus, Generated
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
@@ -49,8 +51,9 @@ def prepare(config: RunConfig, directory: Path, progress: Progress | None = None
 
 def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
     data, cleaning = config.data, config.data.cleaning
-    (directory / "data").mkdir(parents=True, exist_ok=True)
-    (directory / "tokenizers").mkdir(exist_ok=True)
+    for part in ("data", "tokenizers"):  # what an interrupted build left
+        shutil.rmtree(directory / part, ignore_errors=True)
+        (directory / part).mkdir(parents=True)
     test = list(read(data.test)) if data.test else []
     validation = [p for p in read(data.validation) if _usable(p, cleaning)] if data.validation else []
     train = _source(data.train)
@@ -70,7 +73,8 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     def kept() -> Iterator[Pair]:
         return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
 
-    tokenizers = train_tokenizers(config.text, lambda: reported(kept(), "learning tokenizers", progress, report.train))
+    learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
+    tokenizers = train_tokenizers(config.text, lambda: learning(kept()), report.train)
     _save_tokenizers(directory / "tokenizers", *tokenizers)
     numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
     too_long = _store(numbered, tokenizers, cleaning.max_length, directory / "data" / "train")
@@ -86,7 +90,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         raise RegardError("no validation pair is left after cleaning: see data.validation and data.cleaning.")
     _write_pairs(directory / "data" / "validation.jsonl", validation)
     _write_pairs(directory / "data" / "test.jsonl", test)
-    _write_durably(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
+    durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
 
 
 def _source(corpus: Corpus) -> Callable[[], Iterable[Pair]]:
@@ -142,31 +146,24 @@ def load_tokenizers(directory: Path) -> tuple[Tokenizer, Tokenizer]:
 def _open(directory: Path) -> Prepared:
     data = directory / "data"
     source, target = load_tokenizers(directory / "tokenizers")
-    return Prepared(
-        source_tokenizer=source,
-        target_tokenizer=target,
-        train=TokenStore(data / "train"),
-        validation=TokenStore(data / "validation"),
-        validation_pairs=_read_pairs(data / "validation.jsonl"),
-        test_pairs=_read_pairs(data / "test.jsonl"),
-        report=CleaningReport.from_json(json.loads((data / _FINISHED).read_text())),
-    )
+    try:
+        return Prepared(
+            source_tokenizer=source,
+            target_tokenizer=target,
+            train=TokenStore(data / "train"),
+            validation=TokenStore(data / "validation"),
+            validation_pairs=_read_pairs(data / "validation.jsonl"),
+            test_pairs=_read_pairs(data / "test.jsonl"),
+            report=CleaningReport.from_json(json.loads((data / _FINISHED).read_text())),
+        )
+    except (OSError, ValueError, TypeError) as error:
+        raise RegardError(f"{data} is damaged ({error}): delete it, and it will be built anew.") from error
 
 
 def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
-    _write_durably(path, "".join(json.dumps(pair._asdict()) + "\n" for pair in pairs))
+    durable.write(path, "".join(json.dumps(pair._asdict()) + "\n" for pair in pairs))
 
 
 def _read_pairs(path: Path) -> list[Pair]:
     with path.open() as file:
         return [Pair(**json.loads(line)) for line in file]
-
-
-def _write_durably(path: Path, text: str) -> None:
-    """Write aside, flush to the disk, rename."""
-    aside = path.with_name(path.name + ".partial")
-    with aside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from regard import durable
 from regard.errors import RegardError
 
 FORMAT = "regard token store"
@@ -137,12 +138,11 @@ class StoreWriter:
             "dtype": self._dtype.name,
             "files": files,
         }
-        with (self._aside / "header.json").open("w") as text:
-            json.dump(header, text, indent=2)
-            text.flush()
-            os.fsync(text.fileno())
+        durable.write(self._aside / "header.json", json.dumps(header, indent=2))
+        durable.flush(self._aside)
         shutil.rmtree(self.directory, ignore_errors=True)
         self._aside.rename(self.directory)
+        durable.flush(self.directory.parent)
 
 
 def _header(directory: Path) -> dict[str, Any]:
@@ -174,4 +174,6 @@ def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _damaged(directory: Path, why: str) -> RegardError:
-    return RegardError(f"{directory} is no token store, or is damaged ({why}): delete it, and it will be built anew.")
+    return RegardError(
+        f"{directory} is no token store, or is damaged ({why}): delete {directory.parent}, and it will be built anew."
+    )

@@ -40,14 +40,18 @@ Pairs = Callable[[], Iterable[SentencePair]]
 Lines = Callable[[], Iterator[str]]
 
 
-def train_tokenizers(config: Text, pairs: Pairs) -> tuple[Tokenizer, Tokenizer]:
-    """Tokenizers of source and target, one object twice if they share a vocabulary; `pairs` is read several times."""
+def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tuple[Tokenizer, Tokenizer]:
+    """Tokenizers of source and target, one object twice if they share a vocabulary.
+
+    `pairs` is read several times; once less if it is known how many there are.
+    """
+    count = sum(1 for _ in pairs()) if count is None else count
     if config.shared:
-        shared = train(config.tokenizer, _lines(pairs, "source", "target"), "text.tokenizer")
+        shared = train(config.tokenizer, _lines(pairs, count, "source", "target"), "text.tokenizer")
         return shared, shared
-    source = train(config.tokenizer, _lines(pairs, "source"), "text.tokenizer")
+    source = train(config.tokenizer, _lines(pairs, count, "source"), "text.tokenizer")
     name = "text.target" if config.target else "text.tokenizer"
-    return source, train(config.target or config.tokenizer, _lines(pairs, "target"), name)
+    return source, train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
 
 
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
@@ -67,9 +71,9 @@ def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
     return Tokenizer.of(settings, _unigram(settings, units, alphabet, name))
 
 
-def _lines(pairs: Pairs, *sides: str) -> Lines:
+def _lines(pairs: Pairs, count: int, *sides: str) -> Lines:
     """An even sample of the sentences of one or both sides."""
-    step = 1 + (sum(1 for _ in pairs()) * len(sides)) // MOST_LINES
+    step = 1 + count * len(sides) // MOST_LINES
 
     def lines() -> Iterator[str]:
         for pair in islice(pairs(), 0, None, step):

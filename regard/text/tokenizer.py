@@ -5,12 +5,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
+from regard import durable
 from regard.config.text import Tokenizer as Settings
 from regard.errors import RegardError
 from regard.text.normalising import WORD_START, normaliser, without_surrogates
@@ -112,16 +114,18 @@ class Tokenizer:
         return Encoded(encoding.ids, encoding.tokens, _spans(text, pieces, encoding.offsets), words)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids alone of many texts: as `encode`, but each word is looked at once (words do not touch each other)."""
+        """The ids alone of many texts: as `encode`, but no word is cut twice (words do not touch each other)."""
         rows = [without_surrogates(text).split() for text in texts]
-        new = list({word: None for row in rows for word in row if word not in self._cache})
-        fresh = dict(
-            zip(new, (e.ids for e in self._inner.encode_batch_fast(new, add_special_tokens=False)), strict=True)
-        )
-        known = self._cache
-        encoded = [[token for word in row for token in (known[word] if word in known else fresh[word])] for row in rows]
-        if len(known) < _MOST_CACHED_WORDS:
-            known.update((word, ids) for word, ids in fresh.items() if len(word) <= _LONGEST_CACHED_WORD)
+        cache = self._cache
+        new = list({word: None for row in rows for word in row if word not in cache})
+        for word, encoding in zip(new, self._inner.encode_batch_fast(new, add_special_tokens=False), strict=True):
+            cache[word] = encoding.ids
+        encoded = [list(chain.from_iterable(map(cache.__getitem__, row))) for row in rows]
+        for word in new:
+            if len(word) > _LONGEST_CACHED_WORD:
+                del cache[word]
+        if len(cache) > _MOST_CACHED_WORDS:
+            cache.clear()
         return encoded
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -140,7 +144,7 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Write a plain `tokenizer.json` that the `tokenizers` library loads too."""
-        path.write_text(self._inner.to_str(pretty=True), encoding="utf-8")
+        durable.write(path, self._inner.to_str(pretty=True))
 
     @classmethod
     def load(cls, path: Path) -> Self:
