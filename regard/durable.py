@@ -8,7 +8,7 @@ from pathlib import Path
 def write(path: Path, content: str | bytes) -> None:
     """Replace a file in one act: afterwards it holds either the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
-    build(path, lambda aside: _write(aside, data))
+    build(path, lambda aside: aside.write_bytes(data))
 
 
 def build(path: Path, make: Callable[[Path], object]) -> None:
@@ -31,7 +31,3 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)

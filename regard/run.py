@@ -34,7 +34,7 @@ class Run:
         """Make a new run in one act: a directory with its configuration, refused where something stands already."""
         from regard.config.loading import dump
 
-        _refuse_occupied(directory)
+        cls.refuse_occupied(directory)
         aside = directory.with_name(f".{directory.name}.aside-{os.getpid()}")
         try:
             aside.mkdir(parents=True)
@@ -59,6 +59,17 @@ class Run:
             _discard(aside)
         return cls(directory)
 
+    @staticmethod
+    def refuse_occupied(directory: Path) -> None:
+        """Refuse in a sentence a place where something stands already."""
+        if (directory / "run.json").is_file():
+            raise UsageError(
+                f"There is a run in {directory} already: continue it with regard train --resume {directory}, "
+                "or choose another --run."
+            )
+        if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
+            raise UsageError(f"{directory} exists and is not an empty directory: choose another --run.")
+
     @classmethod
     def open(cls, directory: Path | str) -> Self:
         """An existing run; refuses in a sentence what is none, or comes from a newer Regard."""
@@ -68,8 +79,8 @@ class Run:
         version = run.info.get("format")
         if not isinstance(version, int) or version > FORMAT:
             raise RegardError(
-                f"{run.directory} comes from a newer Regard ({run.info.get('regard', 'unknown')}; run format {version}, "
-                f"this one knows {FORMAT}): upgrade with: pip install --upgrade regard"
+                f"{run.directory} comes from a newer Regard ({run.info.get('regard', 'unknown')}; run format "
+                f"{version}, this one knows {FORMAT}): upgrade with: pip install --upgrade regard"
             )
         return run
 
@@ -142,7 +153,8 @@ class Run:
         if with_pointer.is_file():
             return self.checkpoints / with_pointer.read_text().strip() / "model.safetensors"
         raise RegardError(
-            f"The run {self.directory} has no weights yet. Train it further with: regard train --resume {self.directory}"
+            f"The run {self.directory} has no weights yet. Train it further with: "
+            f"regard train --resume {self.directory}"
         )
 
     @property
@@ -160,8 +172,8 @@ class Run:
             save_weights(path, weights, self._fingerprints())
         except OSError as error:
             raise RegardError(
-                f"The final weights could not be written to {path}: {error.strerror or error}. The checkpoints are whole; "
-                f"make room and continue with: regard train --resume {self.directory}"
+                f"The final weights could not be written to {path}: {error.strerror or error}. The checkpoints are "
+                f"whole; make room and continue with: regard train --resume {self.directory}"
             ) from error
         return path
 
@@ -180,7 +192,8 @@ class Run:
         with (self.directory / ".lock").open("a") as file:
             if not _try_lock(file.fileno()):
                 raise RegardError(
-                    f"Another process is training {self.directory} at this moment. Wait for it, or choose another --run."
+                    f"Another process is training {self.directory} at this moment: wait for it, "
+                    "or choose another --run."
                 )
             yield
 
@@ -198,8 +211,8 @@ class Run:
         for side, known in self._fingerprints().items():
             if fingerprints.get(side, known) != known:
                 raise RegardError(
-                    f"The {side} tokenizer in {self.tokenizers} does not belong to the model of this run: it was trained "
-                    "with another one. Put back the tokenizers/ directory that came with it."
+                    f"The {side} tokenizer in {self.tokenizers} does not belong to the model of this run: it was "
+                    "trained with another one. Put back the tokenizers/ directory that came with it."
                 )
 
 
@@ -216,16 +229,6 @@ def runs_under(directory: Path) -> list[Run]:
 def age(created: str) -> float:
     """Seconds since a run was made."""
     return max(0.0, time.time() - datetime.fromisoformat(created).timestamp())
-
-
-def _refuse_occupied(directory: Path) -> None:
-    if (directory / "run.json").is_file():
-        raise UsageError(
-            f"There is a run in {directory} already: continue it with regard train --resume {directory}, "
-            "or choose another --run."
-        )
-    if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
-        raise UsageError(f"{directory} exists and is not an empty directory: choose another --run.")
 
 
 def _not_a_run(directory: Path) -> str:

@@ -36,8 +36,8 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
     for name, tensor in own.items():
         if tensor.shape != weights[name].shape:
             raise RegardError(
-                f"{origin} do not belong to this model: {name} is {_shape(weights[name])} there and {_shape(tensor)} here. "
-                "Was the model section of config.yaml edited?"
+                f"{origin} do not belong to this model: {name} is {_shape(weights[name])} there and {_shape(tensor)} "
+                "here. Was the model section of config.yaml edited?"
             )
     with torch.no_grad():
         for name, tensor in own.items():
@@ -46,9 +46,15 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], fingerprints: Mapping[str, str]) -> None:
     """Write weights in one act, with the fingerprints of the tokenizers they were trained with."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     metadata = {f"tokenizer.{side}": fingerprint for side, fingerprint in sorted(fingerprints.items())}
-    build(path, lambda aside: save_file(tensors, aside, metadata={"format": "pt", **metadata}))
+    build(path, lambda aside: write_tensors(aside, weights, metadata))
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write tensors into a safetensors file that others may read."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(plain, path, metadata={"format": "pt", **(metadata or {})})
+    path.chmod(0o644)
 
 
 def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> dict[str, Tensor]:
@@ -59,7 +65,7 @@ def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> d
             for side, fingerprint in (fingerprints or {}).items():
                 if metadata.get(f"tokenizer.{side}", fingerprint) != fingerprint:
                     raise RegardError(
-                        f"The {side} tokenizer does not belong to the model in {path}: it was trained with another one. "
+                        f"The {side} tokenizer does not belong to the model in {path}: it was trained with another. "
                         "Put back the tokenizers/ directory that came with these weights."
                     )
             return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118

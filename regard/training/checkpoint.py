@@ -1,7 +1,7 @@
 """Everything a run needs to go on as if it had never stopped, on the disk.
 
-A checkpoint is a directory `step-00000500` of tensors and one JSON file; nothing is pickled. It is written aside, flushed
-and renamed, and the pointer `latest` moves last: a kill at any moment leaves the checkpoint before it whole.
+A checkpoint is a directory `step-00000500` of tensors and one JSON file; nothing is pickled. It is written aside,
+flushed and renamed, and the pointer `latest` moves last: a kill at any moment leaves the checkpoint before it whole.
 """
 
 import errno
@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from regard import durable
 from regard.errors import RegardError
+from regard.weights import write_tensors
 
 FORMAT = 1
 """Version of the checkpoint layout; a newer one is refused, never guessed at."""
@@ -100,19 +101,16 @@ class Checkpoints:
         return _read(self.path(step))
 
     def latest(self) -> Checkpoint | None:
-        """The newest whole checkpoint (`None` if none was ever written); later, damaged ones are removed with a word."""
+        """The newest whole checkpoint (`None` if none was ever written); of a damaged one a word is said."""
         steps = self.steps()
         pointed = self._pointed()
         if pointed in steps:
             steps = steps[: steps.index(pointed) + 1]
         for step in reversed(steps):
             try:
-                checkpoint = self.load(step)
+                return self.load(step)
             except Damaged as damage:
                 self.warn(f"The checkpoint of step {step} is damaged ({damage}): going back to the one before it.")
-                continue
-            self._forget_after(step)
-            return checkpoint
         if steps or pointed is not None:
             raise RegardError(
                 f"No checkpoint in {self.directory} is whole. Remove that directory to start this run anew from its "
@@ -124,6 +122,14 @@ class Checkpoints:
         """Remove what a kill in the middle of writing or removing has left."""
         for leftover in self.directory.glob(".*-*"):
             shutil.rmtree(leftover, ignore_errors=True)
+
+    def forget_after(self, step: int) -> None:
+        """Drop the checkpoints of a future that a run has gone back behind."""
+        if self.path(step).exists():
+            durable.write(self.directory / LATEST, f"{self.path(step).name}\n")
+        for later in self.steps():
+            if later > step:
+                _remove(self.path(later))
 
     def last_regular(self, count: int, *, up_to: int) -> list[int]:
         """The newest regular steps, at most `count` of them, ascending."""
@@ -137,13 +143,6 @@ class Checkpoints:
             return None
         number = name.removeprefix("step-")
         return int(number) if number.isdecimal() else None
-
-    def _forget_after(self, step: int) -> None:
-        """Drop checkpoints of a future that has not happened."""
-        durable.write(self.directory / LATEST, f"{self.path(step).name}\n")
-        for later in self.steps():
-            if later > step:
-                _remove(self.path(later))
 
     def _prune(self, now: int) -> None:
         """Keep the newest regular checkpoints, the best ones, and the one that `latest` names."""
@@ -172,9 +171,9 @@ class Checkpoints:
 
 def _write(directory: Path, checkpoint: Checkpoint) -> None:
     for name, tensors in ((MODEL, checkpoint.model), (TRAINING, checkpoint.training)):
-        save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, directory / name)
+        write_tensors(directory / name, tensors)
         durable.flush(directory / name)
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "step": checkpoint.step,
         "score": checkpoint.score,
@@ -193,8 +192,8 @@ def _read(directory: Path) -> Checkpoint:
         raise Damaged(f"{STATE} is missing or cannot be read")
     if content.get("format", 0) > FORMAT:
         raise RegardError(
-            f"{directory} was written by a newer Regard (checkpoint format {content['format']}, this one knows {FORMAT}): "
-            "upgrade with: pip install --upgrade regard"
+            f"{directory} was written by a newer Regard (checkpoint format {content['format']}, this one knows "
+            f"{FORMAT}): upgrade with: pip install --upgrade regard"
         )
     if content.pop("checksum", None) != _seal(content):
         raise Damaged(f"{STATE} was changed")

@@ -1,4 +1,4 @@
-"""Cures for exposure bias: in training a decoder reads true words, in use its own; here it learns to bear the difference.
+"""Cures for exposure bias: in training a decoder reads true words, in use its own; here it learns to bear that.
 
 All randomness comes from a generator on the CPU that the caller owns, so a run can be continued exactly. The cures
 compose: inputs are corrupted, then words are hidden, then the model's own words are mixed in.

@@ -89,7 +89,8 @@ def _forward(
     nll = torch.zeros((), dtype=torch.float64, device=flat.device)
 
     chunk = max(1, CHUNK_ELEMENTS // vocabulary)
-    for place, wanted in zip(rows.split(chunk), targets.split(chunk), strict=True):
+    for start in range(0, len(rows), chunk):
+        place, wanted = rows[start : start + chunk], targets[start : start + chunk]  # C
         x = flat[place]  # C×E
         z = x @ narrow.t() if bias is None else torch.addmm(bias.to(x.dtype), x, narrow.t())  # C×V
         z = z.to(precise)

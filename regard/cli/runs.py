@@ -1,0 +1,96 @@
+"""`regard runs`: the runs in a directory, one line each."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from regard.run import Run
+
+
+def runs(
+    directory: Annotated[Path, typer.Argument(help="Where the runs are.", metavar="[DIR]")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a table.")] = False,
+) -> None:
+    """List runs: cell of the grid, size, step, status, best score."""
+    from regard.run import runs_under
+
+    found = [_facts(run) for run in runs_under(directory)]
+    if as_json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+    elif not found:
+        print(f"There are no runs in {directory}. To make one: regard train recipes/dates.yaml")
+    else:
+        _table(found)
+
+
+def _facts(run: "Run") -> dict[str, Any]:
+    from regard.errors import RegardError
+    from regard.run import age
+
+    try:
+        info = run.info
+        return {
+            "name": run.name,
+            "directory": str(run.directory),
+            "cell": info.get("cell"),
+            "parameters": info.get("parameters"),
+            "step": info.get("step", 0),
+            "steps": info.get("steps"),
+            "status": run.status,
+            "best": info.get("best"),
+            "test": (info.get("result") or {}).get("test"),
+            "age_seconds": round(age(info["created"])),
+        }
+    except (RegardError, KeyError, ValueError):
+        return {"name": run.name, "directory": str(run.directory), "status": "damaged"}
+
+
+def _table(found: list[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(width=250, highlight=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for title in ("run", "cell", "parameters", "step", "status", "best", "age"):
+        table.add_column(title, justify="right" if title in ("parameters", "step", "best", "age") else "left")
+    colours = {"running": "cyan", "finished": "green", "stopped": "yellow", "damaged": "red"}
+    for facts in found:
+        table.add_row(
+            Text(facts["name"]),
+            Text(facts.get("cell") or ""),
+            _count(facts.get("parameters")),
+            f"{facts['step']:,}/{facts['steps']:,}" if facts.get("steps") else "",
+            Text(facts["status"], style=colours.get(facts["status"], "")),
+            _best(facts.get("best")),
+            _age(facts.get("age_seconds")),
+        )
+    console.print(table)
+
+
+def _count(number: int | None) -> str:
+    if number is None:
+        return ""
+    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1e3:.0f}k" if number >= 1e3 else str(number)
+
+
+def _best(best: dict[str, Any] | None) -> str:
+    if not best:
+        return ""
+    digits = 3 if best["metric"] == "loss" else 1
+    return f"{best['metric']} {best['value']:.{digits}f}"
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

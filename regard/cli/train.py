@@ -1,0 +1,81 @@
+"""`regard train`: from a configuration to a run, or on with one that stopped."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from regard.training.outcome import Outcome
+
+EXAMPLES = """
+\b
+Examples:
+  regard train recipes/dates.yaml                 the run is runs/dates
+  regard train my.yaml model.encoder.kind=rnn --run runs/mine
+  regard train --resume runs/mine                 go on after Ctrl-C or a crash
+  regard train --resume runs/mine training.steps=9000
+  torchrun --nproc-per-node 4 -m regard train my.yaml
+"""
+
+
+def train(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A YAML configuration (not with --resume), then settings as key.path=value.",
+            metavar="[CONFIG] [KEY=VALUE]...",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Directory of the new run; by default runs/NAME of the configuration.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Continue this run, exactly where it stopped.")
+    ] = None,
+) -> None:
+    """Train a model: the run directory holds all of it, and Ctrl-C saves."""
+    from regard.config.loading import load
+    from regard.errors import UsageError
+    from regard.run import Run
+
+    given = arguments or []
+    if resume is not None:
+        if run is not None:
+            raise UsageError("--run names a new run and --resume an old one: use one of them.")
+        files = [argument for argument in given if "=" not in argument]
+        if files:
+            raise UsageError(f"A run is continued from its own configuration: leave out {files[0]}.")
+        directory = Run.open(resume).directory
+        config = load(directory / "config.yaml", given)
+    else:
+        if not given or "=" in given[0]:
+            raise UsageError("Which configuration? For example: regard train recipes/copy.yaml")
+        config = load(given[0], given[1:])
+        directory = run or Path("runs") / Path(given[0]).stem
+        Run.refuse_occupied(directory)
+
+    from regard.training.loop import train as train_run
+
+    _report(train_run(config, directory, resume=resume is not None))
+
+
+def _report(outcome: "Outcome") -> None:
+    """Say where the run is, how good it is, and what to type next."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from regard.training.view import scores_line
+
+    console = Console(highlight=False, soft_wrap=True)
+    place = outcome.run.directory
+    if outcome.already:
+        console.print(f"{place} is finished (step {outcome.step:,}). To go on: ", end="", markup=False)
+        console.print(f"regard train --resume {place} training.steps=N", markup=False)
+    else:
+        console.print(Text(f"Finished at step {outcome.step:,}: {outcome.choice}.", style="bold"))
+    console.print(f"  validation  {scores_line(outcome.validation)}", markup=False)
+    if outcome.test:
+        console.print(f"  test        {scores_line(outcome.test)}", markup=False)
+    console.print(f"  run         {place} (README.md is its card)", markup=False)
+    console.print(f"  next        regard translate {place} < in.txt > out.txt", markup=False)

@@ -1,0 +1,340 @@
+"""The course of a run: prepare, learn, validate, save, finish; it may stop anywhere and goes on as if it had not."""
+
+import math
+import signal
+import time
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.config.run import RunConfig
+from regard.data.batches import Batches
+from regard.data.prepare import Prepared, prepare
+from regard.errors import RegardError
+from regard.run import Run
+from regard.text.dropout import BpeDropout
+from regard.training.checkpoint import Checkpoints
+from regard.training.continuation import check_continuation
+from regard.training.device import choose_device
+from regard.training.interruption import Interrupted, Interruption
+from regard.training.journal import Journal
+from regard.training.outcome import Outcome, finish, known_outcome
+from regard.training.progress import perplexity
+from regard.training.ranks import Ranks
+from regard.training.summary import data_facts, model_facts
+from regard.training.tensorboard import TensorBoard, require_tensorboard
+from regard.training.trainer import Trainer
+from regard.training.validation import Validation, validate
+from regard.training.view import Moment, View, default_view
+from regard.translator import Translator
+
+VIEW_EVERY = 0.2
+"""Seconds between two looks of the view at the figures."""
+
+
+def train(config: RunConfig, directory: Path, *, resume: bool = False, view: View | None = None) -> Outcome:
+    """Train a run in a new directory, or continue the one that is there, and return how it ended.
+
+    A run that is continued ends with the same weights, bit for bit, as one that was never stopped.
+    """
+    ranks = Ranks.from_environment()
+    view = (view or default_view()) if ranks.first else View()
+    device = choose_device(config.training.device, ranks.local_rank)
+    if config.training.tensorboard:
+        require_tensorboard()
+    with ExitStack() as stack:
+        stack.callback(view.close)
+        interruption = stack.enter_context(Interruption())
+        stack.enter_context(ranks.together(device))
+        if ranks.first and not resume:
+            Run.create(directory, config)
+        ranks.wait()
+        run = Run.open(directory)
+        if ranks.first:
+            stack.enter_context(run.lock())
+        if run.info.get("status") == "finished" and config.training.steps <= int(run.info.get("steps", 0)):
+            return known_outcome(run, already=True)
+        ranks.wait()
+        if ranks.first:
+            _begin(run, config)
+        try:
+            return _Course(config, run, ranks, device, view, interruption).go()
+        except (Interrupted, KeyboardInterrupt) as stop:
+            _end_early(run, ranks)
+            number = stop.exit_code - 128 if isinstance(stop, Interrupted) else signal.SIGINT
+            raise Interrupted(f"Stopped. Continue with: regard train --resume {directory}", number) from None
+        except RegardError:
+            _end_early(run, ranks)
+            raise
+
+
+class _Course:
+    """One process's way through a run."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        run: Run,
+        ranks: Ranks,
+        device: torch.device,
+        view: View,
+        interruption: Interruption,
+    ) -> None:
+        self.config, self.training = config, config.training
+        self.run, self.ranks, self.device = run, ranks, device
+        self.view, self.interruption = view, interruption
+        self.journal = Journal(run.metrics)
+        self.board = TensorBoard(run.directory) if config.training.tensorboard and ranks.first else None
+        self.checkpoints = Checkpoints(
+            run.checkpoints,
+            keep_last=max(config.training.keep_last, config.training.average),
+            keep_best=config.training.keep_best,
+            warn=view.warn,
+        )
+        self.prepared = self._prepare()
+        self.trainer = self._trainer()
+        self.translator = Translator(
+            self.trainer.model, config, self.prepared.source_tokenizer, self.prepared.target_tokenizer
+        )
+        self.scored = Batches(self.prepared.validation, self.training.batch_tokens, self.training.seed)
+        self._shown = 0.0
+
+    def go(self) -> Outcome:
+        """From wherever the run stands to its end."""
+        try:
+            self._take_up()
+            self._learn()
+        finally:
+            self.trainer.close()
+            if self.board:
+                self.board.close()
+        if self.ranks.first:
+            finish(
+                self.run,
+                self.config,
+                self.trainer,
+                self.prepared,
+                judge=lambda: self._judge(beam=self.config.decoding.beam),
+                decode=self.translator.translate,
+                checkpoints=self.checkpoints,
+                journal=self.journal,
+                view=self.view,
+            )
+        self.ranks.wait()
+        return known_outcome(self.run)
+
+    def _prepare(self) -> Prepared:
+        """Rank 0 builds tokenizers and stores; the others open them when they are there."""
+        if self.ranks.first:
+            prepare(self.config, self.run.directory, self.view.preparing)
+        self.ranks.wait()
+        prepared = prepare(self.config, self.run.directory)
+        self.view.facts("Data", data_facts(prepared))
+        if prepared.report.overlap:
+            self.view.warn(f"{prepared.report.overlap:,} validation pairs also occur in the training data.")
+        return prepared
+
+    def _trainer(self) -> Trainer:
+        training, prepared = self.training, self.prepared
+        tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
+        share = self.config.text.bpe_dropout
+        dropout = (BpeDropout(tokenizers[0], share), BpeDropout(tokenizers[1], share)) if share else None
+        batches = Batches(
+            prepared.train,
+            training.batch_tokens,
+            training.seed,
+            self.ranks.rank,
+            self.ranks.world_size,
+            dropout,
+        )
+        torch.set_flush_denormal(True)
+        trainer = Trainer(
+            self.config, batches, (tokenizers[0].size, tokenizers[1].size), device=self.device, ranks=self.ranks
+        )
+        self.view.facts("Model", model_facts(self.config, trainer.model, prepared, self.device))
+        if self.ranks.first:
+            sides = zip(("source", "target"), tokenizers, strict=True)
+            self.run.note(
+                parameters=sum(parameter.numel() for parameter in trainer.model.parameters()),
+                tokenizers={
+                    side: {"fingerprint": tokenizer.fingerprint, "vocabulary": tokenizer.size}
+                    for side, tokenizer in sides
+                },
+            )
+        return trainer
+
+    def _take_up(self) -> None:
+        """Go back to the newest whole checkpoint, if there is one, and forget what came after it."""
+        if self.ranks.first:
+            self.checkpoints.clean()
+        self.ranks.wait()
+        checkpoint = self.checkpoints.latest()
+        self.ranks.wait()
+        if checkpoint:
+            self.trainer.restore(checkpoint)
+        progress = self.trainer.progress
+        if progress.total < self.training.steps:  # more steps were asked for: patience begins anew
+            progress.stopped_early, progress.waited = False, 0
+        progress.total = self.training.steps
+        if self.ranks.first:
+            self.checkpoints.forget_after(progress.step)
+            self.journal.rewind(progress.step)
+            if checkpoint:
+                self.view.say(f"Continuing behind step {progress.step:,}.")
+        if self.board:
+            self.board.begin(progress.step)
+
+    def _learn(self) -> None:
+        trainer, training = self.trainer, self.training
+        progress = trainer.progress
+        if progress.step >= training.steps or progress.stopped_early:
+            return
+        self.view.start(progress.step, training.steps)
+        self.interruption.patient = True
+        while progress.step < training.steps and not progress.stopped_early:
+            trainer.update(stop=self.interruption.requested is not None)
+            last = progress.step == training.steps
+            self._show()
+            if progress.step % training.log_every == 0 or last:
+                self._log()
+            score, improved = None, False
+            if progress.step % training.validate_every == 0 or last:
+                score, improved = self._validate()
+            regular = progress.step % training.checkpoint_every == 0 or last or progress.stopped_early
+            stop = self._asked_to_stop()
+            failed = progress.bad_in_row >= training.max_bad_steps
+            if regular or improved or stop or failed:
+                self._save(score, regular=regular)
+            if failed:
+                raise RegardError(self._advice())
+            if stop:
+                raise Interrupted("Stopped.", self.interruption.requested or signal.SIGTERM)
+        self.interruption.patient = False
+
+    def _log(self) -> None:
+        window, progress = self.trainer.take_window(), self.trainer.progress
+        mean = 1 / window.tokens if window.tokens else math.nan
+        self._write(
+            "train",
+            loss=window.loss * mean,
+            nll=window.nll * mean,
+            perplexity=perplexity(window.nll * mean),
+            learning_rate=self.trainer.rate,
+            gradient_norm=window.norm,
+            tokens=progress.tokens,
+            skipped=progress.skipped,
+            seconds=progress.seconds,
+            tokens_per_second=window.tokens / max(window.seconds, 1e-9),
+        )
+
+    def _validate(self) -> tuple[float | None, bool]:
+        """Judge the model on rank 0 and tell all; returns the score (larger is better) and whether it is the best."""
+        progress = self.trainer.progress
+        loss, value, known = 0.0, 0.0, 0.0
+        validation = None
+        if self.ranks.first:
+            average = self.trainer.average
+            with average.speaking() if average else nullcontext():
+                validation = self._judge(beam=1)
+            score = validation.score(self.training.early_stopping.metric)
+            loss, value, known = validation.loss, score or 0.0, float(score is not None)
+            progress.seconds += validation.seconds
+        loss, value, known = self.ranks.total([loss, value, known], self.device)
+        improved = bool(known) and (progress.best is None or value > progress.best)
+        if improved:
+            progress.best, progress.best_step, progress.waited = value, progress.step, 0
+        else:
+            progress.waited += 1
+            progress.stopped_early = progress.waited >= self.training.early_stopping.patience
+        progress.plateau = progress.plateau.after(loss, self.training.schedule)
+        if validation:
+            facts = validation.facts() | {"best": improved}
+            self._write("validation", **facts)
+            self.view.validated({"step": progress.step, **facts}, validation.samples)
+            if progress.stopped_early:
+                self.view.say(
+                    f"No improvement in {progress.waited} validations: stopping at step {progress.step:,} "
+                    f"(best: step {progress.best_step:,})."
+                    if progress.best_step is not None
+                    else f"No usable validation in {progress.waited}: stopping at step {progress.step:,}."
+                )
+        return (value if known else None), improved
+
+    def _judge(self, *, beam: int) -> Validation:
+        return validate(
+            self.trainer.model,
+            self.scored,
+            self.prepared.validation_pairs[: self.training.validation_sample],
+            lambda texts: self.translator.translate(texts, beam=beam),
+            device=self.device,
+        )
+
+    def _save(self, score: float | None, *, regular: bool) -> None:
+        checkpoint = self.trainer.snapshot(score=score, regular=regular)
+        if self.ranks.first:
+            self.journal.flush()
+            self.checkpoints.save(checkpoint)
+            progress = self.trainer.progress
+            best = None
+            if progress.best is not None:
+                metric = self.training.early_stopping.metric
+                value = -progress.best if metric == "loss" else progress.best
+                best = {"metric": metric, "value": value, "step": progress.best_step}
+            self.run.note(step=progress.step, best=best)
+
+    def _asked_to_stop(self) -> bool:
+        """Whether to stop now; several ranks agree on it in the next update, so that they stop at the same step."""
+        if self.ranks.world_size == 1:
+            return self.interruption.requested is not None
+        return self.trainer.others_stop
+
+    def _show(self) -> None:
+        now, progress = time.monotonic(), self.trainer.progress
+        if now - self._shown < VIEW_EVERY and progress.step < self.training.steps:
+            return
+        self._shown = now
+        window = progress.window
+        self.view.moment(
+            Moment(
+                step=progress.step,
+                total=self.training.steps,
+                loss=window.loss / window.tokens if window.tokens else math.nan,
+                rate=self.trainer.rate,
+                tokens_per_second=window.tokens / max(window.seconds, 1e-9),
+                skipped=progress.skipped,
+            )
+        )
+
+    def _write(self, kind: str, **facts: Any) -> None:
+        if self.ranks.first:
+            self.journal.add(kind, self.trainer.progress.step, **facts)
+        if self.board:
+            self.board.add(kind, self.trainer.progress.step, facts)
+
+    def _advice(self) -> str:
+        rate = self.training.optimizer.learning_rate
+        return (
+            f"{self.trainer.progress.bad_in_row} steps in a row had a loss or gradient that is not finite; the run has "
+            f"stopped at step {self.trainer.progress.step:,} and is saved. Lower training.optimizer.learning_rate (now "
+            f"{rate:g}), raise training.schedule.warmup, or check the data; then begin anew, or continue with: "
+            f"regard train --resume {self.run.directory} training.optimizer.learning_rate=…"
+        )
+
+
+def _begin(run: Run, config: RunConfig) -> None:
+    """Note that a run is being trained, and with which configuration."""
+    old = run.config
+    if old != config:
+        check_continuation(old, config)
+        run.put_config(config)
+    run.note(status="running", steps=config.training.steps)
+
+
+def _end_early(run: Run, ranks: Ranks) -> None:
+    if ranks.first:
+        try:
+            run.note(status="stopped")
+        except (OSError, RegardError):
+            return  # the disk is full or gone: the reason is being told already

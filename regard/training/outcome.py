@@ -1,0 +1,144 @@
+"""The end of a run: its weights are chosen, judged and written, and its card says what it is worth."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.config.run import RunConfig
+from regard.data.prepare import Prepared
+from regard.errors import RegardError
+from regard.evaluation.metrics import Scores, score_text
+from regard.run import Run
+from regard.training.card import Card, write_card
+from regard.training.checkpoint import Checkpoint, Checkpoints, Damaged
+from regard.training.curves import can_draw, draw_curves
+from regard.training.journal import Journal
+from regard.training.trainer import Trainer
+from regard.training.validation import Decode, Validation
+from regard.training.view import View
+from regard.weights import put_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    run: Run
+    step: int
+    choice: str
+    """Which weights were taken, in a few words."""
+    validation: dict[str, Any]
+    """Loss, perplexity and scores of the final weights."""
+    test: dict[str, Any] | None
+    already: bool = False
+    """Whether the run had been finished before."""
+
+
+def known_outcome(run: Run, *, already: bool = False) -> Outcome:
+    """What a finished run says of itself."""
+    result = run.info.get("result", {})
+    return Outcome(
+        run=run,
+        step=int(run.info.get("step", 0)),
+        choice=str(result.get("choice", "")),
+        validation=dict(result.get("validation", {})),
+        test=result.get("test"),
+        already=already,
+    )
+
+
+def choose_weights(trainer: Trainer, checkpoints: Checkpoints, average: int) -> tuple[dict[str, Tensor], str]:
+    """The weights of the run, and in words which they are: the best checkpoint's, or the average of the last few."""
+    progress = trainer.progress
+    kept = ", moving average" if trainer.average else ""
+    if average:
+        steps = checkpoints.last_regular(average, up_to=progress.step)
+        parts = [trainer.speaking_weights(_whole(checkpoints, step)) for step in steps]
+        return mean_weights(parts), f"average of the last {len(steps)} checkpoints{kept}"
+    for step in (progress.best_step, progress.step):
+        if step is None:
+            continue
+        try:
+            weights = trainer.speaking_weights(checkpoints.load(step))
+        except Damaged as damage:
+            checkpoints.warn(f"The best checkpoint (step {step}) is damaged ({damage}): the last one is taken instead.")
+            continue
+        return weights, f"{'best' if step == progress.best_step else 'last'} checkpoint, step {step:,}{kept}"
+    raise RegardError(f"No checkpoint in {checkpoints.directory} is whole: there are no weights to end the run with.")
+
+
+def mean_weights(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each tensor, taken in double precision."""
+    if not parts:
+        raise RegardError("There is no checkpoint to average: set training.average=0.")
+    return {
+        name: torch.stack([part[name].double() for part in parts]).mean(0).to(tensor.dtype)
+        for name, tensor in parts[0].items()
+    }
+
+
+def finish(
+    run: Run,
+    config: RunConfig,
+    trainer: Trainer,
+    prepared: Prepared,
+    *,
+    judge: Callable[[], Validation],
+    decode: Decode,
+    checkpoints: Checkpoints,
+    journal: Journal,
+    view: View,
+) -> Outcome:
+    """Choose the weights, write them, judge them, and write the card; done again, it gives the same."""
+    progress = trainer.progress
+    weights, choice = choose_weights(trainer, checkpoints, config.training.average)
+    run.save_weights(weights)
+    put_weights(trainer.model, weights)
+    trainer.model.eval()
+    view.say(f"Final weights: {choice}.")
+
+    validation = judge()
+    journal.add("result", progress.step, **validation.facts())
+    scores: Scores | None = None
+    if prepared.test_pairs:
+        pairs = prepared.test_pairs
+        view.say(f"Translating {len(pairs):,} test sentences …")
+        scores = score_text(decode([pair.source for pair in pairs]), [pair.target for pair in pairs])
+        journal.add("test", progress.step, **scores.values)
+
+    lines = journal.lines()
+    if can_draw():
+        draw_curves(lines, run.directory / "curves.png", f"{run.name}: {config.model.cell}", best=progress.best_step)
+    else:
+        view.say("For a picture of the curves: pip install 'regard[plots]'")
+    write_card(
+        Card(
+            run=run,
+            config=config,
+            model=trainer.model,
+            prepared=prepared,
+            progress=progress,
+            device=trainer.device,
+            choice=choice,
+            validation=validation,
+            test=scores,
+        )
+    )
+    facts = validation.facts()
+    facts.pop("seconds")
+    test = dict(scores.values) if scores else None
+    run.note(status="finished", result={"choice": choice, "validation": facts, "test": test})
+    return Outcome(run=run, step=progress.step, choice=choice, validation=facts, test=test)
+
+
+def _whole(checkpoints: Checkpoints, step: int) -> Checkpoint:
+    try:
+        return checkpoints.load(step)
+    except Damaged as damage:
+        raise RegardError(
+            f"The checkpoint of step {step} is damaged ({damage}) and cannot be averaged: "
+            "continue with training.average=0."
+        ) from None

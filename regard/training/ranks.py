@@ -1,0 +1,90 @@
+"""This process among those that train together, as the launcher (torchrun) says; alone without one."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from regard.errors import UsageError
+
+TIMEOUT = timedelta(minutes=30)
+"""How long one rank waits for another (rank 0 prepares data and validates alone) before the run fails aloud."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """Which of how many processes this is."""
+
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+
+    @classmethod
+    def from_environment(cls) -> "Ranks":
+        """What torchrun put into RANK, WORLD_SIZE and LOCAL_RANK; one process without them."""
+        if "RANK" not in os.environ:
+            return cls()
+        try:
+            rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            local_rank = int(os.environ.get("LOCAL_RANK", rank))
+        except (KeyError, ValueError) as error:
+            raise UsageError(
+                f"RANK, WORLD_SIZE and LOCAL_RANK do not make sense together ({error}): "
+                "start with torchrun --nproc-per-node N -m regard train …"
+            ) from None
+        return cls(rank=rank, world_size=world_size, local_rank=local_rank)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that prepares, validates and writes."""
+        return self.rank == 0
+
+    @contextmanager
+    def together(self, device: torch.device) -> Iterator[None]:
+        """Meet the other processes, and part from them at the end."""
+        if self.world_size == 1:
+            yield
+            return
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+        try:
+            yield
+        finally:
+            dist.destroy_process_group()
+
+    def wait(self) -> None:
+        """Wait until every process has come here."""
+        if self.world_size > 1:
+            dist.barrier()
+
+    def total(self, numbers: Sequence[float], device: torch.device) -> list[float]:
+        """The sum of each number over all processes."""
+        if self.world_size == 1:
+            return list(numbers)
+        kind = torch.float32 if device.type == "mps" else torch.float64
+        sums = torch.tensor(numbers, dtype=kind, device=device)
+        dist.all_reduce(sums)
+        return [float(number) for number in sums.tolist()]
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over all processes."""
+        if self.world_size == 1 or not tensors:
+            return
+        together = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        dist.all_reduce(together)
+        parts = together.split([tensor.numel() for tensor in tensors])  # type: ignore[no-untyped-call]
+        for tensor, part in zip(tensors, parts, strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def gather(self, tensor: Tensor, device: torch.device) -> list[Tensor]:
+        """The tensors of all processes, which have one shape, by rank."""
+        if self.world_size == 1:
+            return [tensor]
+        tensor = tensor.to(device)
+        parts = [torch.empty_like(tensor) for _ in range(self.world_size)]
+        dist.all_gather(parts, tensor)
+        return [part.cpu() for part in parts]

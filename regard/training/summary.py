@@ -1,0 +1,73 @@
+"""A run in a few facts, for people: its data and its model."""
+
+import torch
+from torch import nn
+
+from regard.config.run import RunConfig
+from regard.data.prepare import Prepared
+from regard.training.device import describe
+
+
+def data_facts(prepared: Prepared) -> dict[str, str]:
+    """Where the pairs went."""
+    report = prepared.report
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
+    facts = {
+        "training": f"{len(prepared.train):,} pairs of {report.pairs:,}"
+        + (f" (dropped: {dropped})" if dropped else ""),
+        "validation": f"{len(prepared.validation_pairs):,} pairs" + (", held out" if report.held_out else ""),
+    }
+    if prepared.test_pairs:
+        facts["test"] = f"{len(prepared.test_pairs):,} pairs"
+    return facts
+
+
+def model_facts(config: RunConfig, model: nn.Module, prepared: Prepared, device: torch.device) -> dict[str, str]:
+    """What is being trained, and where."""
+    parts = ", ".join(f"{name} {short(count)}" for name, count in parameters_by_part(model).items())
+    return {
+        "cell": config.model.cell,
+        "parameters": f"{short(sum(parameters_by_part(model).values()))} ({parts})",
+        "vocabulary": vocabulary_fact(config, prepared),
+        "device": describe(device),
+    }
+
+
+def vocabulary_fact(config: RunConfig, prepared: Prepared) -> str:
+    """The tokenizers in a few words."""
+    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    if config.text.shared:
+        return f"{source.size:,} tokens, {source.kind}, shared"
+    return f"{source.size:,} source tokens ({source.kind}), {target.size:,} target tokens ({target.kind})"
+
+
+def parameters_by_part(model: nn.Module) -> dict[str, int]:
+    """The number of parameters of each part of a model, each counted once."""
+    counts: dict[str, int] = {}
+    embeddings = {
+        id(parameter)
+        for name, parameter in model.named_parameters()
+        if "embedding" in name or name.startswith(("_output", "output"))
+    }
+    for name, parameter in model.named_parameters():
+        part = "embeddings" if id(parameter) in embeddings else name.split(".")[0]
+        counts[part] = counts.get(part, 0) + parameter.numel()
+    return counts
+
+
+def short(number: int) -> str:
+    """A count as people say it: 950, 1.2k, 3.4M."""
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return str(number)
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it: 48 s, 3 min 20 s, 2 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,227 @@
+"""The trainer: a model, what moves it, and one update after another, each a pure function of the state before it."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config.run import RunConfig
+from regard.data.batches import Batch, Batches, Cursor
+from regard.errors import RegardError
+from regard.models import Model, build
+from regard.training import optimizer as optimizers
+from regard.training.ahead import Ahead
+from regard.training.checkpoint import Checkpoint
+from regard.training.device import choose_precision
+from regard.training.ema import MovingAverage
+from regard.training.exposure import expose, mixing, share_of_truth
+from regard.training.objective import batch_loss
+from regard.training.progress import Progress, Window
+from regard.training.ranks import Ranks
+from regard.training.schedule import learning_rate
+from regard.weights import put_weights, weights_of
+
+EXPOSURE_SEED = 1_000_003
+"""Sets the generator of exposure apart from that of dropout."""
+
+
+class Trainer:
+    """Everything that changes from step to step; `snapshot` and `restore` are its whole memory."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        batches: Batches,
+        vocabularies: tuple[int, int],
+        *,
+        device: torch.device,
+        ranks: Ranks | None = None,
+    ) -> None:
+        self.config = config
+        self.training = config.training
+        self.batches = batches
+        self.device = device
+        self.ranks = ranks or Ranks()
+        self.vocabulary = vocabularies[1]
+        torch.manual_seed(self.training.seed)
+        self.model: Model = build(config.model, *vocabularies).to(device)
+        torch.manual_seed(self.training.seed + self.ranks.rank)  # each rank has dropout of its own
+        self.random = torch.Generator().manual_seed(self.training.seed + EXPOSURE_SEED * (1 + self.ranks.rank))
+        self.optimizer = optimizers.build(self.training.optimizer, self.model)
+        self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
+        self.precision = choose_precision(self.training.precision, device)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
+        self.progress = Progress(total=self.training.steps, cursor=asdict(Cursor()), world_size=self.ranks.world_size)
+        self.rate = 0.0
+        self.others_stop = False
+        """Whether some rank was asked to stop before the last update."""
+        self._stream: Ahead[tuple[Batch, Cursor]] | None = None
+
+    def update(self, *, stop: bool = False) -> None:
+        """One step: gradients of `accumulate` batches on every rank, clipped, applied; skipped if not finite."""
+        start = time.monotonic()
+        progress, training = self.progress, self.training
+        parts = [self._next() for _ in range(training.accumulate)]
+        counted = [sum(int((outputs != 0).sum()) for _, _, outputs in parts), float(stop)]
+        total, stops = self.ranks.total(counted, self.device)
+        self.others_stop = stops > 0
+        progress.step += 1
+        self.rate = learning_rate(
+            training.schedule,
+            training.optimizer.learning_rate or 0.0,
+            progress.step,
+            training.steps,
+            progress.plateau,
+        )
+        optimizers.set_rate(self.optimizer, self.rate)
+
+        self.model.train()
+        loss, nll = self._backward(parts, 1 / max(1.0, total))
+        norm = self._gradient_norm()
+        loss_value, nll_value, norm_value = self._numbers(loss, nll, norm)
+        if math.isfinite(loss_value) and math.isfinite(norm_value):
+            self._apply(norm_value)
+            progress.bad_in_row = 0
+            window = progress.window
+            window.loss += loss_value * total
+            window.nll += nll_value
+            window.tokens += int(total)
+            window.norm = max(window.norm, norm_value)
+        else:
+            progress.skipped += 1
+            progress.bad_in_row += 1
+        self.scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average:
+            self.average.follow(progress.step)
+        elapsed = time.monotonic() - start
+        progress.tokens += int(total)
+        progress.window.seconds += elapsed
+        progress.update_seconds += elapsed
+        progress.seconds += elapsed
+
+    def take_window(self) -> Window:
+        """The sums since the last call, which begin anew."""
+        window, self.progress.window = self.progress.window, Window()
+        return window
+
+    def snapshot(self, *, score: float | None, regular: bool) -> Checkpoint:
+        """Everything, as a checkpoint of the present step; every rank must call it."""
+        randoms = self._random_states()
+        tensors = {f"optimizer/{key}": value for key, value in optimizers.state_of(self.optimizer, self.model).items()}
+        if self.average:
+            tensors |= {f"average/{name}": tensor for name, tensor in self.average.shadow.items()}
+        for name, state in randoms.items():
+            tensors |= {
+                f"random/{name}/{rank}": part for rank, part in enumerate(self.ranks.gather(state, self.device))
+            }
+        return Checkpoint(
+            step=self.progress.step,
+            model=weights_of(self.model),
+            training=tensors,
+            state={**self.progress.to_json(), "scaler": self.scaler.state_dict()},
+            score=score,
+            regular=regular,
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Become what a checkpoint says."""
+        state: dict[str, Any] = dict(checkpoint.state)
+        self.scaler.load_state_dict(state.pop("scaler"))
+        progress = Progress.from_json(state)
+        if progress.world_size != self.ranks.world_size:
+            raise RegardError(
+                f"This run was trained by {progress.world_size} processes and is continued by {self.ranks.world_size}: "
+                f"start as many, with torchrun --nproc-per-node {progress.world_size} -m regard train --resume RUN."
+            )
+        self.progress = progress
+        put_weights(self.model, checkpoint.model, origin=f"The weights of the checkpoint of step {checkpoint.step}")
+        parts: dict[str, dict[str, Tensor]] = {"optimizer": {}, "average": {}, "random": {}}
+        for key, tensor in checkpoint.training.items():
+            part, name = key.split("/", 1)
+            parts[part][name] = tensor
+        optimizers.put_state(self.optimizer, self.model, parts["optimizer"])
+        if self.average:
+            self.average.put(parts["average"])
+        self._put_random_states(parts["random"])
+        self.close()
+
+    def speaking_weights(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
+        """The weights that a checkpoint speaks with: their moving average if one is kept."""
+        weights = dict(checkpoint.model)
+        for key, tensor in checkpoint.training.items():
+            if key.startswith("average/"):
+                weights[key.removeprefix("average/")] = tensor
+        return weights
+
+    def close(self) -> None:
+        """End the thread that makes batches ahead."""
+        if self._stream:
+            self._stream.close()
+            self._stream = None
+
+    def _next(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The next batch as source B×S, decoder inputs B×T and outputs B×T, exposed as configured."""
+        if self._stream is None:
+            self._stream = Ahead(self.batches.after(Cursor(**self.progress.cursor)))
+        batch, cursor = next(self._stream)
+        self.progress.cursor = asdict(cursor)
+        inputs, outputs = expose(
+            batch.inputs, batch.outputs, self.training.exposure, vocabulary=self.vocabulary, generator=self.random
+        )
+        return batch.source.to(self.device), inputs.to(self.device), outputs.to(self.device)
+
+    def _backward(self, parts: Sequence[tuple[Tensor, Tensor, Tensor]], scale: float) -> tuple[Tensor, Tensor]:
+        """Gradients of the mean loss; and that loss and the summed negative log-likelihood of this rank."""
+        share = share_of_truth(self.training.exposure.scheduled_sampling, self.progress.step, self.training.steps)
+        mix = mixing(share, self.random)
+        loss = nll = torch.zeros((), device=self.device)
+        for source, inputs, outputs in parts:
+            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
+                states = self.model.decode(self.model.encode(source), inputs, mix)  # B×T×E
+            part = batch_loss(self.model, states, outputs, smoothing=self.training.label_smoothing, scale=scale)
+            self.scaler.scale(part.smoothed).backward()  # type: ignore[no-untyped-call]
+            loss, nll = loss + part.smoothed.detach(), nll + part.nll
+        return loss, nll
+
+    def _gradient_norm(self) -> Tensor:
+        """The norm of the whole gradient, which is first added up over all ranks."""
+        self.scaler.unscale_(self.optimizer)
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        self.ranks.add_up(gradients)
+        return nn.utils.get_total_norm(gradients)
+
+    def _numbers(self, loss: Tensor, nll: Tensor, norm: Tensor) -> tuple[float, float, float]:
+        """Loss and negative log-likelihood over all ranks, and the norm, in one look at the device."""
+        loss_value, nll_value, norm_value = torch.stack([loss, nll, norm]).tolist()
+        loss_value, nll_value = self.ranks.total([loss_value, nll_value], self.device)
+        return loss_value, nll_value, norm_value
+
+    def _apply(self, norm: float) -> None:
+        clip = self.training.clip
+        if clip and norm > clip:
+            gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+            torch._foreach_mul_(gradients, clip / norm)
+        self.scaler.step(self.optimizer)
+
+    def _random_states(self) -> dict[str, Tensor]:
+        states = {"cpu": torch.get_rng_state(), "exposure": self.random.get_state()}
+        if self.device.type == "cuda":
+            states["device"] = torch.cuda.get_rng_state(self.device)
+        elif self.device.type == "mps":
+            states["device"] = torch.mps.get_rng_state()
+        return states
+
+    def _put_random_states(self, states: dict[str, Tensor]) -> None:
+        rank = self.ranks.rank
+        torch.set_rng_state(states[f"cpu/{rank}"])
+        self.random.set_state(states[f"exposure/{rank}"])
+        device = states.get(f"device/{rank}")
+        if device is not None and self.device.type == "cuda":
+            torch.cuda.set_rng_state(device, self.device)
+        elif device is not None and self.device.type == "mps":
+            torch.mps.set_rng_state(device)
