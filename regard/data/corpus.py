@@ -56,11 +56,6 @@ def _pairs(corpus: Corpus) -> Iterator[Pair]:
 
 
 def _paired(corpus: PairedFiles) -> Iterator[Pair]:
-    if len(corpus.source) != len(corpus.target):
-        raise RegardError(
-            f"{len(corpus.source)} source files stand against {len(corpus.target)} target files: "
-            "they are read in pairs, so name as many of each."
-        )
     for source, target in zip(corpus.source, corpus.target, strict=True):
         counts = [0, 0]
         for source_line, target_line in zip_longest(read_lines(source), read_lines(target)):
@@ -69,7 +64,7 @@ def _paired(corpus: PairedFiles) -> Iterator[Pair]:
             if source_line is not None and target_line is not None:
                 yield Pair(source_line, target_line)
         if counts[0] != counts[1]:
-            line = first_misaligned(zip(read_lines(source), read_lines(target), strict=False))
+            line = first_misaligned(read_lines(source), read_lines(target))
             raise RegardError(
                 f"{source} has {counts[0]:,} lines, but {target} has {counts[1]:,}: they are not aligned. "
                 f"Line {line:,} is the first that looks wrong (by lengths, numbers, punctuation): compare them there."

@@ -55,11 +55,6 @@ def _digits(number: int, length: int, base: int) -> list[int]:
 
 def _shares(corpus: Generated) -> dict[int, int]:
     """How many rows of each length."""
-    if corpus.max_length < corpus.min_length:
-        raise RegardError(
-            f"the generated corpus `{corpus.generate}` has min_length {corpus.min_length} above max_length "
-            f"{corpus.max_length}: exchange them."
-        )
     lengths = range(corpus.min_length, corpus.max_length + 1)
     there = sum(min(corpus.symbols**length, _RANGE) for length in lengths)
     if there < corpus.size:

@@ -1,0 +1,389 @@
+"""From files to token stores: what is wrong is told by name and line, and what is prepared once is kept."""
+
+import gzip
+import json
+import os
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.config.data import Cleaning, JsonLines, PairedFiles, TsvFiles
+from regard.config.run import RunConfig
+from regard.data import prepare as preparing
+from regard.data.alignment import first_misaligned
+from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
+from regard.data.corpus import Pair, read
+from regard.data.lines import LONGEST_LINE, read_lines
+from regard.data.prepare import prepare
+from regard.data.store import StoreWriter, TokenStore
+from regard.errors import RegardError
+
+MULTI30K = Path("/work/shared/data/multi30k")
+needs_multi30k = pytest.mark.skipif(not MULTI30K.exists(), reason=f"needs Multi30k in {MULTI30K}")
+
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\ufeff"))
+
+
+def write(path: Path, content: str | bytes, packed: bool = False) -> str:
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if packed else data)
+    return str(path)
+
+
+def paired(directory: Path, source: str | bytes, target: str | bytes) -> PairedFiles:
+    return PairedFiles(source=[write(directory / "a.src", source)], target=[write(directory / "a.tgt", target)])
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+@given(lines=st.lists(LINE, max_size=8), end=st.sampled_from(["\n", "\r\n"]), packed=st.booleans(), mark=st.booleans())
+@settings(deadline=None, max_examples=100)
+def test_lines_come_back_whatever_the_packing(
+    lines: list[str], end: str, packed: bool, mark: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "lines"
+    write(path, "\ufeff" * mark + "".join(line + end for line in lines), packed)
+    assert list(read_lines(path)) == (lines or ([""] if mark else []))
+
+
+def test_only_newlines_break_lines(tmp_path: Path) -> None:
+    text = "a\u2028b\x85c\x0bd\x0ce\rf"
+    assert list(read_lines(write(tmp_path / "x", text + "\nlast, without end"))) == [text, "last, without end"]
+
+
+def test_every_sort_of_file_gives_the_same_pairs(tmp_path: Path) -> None:
+    pairs = [Pair("one", "eins"), Pair("two words", "zwei Wörter"), Pair('"quoted"\\', "„so“")]
+    lines = ["".join(f"{pair[side]}\n" for pair in pairs) for side in (0, 1)]
+    tsv = "".join(f"id\t{pair.target}\t{pair.source}\n" for pair in pairs)
+    records = "".join(json.dumps({"de": pair.target, "en": pair.source, "n": 1}) + "\n" for pair in pairs)
+    assert list(read(paired(tmp_path, *lines))) == pairs
+    for packed in (False, True):
+        path = write(tmp_path / "x.tsv", tsv, packed)
+        assert list(read(TsvFiles(tsv=[path], source_column=3, target_column=2))) == pairs
+        path = write(tmp_path / "x.jsonl", records, packed)
+        assert list(read(JsonLines(jsonl=[path, path], source_field="en", target_field="de"))) == pairs * 2
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "missing": (lambda d: TsvFiles(tsv=[str(d / "nowhere")]), "nowhere does not exist"),
+    "directory": (lambda d: TsvFiles(tsv=[str(d)]), "is a directory"),
+    "invalid UTF-8": (lambda d: paired(d, b"good\nb\xe4d\n", "a\nb\n"), r"a\.src:2 is not valid UTF-8"),
+    "UTF-16": (lambda d: paired(d, "hello\n".encode("utf-16"), "a\n"), r"a\.src:1 .*UTF-16"),
+    "cut gzip": (
+        lambda d: TsvFiles(tsv=[write(d / "x", gzip.compress(os.urandom(9000).hex().encode())[:-20])]),
+        "cut short",
+    ),
+    "broken gzip": (lambda d: TsvFiles(tsv=[write(d / "x", b"\x1f\x8bnonsense")]), "damaged"),
+    "few columns": (lambda d: TsvFiles(tsv=[write(d / "x", "a\tb\nalone\n")]), r"x:2 has 1 tab"),
+    "bad JSON": (
+        lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "target": "b"}\n{"so')]),
+        "x:2 is not valid",
+    ),
+    "deep JSON": (lambda d: JsonLines(jsonl=[write(d / "x", "[" * 100_000)]), "x:1 is not valid"),
+    "no object": (lambda d: JsonLines(jsonl=[write(d / "x", "[1]\n")]), "x:1 is no JSON object, but a list"),
+    "missing field": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "b": 1}\n')]), "no field `target`"),
+    "no string": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "target": 7}\n')]), "is a number"),
+    "empty": (lambda d: TsvFiles(tsv=[write(d / "x", "\n\n")]), "corpus is empty"),
+    "empty pair": (lambda d: paired(d, "", ""), "corpus is empty"),
+    "line counts": (lambda d: paired(d, "a\nb\nc\n", "a\nb\n"), r"has 3 lines, but .* has 2"),
+}
+
+
+@pytest.mark.parametrize(("corpus", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_corpus_says_what_is_wrong(corpus: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=message):
+        list(read(corpus(tmp_path)))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", "a\tb\n")
+    Path(path).chmod(0)
+    with pytest.raises(RegardError, match="cannot read"):
+        list(read(TsvFiles(tsv=[path])))
+
+
+def test_a_line_of_many_megabytes_takes_bounded_memory(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", b"\xc3\xa9" * (20 * LONGEST_LINE) + b"\nnext\n", packed=True)
+    tracemalloc.start()
+    lengths = [len(line) for line in read_lines(path)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lengths == [LONGEST_LINE // 2, 4]
+    assert peak < 12 * LONGEST_LINE
+
+
+@needs_multi30k
+@pytest.mark.parametrize("lost", [1, 20, 100, 500, 900, 1000])
+def test_the_first_misaligned_line_is_near_the_lost_one(lost: int) -> None:
+    source, target = (list(read_lines(MULTI30K / f"val.{language}")) for language in ("en", "de"))
+    shorter = target[: lost - 1] + target[lost:]
+    longer = [*target[: lost - 1], "Eine Zeile zu viel.", *target[lost - 1 :]]
+    assert abs(first_misaligned(source, shorter) - lost) <= 10
+    assert abs(first_misaligned(source, longer) - lost) <= 10
+
+
+# --- cleaning -------------------------------------------------------------------------------------------------------
+
+
+def test_every_reason_is_counted_with_its_first_line() -> None:
+    pairs = [
+        Pair("a good pair", "ein gutes Paar"),
+        Pair("", "nothing"),
+        Pair("x" * 101, "x" * 101),
+        Pair("short", "very " * 19),
+        Pair("a good pair", "ein gutes Paar"),
+        Pair("a good pair", "ein anderes Paar"),
+        Pair(" \u3000", "white"),
+    ]
+    fate, report = survey(pairs, Cleaning(max_characters=100), held_out=0, seed=1)
+    assert fate.tolist() == [Fate.TRAIN, Fate.EMPTY, Fate.TOO_LONG, Fate.RATIO, Fate.DUPLICATE, Fate.TRAIN, Fate.EMPTY]
+    assert report.dropped == {"empty side": 2, "too long": 1, "length ratio": 1, "duplicate": 1}
+    assert report.examples == {"empty side": 2, "too long": 3, "length ratio": 4, "duplicate": 5}
+    assert CleaningReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+    table = str(report).splitlines()
+    assert table[0].split() == ["read", "7"]
+    assert len({line.index(digits) + len(digits) for line, digits in zip(table, "722111", strict=True)}) == 1
+    kept, _ = survey(pairs, Cleaning(duplicates="keep"), held_out=0, seed=1)
+    assert Fate.DUPLICATE not in kept
+
+
+@given(
+    sources=st.lists(st.integers(0, 30), min_size=40, max_size=120), held_out=st.integers(1, 50), seed=st.integers(0, 5)
+)
+@settings(deadline=None, max_examples=60)
+def test_a_source_is_never_on_both_sides_of_the_split(sources: list[int], held_out: int, seed: int) -> None:
+    pairs = [
+        Pair(f"Source  {source}" if place % 2 else f"source {source}", f"{place}")
+        for place, source in enumerate(sources)
+    ]
+    try:
+        fate, report = survey(pairs, Cleaning(), held_out=held_out, seed=seed)
+    except RegardError as error:
+        assert "too few" in str(error)
+        return
+    again, _ = survey(pairs, Cleaning(), held_out=held_out, seed=seed)
+    assert (fate == again).all()
+    sides = {
+        wanted: {sources[n - 1] for n, _ in with_fate(pairs, fate, wanted)} for wanted in (Fate.TRAIN, Fate.HELD_OUT)
+    }
+    assert not sides[Fate.TRAIN] & sides[Fate.HELD_OUT]
+    assert 0 < report.held_out <= min(held_out, len(pairs) // 10)
+    assert report.train + report.held_out == len(pairs)
+
+
+def test_a_corpus_that_changes_between_readings_is_refused() -> None:
+    pairs = [Pair(str(n), str(n)) for n in range(5)]
+    fate, _ = survey(pairs, Cleaning(), held_out=0, seed=0)
+    for changed in (pairs[:4], [*pairs, Pair("6", "6")]):
+        with pytest.raises(RegardError, match="changed"):
+            list(with_fate(changed, fate, Fate.TRAIN))
+
+
+# --- the store ------------------------------------------------------------------------------------------------------
+
+ROWS = st.lists(st.lists(st.integers(0, 70_000), max_size=9), max_size=12)
+
+
+@given(sources=ROWS, chunk=st.integers(1, 5), large=st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_what_is_stored_comes_back(
+    sources: list[list[int]], chunk: int, large: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("store") / "s"
+    limit = 70_001 if large else 65_536
+    sources = [[token % limit for token in row] for row in sources]
+    targets = [row[::-1] * 2 for row in sources]
+    with StoreWriter(directory, limit) as writer:
+        for start in range(0, len(sources), chunk):
+            writer.write(sources[start : start + chunk], targets[start : start + chunk])
+    store = TokenStore(directory)
+    store.verify()
+    assert [(s.tolist(), t.tolist()) for s, t in (store[i] for i in range(len(store)))] == list(
+        zip(sources, targets, strict=True)
+    )
+    assert store.lengths[0].tolist() == [len(row) for row in sources]
+    assert store.tokens == (sum(map(len, sources)), 2 * sum(map(len, sources)))
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    with StoreWriter(tmp_path / "store", 100) as writer:
+        writer.write([[7, 8], [9]], [[1], [2, 3]])
+    return tmp_path / "store"
+
+
+DAMAGE: dict[str, Any] = {
+    "cut tokens": lambda d: os.truncate(d / "source.tokens", 2),
+    "no offsets": lambda d: (d / "target.offsets").unlink(),
+    "no header": lambda d: (d / "header.json").unlink(),
+    "broken header": lambda d: (d / "header.json").write_text("{"),
+    "a list": lambda d: (d / "header.json").write_text("[]"),
+    "foreign": lambda d: (d / "header.json").write_text('{"format": "other"}'),
+    "other counts": lambda d: (d / "header.json").write_text(
+        (d / "header.json").read_text().replace('"pairs": 2', '"pairs": 3')
+    ),
+    "strange type": lambda d: (d / "header.json").write_text((d / "header.json").read_text().replace("uint16", "junk")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_or_foreign_store_is_refused(damage: Any, stored: Path) -> None:
+    damage(stored)
+    with pytest.raises(RegardError, match="no token store, or is damaged"):
+        TokenStore(stored)
+
+
+def test_a_store_of_a_newer_version_is_refused(stored: Path) -> None:
+    (stored / "header.json").write_text((stored / "header.json").read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(RegardError, match="update Regard"):
+        TokenStore(stored)
+
+
+def test_a_changed_byte_fails_the_checksum(stored: Path) -> None:
+    (stored / "source.tokens").write_bytes(b"\1" * 6)
+    with pytest.raises(RegardError, match="checksum"):
+        TokenStore(stored).verify()
+
+
+def test_a_failed_writing_leaves_the_old_store(stored: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), StoreWriter(stored, 100) as writer:
+        writer.write([[1]], [[1]])
+        raise KeyboardInterrupt
+    assert len(TokenStore(stored)) == 2
+    assert [path.name for path in stored.parent.iterdir()] == ["store"]
+
+
+# --- preparing ------------------------------------------------------------------------------------------------------
+
+
+def config(train: dict[str, Any], **more: Any) -> RunConfig:
+    text = {"joint": False, "tokenizer": {"kind": "words", "min_frequency": 1}}
+    return RunConfig.model_validate({"data": {"train": train, **more}, "text": text})
+
+
+def numbers(path: Path, count: int) -> dict[str, str]:
+    return {"tsv": write(path, "".join(f"row {n} of many\tZeile {n} von vielen\n" for n in range(count)))}
+
+
+def test_prepared_once_is_reopened_without_the_corpus(tmp_path: Path) -> None:
+    settings = config(numbers(tmp_path / "x.tsv", 300), test=numbers(tmp_path / "test.tsv", 7))
+    heard: Counter[str] = Counter()
+    first = prepare(settings, tmp_path / "run", lambda task, done, total: heard.update([task]))
+    assert {"reading", "learning tokenizers", "storing"} <= set(heard)
+    for corpus in tmp_path.glob("*.tsv"):
+        corpus.unlink()
+    second = prepare(settings, tmp_path / "run")
+    assert first.source_tokenizer.fingerprint == second.source_tokenizer.fingerprint
+    assert (first.validation_pairs, first.test_pairs, first.report) == (
+        second.validation_pairs,
+        second.test_pairs,
+        second.report,
+    )
+    assert (len(second.train), len(second.validation), len(second.test_pairs)) == (270, 30, 7)
+    assert sorted(path.name for path in (tmp_path / "run" / "tokenizers").iterdir()) == ["source.json", "target.json"]
+
+
+def test_validation_pairs_and_store_are_the_same_pairs(tmp_path: Path) -> None:
+    validation = {
+        "tsv": write(
+            tmp_path / "v", "row 1 of many\tZeile 1 von vielen\n\tempty\n" + "long " * 99 + "\tx\nrow 2\tZeile 2\n"
+        )
+    }
+    settings = config(numbers(tmp_path / "x.tsv", 50), validation=validation, cleaning={"max_length": 20})
+    prepared = prepare(settings, tmp_path / "run")
+    assert [pair.source for pair in prepared.validation_pairs] == ["row 1 of many", "row 2"]
+    stored = [prepared.source_tokenizer.decode(prepared.validation[i][0]) for i in range(len(prepared.validation))]
+    assert stored == ["row 1 of many", "row 2"]
+    assert prepared.report.overlap == 1
+    assert "1 validation pairs also occur" in str(prepared.report)
+    assert len(prepared.train) == 50
+
+
+def test_an_interrupted_build_is_done_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = config(numbers(tmp_path / "x.tsv", 100))
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, "_write_pairs", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            prepare(settings, tmp_path / "run")
+    assert len(prepare(settings, tmp_path / "run").train) == 90
+
+
+def test_pairs_too_long_in_tokens_are_dropped_and_reported(tmp_path: Path) -> None:
+    lines = "".join(f"{'a ' * (5 if n % 10 else 30)}{n}\tb {n} {'b ' * 5}\n" for n in range(100))
+    settings = config({"tsv": write(tmp_path / "x", lines)}, cleaning={"max_length": 20})
+    prepared = prepare(settings, tmp_path / "run")
+    assert prepared.report.dropped["too long"] >= 8
+    assert prepared.report.train == len(prepared.train)
+    assert prepared.train.lengths[0].max() <= 20
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [("a\tb\n", "too few"), ("a\tb\n" * 30, "too few"), ("\tb\n" * 30, "no training pair|too few")],
+)
+def test_a_corpus_too_small_to_split_says_so(lines: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=message):
+        prepare(config({"tsv": write(tmp_path / "x", lines)}), tmp_path / "run")
+
+
+def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "run", "a file in the way")
+    with pytest.raises(RegardError, match="cannot write"):
+        prepare(config(numbers(tmp_path / "x.tsv", 50)), tmp_path / "run")
+
+
+def test_damaged_preparation_says_what_to_delete(tmp_path: Path) -> None:
+    settings = config(numbers(tmp_path / "x.tsv", 50))
+    prepare(settings, tmp_path / "run")
+    (tmp_path / "run" / "data" / "validation.jsonl").write_text("{")
+    with pytest.raises(RegardError, match="delete"):
+        prepare(settings, tmp_path / "run")
+
+
+def test_a_line_of_a_million_characters_is_only_dropped(tmp_path: Path) -> None:
+    lines = "".join(f"row {n}\tZeile {n}\n" for n in range(50)) + f"{'x' * 1_000_000}\ty\n"
+    prepared = prepare(config({"tsv": write(tmp_path / "x", lines)}), tmp_path / "run")
+    assert prepared.report.dropped == {"too long": 1}
+    assert prepared.report.examples == {"too long": 51}
+
+
+def test_lone_surrogates_of_json_pass_through(tmp_path: Path) -> None:
+    lines = "".join(json.dumps({"source": f"\ud800 {n}", "target": f"{n} \udfff"}) + "\n" for n in range(50))
+    prepared = prepare(config({"jsonl": write(tmp_path / "x", lines)}), tmp_path / "run")
+    assert all(pair.source.startswith("\ud800") for pair in prepared.validation_pairs)
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+    peaks = []
+    for count in (2_000, 20_000):
+        lines = "".join(
+            f"row {n % 97} of {n % 89} {n % 83}\tZeile {n % 97} von {n % 89} {n % 83}\n" for n in range(count)
+        )
+        settings = config({"tsv": write(tmp_path / f"{count}.tsv", lines)}, held_out=100)
+        del lines
+        tracemalloc.start()
+        prepare(settings, tmp_path / f"run{count}")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 18_000 * 100  # bytes: hashes and their sorting, never the sentences
+
+
+@needs_multi30k
+def test_multi30k_is_prepared_whole(tmp_path: Path) -> None:
+    train = {"source": str(MULTI30K / "val.en"), "target": str(MULTI30K / "val.de")}
+    settings = RunConfig.model_validate({"data": {"train": train}})
+    prepared = prepare(settings, tmp_path)
+    assert prepared.source_tokenizer is prepared.target_tokenizer
+    source, target = prepared.train[0]
+    pairs = dict.fromkeys(read(settings.data.train))
+    decoded = Pair(prepared.source_tokenizer.decode(source), prepared.target_tokenizer.decode(target))
+    assert decoded in {Pair(*(prepared.source_tokenizer.normalise(side) for side in pair)) for pair in pairs}
+    assert np.all(prepared.train.lengths[0] > 0)
