@@ -340,6 +340,15 @@ def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         prepare(config(numbers(tmp_path / "x.tsv", 50)), tmp_path / "run")
 
 
+def test_a_full_disk_is_an_error_and_leaves_nothing_half_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = config(numbers(tmp_path / "x.tsv", 50))
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreWriter, "_write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(RegardError, match="No space left"):
+            prepare(settings, tmp_path / "run")
+    assert len(prepare(settings, tmp_path / "run").train) == 45
+
+
 def test_damaged_preparation_says_what_to_delete(tmp_path: Path) -> None:
     settings = config(numbers(tmp_path / "x.tsv", 50))
     prepare(settings, tmp_path / "run")

@@ -356,6 +356,16 @@ def test_rare_characters_are_spelt_in_bytes() -> None:
     assert tokenizer.encode("a€").tokens == ["▁", "a", "<0xE2>", "<0x82>", "<0xAC>"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("extreme", [{"vocabulary": 10**30}, {"min_frequency": 10**30}])
+def test_extreme_settings_never_crash(kind: str, extreme: dict[str, int]) -> None:
+    try:
+        tokenizer, _ = train_tokenizers(Text(tokenizer=Settings(kind=kind, **extreme)), lambda: PAIRS)
+    except RegardError:
+        return
+    assert tokenizer.decode(tokenizer.encode(SENTENCES[0]).ids) == SENTENCES[0]
+
+
 def test_a_corpus_of_nothing_has_no_tokenizer() -> None:
     with pytest.raises(RegardError, match="nothing to learn"):
         train_tokenizers(Text(), lambda: [Pair(" ", "\n")])

@@ -14,6 +14,7 @@ from regard.text.dropout import BpeDropout
 from regard.text.specials import BOS, EOS, PAD
 
 _LENGTH_BITS, _CHANCE_BITS = 20, 22
+_MOST_TOKENS = 1 << 40
 
 Lengths = NDArray[np.int32]
 Places = NDArray[np.int64]
@@ -77,7 +78,7 @@ class Batches:
             raise RegardError(
                 f"{len(store)} training pairs are too few for {world_size} processes: use fewer processes."
             )
-        self.store, self.tokens, self.seed = store, tokens, seed
+        self.store, self.tokens, self.seed = store, min(tokens, _MOST_TOKENS), seed
         self.rank, self.world_size = rank, world_size
         self.dropout = dropout
         self._latest: tuple[int, tuple[Places, Places]] | None = None

@@ -101,11 +101,12 @@ def survey(
     `held_out` pairs (at most a tenth) are set aside by a hash of their source, so that all pairs of a source share one
     fate; sources count as the same if they differ only in case and white space.
     """
+    salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
     fates, whole, sources = array("B"), array("Q"), array("Q")
     for pair in reported(pairs, "reading", progress):
         fates.append(_fate(pair, cleaning))
-        whole.append(_hash(f"{pair.source.strip()}\0{pair.target.strip()}", 0))
-        sources.append(_hash(" ".join(pair.source.split()).casefold(), seed + 1) if held_out else 0)
+        whole.append(_pair_hash(pair))
+        sources.append(_hash(" ".join(pair.source.split()).casefold(), salt) if held_out else 0)
     fate = np.frombuffer(fates, dtype=np.uint8).copy()
     hashes = np.frombuffer(whole, dtype=np.uint64)
     if cleaning.duplicates == "drop":
@@ -117,7 +118,7 @@ def survey(
         kept = np.flatnonzero(fate == Fate.TRAIN)
         chosen = _choose(np.frombuffer(sources, dtype=np.uint64)[kept], held_out)
         fate[kept[chosen]] = Fate.HELD_OUT
-    known = np.fromiter((_hash(f"{p.source.strip()}\0{p.target.strip()}", 0) for p in validation), dtype=np.uint64)
+    known = np.fromiter(map(_pair_hash, validation), dtype=np.uint64)
     report = CleaningReport(pairs=len(fate), overlap=int(np.isin(known, hashes[fate == Fate.TRAIN]).sum()))
     for reason in REASONS:
         found = np.flatnonzero(fate == reason)
@@ -162,9 +163,11 @@ def _choose(sources: NDArray[np.uint64], held_out: int) -> NDArray[np.bool_]:
     return np.isin(sources, fitting)
 
 
-def _hash(text: str, key: int) -> int:
+def _hash(text: str, salt: bytes = b"") -> int:
     """64 bits of a text, the same everywhere and always."""
-    digest = hashlib.blake2b(
-        text.encode("utf-8", "surrogatepass"), digest_size=8, key=key.to_bytes(9, "little", signed=True)
-    )
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, salt=salt)
     return int.from_bytes(digest.digest(), "little")
+
+
+def _pair_hash(pair: Pair) -> int:
+    return _hash(f"{pair.source.strip()}\0{pair.target.strip()}")

@@ -43,9 +43,10 @@ def _open(path: Path) -> BinaryIO:
     if not path.exists():
         raise RegardError(f"{path} does not exist: check the path (it is relative to where the command runs).")
     file = path.open("rb")
-    if file.peek(2)[:2] == _GZIP:
-        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), 1 << 20))
-    return file
+    if file.peek(2)[:2] != _GZIP:
+        return file
+    file.close()
+    return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.open(path)), 1 << 20))
 
 
 def _pass_over_rest(file: BinaryIO) -> None:

@@ -23,6 +23,9 @@ MOST_LINES = 1_000_000
 LONGEST_LINE = 10_000
 """Characters; a longer line is no sentence and teaches a tokenizer nothing."""
 
+_MOST = 1 << 31
+"""Nothing occurs more often than this; the library cannot hold much larger numbers."""
+
 
 class SentencePair(Protocol):
     """A source and a target sentence."""
@@ -56,6 +59,7 @@ def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tu
 
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
     """A tokenizer learnt from lines; `name` is the place of its settings, for errors."""
+    settings = settings.model_copy(update={"min_frequency": min(settings.min_frequency, _MOST)})
     units = _units(settings, lines)
     if not units:
         raise RegardError(f"{name} has nothing to learn from: every line of the corpus is empty.")
@@ -67,7 +71,7 @@ def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
         _check_size(settings, len(tokens), name)
         return Tokenizer.of(settings, _bpe_model(tokens, []))
     if settings.kind == "bpe":
-        return Tokenizer.of(settings, _bpe(settings, lines, alphabet, name))
+        return Tokenizer.of(settings, _bpe(settings, lines, units, alphabet, name))
     return Tokenizer.of(settings, _unigram(settings, units, alphabet, name))
 
 
@@ -137,19 +141,26 @@ def _check_size(settings: Settings, size: int, name: str) -> None:
 
 def _words(settings: Settings, units: Counter[str], name: str) -> models.Model:
     frequent = _by_frequency(units, settings.min_frequency)
+    if not frequent:
+        raise RegardError(
+            f"no word occurs {settings.min_frequency:,} times, as {name}.min_frequency asks: make it smaller."
+        )
     _check_size(settings, len(SPECIALS) + len(frequent), name)
     room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(SPECIALS)
     tokens = [*SPECIALS, *frequent[:room]]
     return models.WordLevel(vocab=_numbered(tokens), unk_token=SPECIALS[UNK])
 
 
-def _bpe(settings: Settings, lines: Lines, alphabet: list[str], name: str) -> models.Model:
+def _bpe(settings: Settings, lines: Lines, units: Counter[str], alphabet: list[str], name: str) -> models.Model:
     """Byte-pair encoding (Sennrich et al., 2016)."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.normalizer, inner.pre_tokenizer = normaliser(settings), splitter(settings.kind)
     first = [*SPECIALS, *BYTES]
+    possible = len(alphabet) + sum(
+        map(len, units)
+    )  # a merge joins two places of some unit; room is made for all at once
     trainer = trainers.BpeTrainer(
-        vocab_size=(settings.vocabulary or DEFAULT_VOCABULARY) - len(first),
+        vocab_size=min((settings.vocabulary or DEFAULT_VOCABULARY) - len(first), possible),
         min_frequency=settings.min_frequency,
         initial_alphabet=alphabet,
         limit_alphabet=len(alphabet),

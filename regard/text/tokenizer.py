@@ -117,16 +117,13 @@ class Tokenizer:
         """The ids alone of many texts: as `encode`, but no word is cut twice (words do not touch each other)."""
         rows = [without_surrogates(text).split() for text in texts]
         cache = self._cache
-        new = list({word: None for row in rows for word in row if word not in cache})
+        words = {word: cache[word] for row in rows for word in row if word in cache}
+        new = list({word: None for row in rows for word in row if word not in words})
         for word, encoding in zip(new, self._inner.encode_batch_fast(new, add_special_tokens=False), strict=True):
-            cache[word] = encoding.ids
-        encoded = [list(chain.from_iterable(map(cache.__getitem__, row))) for row in rows]
-        for word in new:
-            if len(word) > _LONGEST_CACHED_WORD:
-                del cache[word]
-        if len(cache) > _MOST_CACHED_WORDS:
-            cache.clear()
-        return encoded
+            words[word] = encoding.ids
+        self._cache = cache if len(cache) <= _MOST_CACHED_WORDS else {}
+        self._cache.update((word, words[word]) for word in new if len(word) <= _LONGEST_CACHED_WORD)
+        return [list(chain.from_iterable(map(words.__getitem__, row))) for row in rows]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
