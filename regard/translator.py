@@ -77,7 +77,7 @@ class Translator:
                 found[place] = best
         return found
 
-    def trace_tokens(self, source: str, target: str | None = None) -> tuple[Tensor, Tensor]:
+    def forced(self, source: str, target: str | None = None) -> tuple[Tensor, Tensor]:
         """Source tokens 1×S and target tokens 1×T (with their specials) of a forced target, or of the model's own."""
         ids = self.source_tokenizer.encode_batch([source])[0]
         if target is None:

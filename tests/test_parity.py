@@ -137,7 +137,7 @@ def test_additive_attention_is_bahdanaus_formula():
     query, memory = torch.randn(1, 1, D), torch.randn(1, S, 6)
     score = layer.score
     energies = [
-        score.out[0, 0, 0] @ torch.tanh(query[0, 0] @ score.query[0] + score.bias[0, 0] + memory[0, j] @ score.key[0])
+        score.out[0, 0, :, 0] @ torch.tanh(query[0, 0] @ score.query[0] + score.bias[0, 0] + memory[0, j] @ score.key[0])
         for j in range(S)
     ]
     weights = torch.stack(energies).softmax(0)

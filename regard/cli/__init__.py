@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import config, runs, train, translate
+from regard.cli import config, demo, runs, train, translate
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -39,6 +39,7 @@ app = typer.Typer(
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES)(translate.translate)
 app.command()(runs.runs)
+app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(config.app, name="config")
 
 

@@ -36,8 +36,8 @@ class RnnDecoder(Decoder):
         self.feeding = isinstance(join, config.AttentionJoin) and bool(join.input_feeding)
         self.embedding = TokenEmbedding(vocabulary, out)
         self.entrance = Entrance(cell, None, positions=False)
-        self.attention = source_attention(cell, width) if join.kind == "attention" else None
-        context = self.attention.out_width if self.attention is not None else 0
+        self.source_attention = source_attention(cell, width) if join.kind == "attention" else None
+        context = self.source_attention.out_width if self.source_attention is not None else 0
         beside = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
         beside += source_width if self.form == "every-step" else 0
         self.layers = Stack(
@@ -45,7 +45,7 @@ class RnnDecoder(Decoder):
         )
         self.first = nn.Linear(source_width, sum(self._state_widths)) if self.form == "transformed" else None
         self.states = Stack(Tap(time=1) for _ in range(part.layers))
-        self.readout = nn.Linear(width + context, out) if self.attention is not None or width != out else None
+        self.readout = nn.Linear(width + context, out) if self.source_attention is not None or width != out else None
         self.dropout = nn.Dropout(cell.dropout)
         self.output = Tap(time=1)
 
@@ -67,8 +67,8 @@ class RnnDecoder(Decoder):
         past = {f"{depth}": state for depth, state in enumerate(self._first_states(memory.summary))}
         if self.form == "every-step":
             source["summary"] = memory.summary
-        if self.attention is not None:
-            remembered = self.attention.remember(memory.states)
+        if self.source_attention is not None:
+            remembered = self.source_attention.remember(memory.states)
             source |= {"keys": remembered.keys, "values": remembered.values}
         if self.feeding:
             past["fed"] = memory.summary.new_zeros(len(memory.summary), self.embedding.weight.shape[1])
@@ -83,17 +83,17 @@ class RnnDecoder(Decoder):
         """One step of the recurrence from an input vector B×E."""
         past: dict[str, Tensor] = {}
         beside, context = self._beside(state), None
-        if self.attention is not None and self.order == "before":
+        if self.source_attention is not None and self.order == "before":
             top = state.past[f"{len(self.layers) - 1}"][:, : self.layers[-1].width]
-            context = self._attend(self.attention, top[:, None], state.source)[:, 0]  # B×C
+            context = self._attend(self.source_attention, top[:, None], state.source)[:, 0]  # B×C
             beside.append(context)
         hidden = torch.cat([entered, *beside], dim=1)
         for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
             hidden = self.dropout(hidden) if depth else hidden
             past[f"{depth}"] = layer.step(hidden, state.past[f"{depth}"])
             hidden = tap(past[f"{depth}"][:, None, : layer.width])[:, 0]
-        if self.attention is not None and self.order == "after":
-            context = self._attend(self.attention, hidden[:, None], state.source)[:, 0]  # B×C
+        if self.source_attention is not None and self.order == "after":
+            context = self._attend(self.source_attention, hidden[:, None], state.source)[:, 0]  # B×C
         output = self._read_out(hidden[:, None], None if context is None else context[:, None])[:, 0]  # B×E
         if self.feeding:
             past["fed"] = output
@@ -122,7 +122,7 @@ class RnnDecoder(Decoder):
         hidden = torch.cat([hidden, *beside], dim=2)
         for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
             hidden = tap(layer(self.dropout(hidden) if depth else hidden, state.past[f"{depth}"]))  # B×T×D
-        context = None if self.attention is None else self._attend(self.attention, hidden, state.source)
+        context = None if self.source_attention is None else self._attend(self.source_attention, hidden, state.source)
         return self._read_out(hidden, context)
 
     def _beside(self, state: DecodingState) -> list[Tensor]:

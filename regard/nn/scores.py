@@ -69,9 +69,9 @@ class Additive(Score):
         self.query = nn.Parameter(torch.empty(heads, query_width, width))
         self.key = nn.Parameter(torch.empty(heads, key_width, width))
         self.bias = nn.Parameter(torch.zeros(heads, 1, width))
-        self.out = nn.Parameter(torch.empty(heads, 1, 1, width))
+        self.out = nn.Parameter(torch.empty(heads, 1, width, 1))
         for weight in (self.query, self.key, self.out):
-            bound = 1 / math.sqrt(weight.shape[-2] if weight is not self.out else width)
+            bound = 1 / math.sqrt(weight.shape[-2])
             nn.init.uniform_(weight, -bound, bound)
 
     def prepare_queries(self, queries: Tensor) -> Tensor:
@@ -84,8 +84,8 @@ class Additive(Score):
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Scores B×H×T×S of prepared queries and keys."""
-        hidden = torch.tanh(queries.unsqueeze(-2) + keys.unsqueeze(-3))  # B×H×T×S×A
-        return (hidden * self.out).sum(-1)  # B×H×T×S
+        hidden = (queries.unsqueeze(-2) + keys.unsqueeze(-3)).tanh_()  # B×H×T×S×A
+        return (hidden @ self.out).squeeze(-1)  # B×H×T×S
 
 
 def make_score(kind: str, *, heads: int, query_width: int, key_width: int) -> Score:

@@ -1,0 +1,125 @@
+"""`regard demo`: train the date normaliser, use it, and show where it looked."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from regard.data.corpus import Pair
+    from regard.inspection.attention import AttentionMap
+    from regard.translator import Translator
+
+SHOWN = 8
+PICTURED = 3
+ASIDE = "  "
+EXAMPLES = """
+\b
+Example:
+  regard demo --run runs/demo
+"""
+
+
+def demo(
+    run: Annotated[Path, typer.Option("--run", help="Where the run is made, continued, or shown again.")] = Path(
+        "runs/demo"
+    ),
+) -> None:
+    """Learn to read dates in thirty languages, in a minute or two, and show where the model looked."""
+    from rich.console import Console
+
+    from regard.data.prepare import prepare
+    from regard.inspection.attention import attention
+    from regard.inspection.drawing import draw_maps
+    from regard.inspection.trace import trace
+    from regard.translator import Translator
+
+    console = Console(highlight=False)
+    _train(run, console)
+    translator = Translator.load(run)
+    pairs = prepare(translator.config, run).validation_pairs
+    _show_dates(console, translator, pairs)
+    chosen = _drawable(pairs)
+    maps = [attention(trace(translator, pair.source)) for pair in chosen[:PICTURED]]
+    _show_map(console, maps[0])
+    picture = run / "attention.png"
+    draw_maps(maps, picture, title="Where the model looked while it wrote each character")
+    console.print()
+    console.print(f"{ASIDE}The same as a picture, for {len(maps)} dates:  [bold]{picture}[/]")
+    console.print(f"{ASIDE}What the run is and how it learnt:  [bold]{run / 'README.md'}[/]")
+    console.print(f'{ASIDE}Try your own:  [bold]echo "9. Mai 2018" | regard translate {run}[/]')
+
+
+def _train(run: Path, console: "Console") -> None:
+    """Train the run, go on with it, or leave it as it is if it is finished."""
+    from regard.config.loading import load
+    from regard.recipes import recipe
+    from regard.run import Run
+    from regard.training.loop import train
+
+    there = (run / "run.json").is_file()
+    if there and Run.open(run).info.get("status") == "finished":
+        console.print(f"{ASIDE}{run} is trained already (delete it to see it learn again).")
+        return
+    console.print(f"{ASIDE}[bold]{'Continuing' if there else 'Learning'} to read dates:[/] text in 31 languages → ISO 8601")
+    config = Run.open(run).config if there else load(recipe("dates"))
+    train(config, run, resume=there)
+
+
+def _show_dates(console: "Console", translator: "Translator", pairs: "list[Pair]") -> None:
+    """A handful of dates that the model never saw, and how often it is right on all of those."""
+    from rich.table import Table
+    from rich.text import Text
+
+    said = translator.translate([pair.source for pair in pairs])
+    right = sum(one == pair.target for one, pair in zip(said, pairs, strict=True))
+    table = Table(box=None, pad_edge=False, padding=(0, 3), title_justify="left", title_style="bold")
+    for title in (f"{ASIDE}held-out date", "normal form", ""):
+        table.add_column(title, style="default", header_style="dim")
+    for one, pair in list(zip(said, pairs, strict=True))[:SHOWN]:
+        mark = Text("✓", "green") if one == pair.target else Text(f"✗ {pair.target}", "red")
+        table.add_row(Text(ASIDE + pair.source), Text(one), mark)
+    console.print()
+    console.print(table)
+    console.print()
+    console.print(f"{ASIDE}Exactly right: [bold]{100 * right / len(pairs):.1f} %[/] of {len(pairs):,} dates it never saw.")
+
+
+def _drawable(pairs: "list[Pair]") -> "list[Pair]":
+    """Dates of different lengths with letters that every font has, longest first."""
+    latin = [pair for pair in pairs if pair.source.isprintable() and max(map(ord, pair.source)) < 0x250]
+    worded = [pair for pair in latin if sum(map(str.isalpha, pair.source)) > 5 and len(pair.source) <= 32]
+    return sorted(worded[:SHOWN], key=lambda pair: -len(pair.source)) or pairs
+
+
+def _show_map(console: "Console", found: "AttentionMap") -> None:
+    """One attention map in the terminal: in colour where there is colour, otherwise in shades of grey."""
+    from rich.text import Text
+
+    console.print()
+    console.print(f"{ASIDE}Where it looked (each row is a character it wrote):")
+    console.print()
+    console.print(Text(ASIDE + " " * 3 + "".join(f"{_one(token)} " for token in found.source)))
+    for token, row in zip(found.target, found.weights.tolist(), strict=True):
+        line = Text(f"{ASIDE}{_one(token)}  ")
+        for weight in row:
+            line.append_text(_shade(weight, console))
+        console.print(line)
+
+
+def _one(token: str) -> str:
+    """A token in one column."""
+    return {"</s>": "↵", "": " "}.get(token, token[:1])
+
+
+def _shade(weight: float, console: "Console") -> "Text":
+    """A weight between 0 and 1 as two columns of a terminal."""
+    from rich.text import Text
+
+    if console.color_system in ("truecolor", "256"):
+        light = [round(246 + (dark - 246) * weight) for dark in (22, 48, 95)]
+        return Text("  ", style=f"on rgb({light[0]},{light[1]},{light[2]})")
+    return Text(" ░▒▓█"[min(4, round(weight * 4))] * 2)
