@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -314,6 +315,28 @@ def test_an_interrupted_build_is_done_anew(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(KeyboardInterrupt):
             prepare(settings, tmp_path / "run")
     assert len(prepare(settings, tmp_path / "run").train) == 90
+
+
+def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    settings = config(numbers(tmp_path / "data" / "test.jsonl", 100))
+    with pytest.raises(RegardError, match="choose another directory"):
+        prepare(settings, tmp_path)
+    assert (tmp_path / "data" / "test.jsonl").read_text().startswith("row 0")
+
+
+def test_deleted_data_is_built_anew(tmp_path: Path) -> None:
+    settings = config(numbers(tmp_path / "x.tsv", 100))
+    first = prepare(settings, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "data")
+    assert prepare(settings, tmp_path / "run").validation_pairs == first.validation_pairs
+    assert sorted(path.name for path in (tmp_path / "run" / "data").iterdir()) == [
+        "finished.json",
+        "test.jsonl",
+        "train",
+        "validation",
+        "validation.jsonl",
+    ]
 
 
 def test_pairs_too_long_in_tokens_are_dropped_and_reported(tmp_path: Path) -> None:

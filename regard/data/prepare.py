@@ -21,7 +21,8 @@ from regard.text.tokenizer import Tokenizer
 
 _CHUNK = 2000
 _SMALL = 200_000
-_FINISHED = "finished.json"
+_UNFINISHED, _FINISHED = "unfinished", "finished.json"
+_TOKENIZERS = ("shared.json", "source.json", "target.json")
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,7 @@ def prepare(config: RunConfig, directory: Path, progress: Progress | None = None
 
 def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
     data, cleaning = config.data, config.data.cleaning
-    for part in ("data", "tokenizers"):  # what an interrupted build left
-        shutil.rmtree(directory / part, ignore_errors=True)
-        (directory / part).mkdir(parents=True)
+    _make_room(directory)
     test = list(read(data.test)) if data.test else []
     validation = [p for p in read(data.validation) if _usable(p, cleaning)] if data.validation else []
     train = _source(data.train)
@@ -91,6 +90,23 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     _write_pairs(directory / "data" / "validation.jsonl", validation)
     _write_pairs(directory / "data" / "test.jsonl", test)
     durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
+    (directory / "data" / _UNFINISHED).unlink()
+
+
+def _make_room(directory: Path) -> None:
+    """Empty the places to build in of what an interrupted build left, and of nothing else."""
+    data, tokenizers = directory / "data", directory / "tokenizers"
+    unfinished = data / _UNFINISHED
+    if data.exists() and any(data.iterdir()) and not unfinished.exists():
+        raise RegardError(f"{data} exists and is not of a Regard run: choose another directory for the run.")
+    data.mkdir(parents=True, exist_ok=True)
+    unfinished.touch()
+    tokenizers.mkdir(exist_ok=True)
+    for path in (*data.iterdir(), *(tokenizers / name for name in _TOKENIZERS)):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path != unfinished:
+            path.unlink(missing_ok=True)
 
 
 def _source(corpus: Corpus) -> Callable[[], Iterable[Pair]]:
