@@ -1,7 +1,9 @@
 """The weights of a model as a safetensors file, each shared tensor once."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -46,14 +48,14 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], fingerprints: Mapping[str, str]) -> None:
     """Write weights in one act, with the fingerprints of the tokenizers they were trained with."""
-    metadata = {f"tokenizer.{side}": fingerprint for side, fingerprint in sorted(fingerprints.items())}
-    build(path, lambda aside: write_tensors(aside, weights, metadata))
+    build(path, lambda aside: write_tensors(aside, weights, {"tokenizers": dict(fingerprints)}))
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors into a safetensors file that others may read."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any] | None = None) -> None:
+    """Write tensors into a safetensors file that others may read; equal content gives equal bytes."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(plain, path, metadata={"format": "pt", **(metadata or {})})
+    # One entry only: the library writes several in an order that changes from run to run.
+    save_file(plain, path, metadata={"regard": json.dumps(facts or {}, sort_keys=True)})
     path.chmod(0o644)
 
 
@@ -61,9 +63,10 @@ def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> d
     """Read weights; given the fingerprints of tokenizers, refuse those that the weights were not trained with."""
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
+            facts = json.loads((file.metadata() or {}).get("regard", "{}"))
+            known = facts.get("tokenizers", {})
             for side, fingerprint in (fingerprints or {}).items():
-                if metadata.get(f"tokenizer.{side}", fingerprint) != fingerprint:
+                if known.get(side, fingerprint) != fingerprint:
                     raise RegardError(
                         f"The {side} tokenizer does not belong to the model in {path}: it was trained with another. "
                         "Put back the tokenizers/ directory that came with these weights."
@@ -71,7 +74,7 @@ def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> d
             return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise RegardError(f"There are no weights at {path}.") from None
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise RegardError(f"The weights in {path} cannot be read ({error}): the file is damaged.") from error
 
 

@@ -1,0 +1,213 @@
+"""The law of continuation: killed anywhere, any number of times, a run ends bit for bit as if it had been left alone.
+
+`REGARD_KILLS=20 pytest tests/test_resume.py` kills each run twenty times.
+"""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.config.loading import dump
+from regard.run import Run
+from regard.training.journal import Journal
+from tests.test_training import tiny
+
+KILLS = int(os.environ.get("REGARD_KILLS", "3"))
+CLOCK = {"seconds", "tokens_per_second"}
+
+EXPOSED = [
+    "model.encoder.kind=transformer", "model.encoder.layers=1", "model.decoder.kind=transformer",
+    "model.decoder.layers=1",
+    "training.exposure.scheduled_sampling.kind=linear", "training.exposure.word_dropout=0.1",
+    "training.exposure.corruption.replace=0.1", "training.exposure.corruption.delete=0.1", "training.ema=0.9",
+    "training.average=2", "training.schedule.warmup=5",
+]  # fmt: skip
+PLAIN = [
+    "text.tokenizer.kind=bpe", "text.bpe_dropout=0.2",
+    "training.optimizer.kind=sgd", "training.optimizer.momentum=0.9", "training.schedule.kind=plateau",
+    "training.schedule.patience=1", "training.accumulate=2", "training.early_stopping.metric=chrf",
+]  # fmt: skip
+COURSE = {"steps": 40 * max(1, KILLS // 4), "validate_every": 9, "checkpoint_every": 7, "log_every": 4}
+
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(
+    ["regard.training.loop", "regard.training.curves", "matplotlib.backends.backend_agg", "torch._dynamo"]
+)
+
+
+def work(overrides, directory):
+    """One life of a run, in a process of its own."""
+    import torch
+
+    from regard.training.loop import train
+    from regard.training.view import View
+
+    torch.set_num_threads(1)
+    resume = (directory / "run.json").is_file()
+    train(tiny(*overrides, **COURSE), directory, resume=resume, view=View())
+
+
+def live(overrides, directory, until=None):
+    """Let a run live for so many seconds, or to its end; returns the exit code and how long it lived."""
+    process = context.Process(target=work, args=(overrides, directory))
+    start = time.monotonic()
+    process.start()
+    process.join(until)
+    if process.is_alive():
+        process.kill()
+    process.join()
+    return process.exitcode, time.monotonic() - start
+
+
+def remains(directory: Path):
+    """What a run leaves that must not depend on its fate."""
+    lines = [
+        {key: line[key] for key in line if key not in CLOCK} for line in Journal(directory / "metrics.jsonl").lines()
+    ]
+    return hashlib.sha256((directory / "model.safetensors").read_bytes()).hexdigest(), lines
+
+
+def newest(directory):
+    pointer = directory / "checkpoints" / "latest"
+    return pointer.read_text().strip() if pointer.exists() else "none"
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What is left of runs that nobody disturbed, how long a process takes to wake up, and how long it works."""
+    left = {}
+    context.Process(target=time.monotonic).start()  # sets up the server from which all others are forked
+    time.sleep(5)
+    for name, overrides in (("exposed", EXPOSED), ("plain", PLAIN)):
+        directory = tmp_path_factory.mktemp("alone") / name
+        first, seconds = live(overrides, directory)
+        again, waking = live(overrides, directory)  # finished: it only wakes up and says so
+        assert first == again == 0
+        left[name] = remains(directory), waking, seconds - waking
+    return left
+
+
+@pytest.mark.parametrize("name", ["exposed", "plain"])
+def test_killed_and_resumed_is_uninterrupted_bit_for_bit(tmp_path, alone, name):
+    overrides = EXPOSED if name == "exposed" else PLAIN
+    expected, waking, working = alone[name]
+    seed = random.randrange(10**6)
+    chance = random.Random(seed)
+    kills = 0
+    while kills < KILLS:
+        # So that kills fall everywhere, the beginning and the end included, each life is a part of the whole.
+        code, _ = live(overrides, tmp_path / "killed", until=waking + working * chance.uniform(0, 2 / KILLS))
+        assert code in (0, -signal.SIGKILL), f"seed {seed}"
+        if code == 0:
+            break
+        kills += 1
+    print(f"{name}: {kills} kills, last checkpoint before the end: {newest(tmp_path / 'killed')}")
+    assert live(overrides, tmp_path / "killed")[0] == 0
+    assert remains(tmp_path / "killed") == expected, f"after {kills} kills, seed {seed}"
+
+
+@pytest.mark.parametrize("moment", ["checkpoint", "prune", "pointer", "weights", "card"])
+def test_killed_in_the_middle_of_writing_is_uninterrupted(tmp_path, alone, moment):
+    process = context.Process(target=work_and_die, args=(PLAIN, tmp_path / "killed", moment))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert live(PLAIN, tmp_path / "killed")[0] == 0
+    assert remains(tmp_path / "killed") == alone["plain"][0]
+
+
+def work_and_die(overrides, directory, moment):
+    """A life that ends in the middle of a certain act, on the second time."""
+    from regard import durable
+    from regard.training import checkpoint, outcome
+
+    module, name = {
+        "checkpoint": (checkpoint, "write_tensors"),
+        "prune": (checkpoint.shutil, "rmtree"),
+        "pointer": (durable, "write"),
+        "weights": (outcome, "put_weights"),
+        "card": (outcome, "write_card"),
+    }[moment]
+    act, times = getattr(module, name), []
+
+    def deadly(*arguments, **named):
+        relevant = moment != "pointer" or arguments[0].name == "latest"
+        times.append(relevant)
+        if sum(times) == (1 if module is outcome else 4):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return act(*arguments, **named)
+
+    setattr(module, name, deadly)
+    work(overrides, directory)
+
+
+def start(tmp_path, *overrides, **course):
+    """A real `regard train` that has done some steps."""
+    (tmp_path / "tiny.yaml").write_text(dump(tiny(**(COURSE | course))))
+    command = [sys.executable, "-m", "regard", "train", "tiny.yaml", "--run", "run", *overrides]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run" / "checkpoints" / "latest").exists():
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_asked_to_stop_a_run_saves_and_says_how_to_go_on(tmp_path, number, code):
+    process = start(tmp_path, steps=100_000, validate_every=50_000, checkpoint_every=10)
+    time.sleep(0.2)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "regard train --resume run" in error and "Traceback" not in error
+    run = Run.open(tmp_path / "run")
+    pointed = (run.checkpoints / "latest").read_text().strip()
+    assert run.status == "stopped" and pointed == f"step-{run.info['step']:08d}"
+
+
+def test_two_processes_share_the_work_and_agree(tmp_path):
+    overrides = ["training.steps=8", "training.accumulate=2"]
+    (tmp_path / "tiny.yaml").write_text(dump(tiny(**COURSE)))
+    script = tmp_path / "both.py"
+    script.write_text(
+        "import os, sys, hashlib\n"
+        "from pathlib import Path\n"
+        "from regard.config.loading import load\n"
+        "from regard.training.loop import train\n"
+        "from regard.training.trainer import Trainer\n"
+        "from regard.weights import weights_of\n"
+        "seen = []\n"
+        "update = Trainer.update\n"
+        "def spy(self, **named):\n"
+        "    update(self, **named)\n"
+        "    digest = hashlib.sha256(b''.join(w.numpy().tobytes() for w in weights_of(self.model).values()))\n"
+        "    seen.append([self.progress.step, self.progress.tokens, digest.hexdigest()])\n"
+        "Trainer.update = spy\n"
+        "train(load('tiny.yaml', sys.argv[2:]), Path('run'), resume=sys.argv[1] == 'on')\n"
+        "import json\n"
+        "Path(f'rank{os.environ[\"RANK\"]}-{sys.argv[1]}.json').write_text(json.dumps(seen))\n"
+    )
+
+    def launch(how, *more):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+        done = subprocess.run(
+            [*command, how, *overrides, *more], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        ranks = [json.loads((tmp_path / f"rank{rank}-{how}.json").read_text()) for rank in (0, 1)]
+        assert ranks[0] == ranks[1]
+        return ranks[0]
+
+    assert [step for step, _, _ in launch("new")] == list(range(1, 9))
+    assert Run.open(tmp_path / "run").status == "finished"
+    assert [step for step, _, _ in launch("on", "training.steps=10")] == [9, 10]
