@@ -44,7 +44,7 @@ context.set_forkserver_preload(
 )
 
 
-def work(overrides, directory):
+def work(overrides, directory, awake=None):
     """One life of a run, in a process of its own."""
     import torch
 
@@ -52,15 +52,19 @@ def work(overrides, directory):
     from regard.training.view import View
 
     torch.set_num_threads(1)
+    if awake:
+        awake.set()
     resume = (directory / "run.json").is_file()
     train(tiny(*overrides, **COURSE), directory, resume=resume, view=View())
 
 
 def live(overrides, directory, until=None):
     """Let a run live for so many seconds, or to its end; returns the exit code and how long it lived."""
-    process = context.Process(target=work, args=(overrides, directory))
-    start = time.monotonic()
+    awake = context.Event()
+    process = context.Process(target=work, args=(overrides, directory, awake))
     process.start()
+    awake.wait(60)
+    start = time.monotonic()
     process.join(until)
     if process.is_alive():
         process.kill()
@@ -83,36 +87,36 @@ def newest(directory):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """What is left of runs that nobody disturbed, how long a process takes to wake up, and how long it works."""
+    """What is left of runs that nobody disturbed, and how long they took."""
     left = {}
-    context.Process(target=time.monotonic).start()  # sets up the server from which all others are forked
-    time.sleep(5)
     for name, overrides in (("exposed", EXPOSED), ("plain", PLAIN)):
         directory = tmp_path_factory.mktemp("alone") / name
-        first, seconds = live(overrides, directory)
-        again, waking = live(overrides, directory)  # finished: it only wakes up and says so
-        assert first == again == 0
-        left[name] = remains(directory), waking, seconds - waking
+        code, seconds = live(overrides, directory)
+        assert code == 0
+        left[name] = remains(directory), seconds
     return left
 
 
 @pytest.mark.parametrize("name", ["exposed", "plain"])
 def test_killed_and_resumed_is_uninterrupted_bit_for_bit(tmp_path, alone, name):
     overrides = EXPOSED if name == "exposed" else PLAIN
-    expected, waking, working = alone[name]
+    expected, whole = alone[name]
     seed = random.randrange(10**6)
     chance = random.Random(seed)
-    kills = 0
-    while kills < KILLS:
-        # So that kills fall everywhere, the beginning and the end included, each life is a part of the whole.
-        code, _ = live(overrides, tmp_path / "killed", until=waking + working * chance.uniform(0, 2 / KILLS))
+    kills, here = [0], tmp_path / "killed-0"
+    while sum(kills) < KILLS:
+        # Each life is a part of the whole, so that kills fall everywhere, the beginning and the end included.
+        code, _ = live(overrides, here, until=whole * chance.uniform(0, 0.1 + 1.5 / KILLS))
         assert code in (0, -signal.SIGKILL), f"seed {seed}"
-        if code == 0:
-            break
-        kills += 1
-    print(f"{name}: {kills} kills, last checkpoint before the end: {newest(tmp_path / 'killed')}")
-    assert live(overrides, tmp_path / "killed")[0] == 0
-    assert remains(tmp_path / "killed") == expected, f"after {kills} kills, seed {seed}"
+        if code == 0:  # it escaped to its end: another one takes its place
+            assert remains(here) == expected, f"after {kills[-1]} kills, seed {seed}"
+            here = tmp_path / f"killed-{len(kills)}"
+            kills.append(0)
+        else:
+            kills[-1] += 1
+    print(f"{name}: kills by run {kills}, behind {newest(here)} at the last")
+    assert live(overrides, here)[0] == 0
+    assert remains(here) == expected, f"after {kills[-1]} kills, seed {seed}"
 
 
 @pytest.mark.parametrize("moment", ["checkpoint", "prune", "pointer", "weights", "card"])
