@@ -112,7 +112,7 @@ class Batches:
         if self._latest is None or self._latest[0] != epoch:
             source, target = self.store.lengths
             order = bucketed(source, target, self._random(epoch, 0))
-            longest = np.maximum(source + 1, target + 2)[order]  # with the special tokens
+            longest = np.maximum(source, target + 1)[order] + 1  # with the special tokens
             self._latest = epoch, (order, cut(longest, self.tokens, self.world_size))
         return self._latest[1]
 
@@ -143,11 +143,15 @@ def bucketed(source: Lengths, target: Lengths, generator: np.random.Generator) -
     Equals are shuffled, so that no two epochs have the same batches; one 64-bit key a pair keeps ten million quick.
     """
     most = (1 << _LENGTH_BITS) - 1
-    first = np.minimum(target + generator.integers(0, 2, len(target), dtype=np.int32), most).astype(np.int64)
-    second = np.minimum(source, most).astype(np.int64)
-    second = np.where(first % 2 == 0, second, most - second)
-    key = (first << (_LENGTH_BITS + _CHANCE_BITS)) | (second << _CHANCE_BITS)
-    key |= generator.integers(0, 1 << _CHANCE_BITS, len(target), dtype=np.int64)
+    key = target.astype(np.int64)
+    key += generator.integers(0, 2, len(key), dtype=np.int8)
+    np.minimum(key, most, out=key)
+    second = np.minimum(source, most)
+    np.subtract(most, second, out=second, where=key % 2 == 1)
+    key <<= _LENGTH_BITS
+    key |= second
+    key <<= _CHANCE_BITS
+    key |= generator.integers(0, 1 << _CHANCE_BITS, len(key), dtype=np.int32)
     return np.argsort(key, kind="stable")
 
 

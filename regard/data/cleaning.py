@@ -16,6 +16,7 @@ from regard.data.corpus import Pair
 from regard.data.progress import Progress, reported
 from regard.errors import RegardError
 
+_CHUNK = 1 << 20
 GRACE = 10
 """Characters added to both sides before their ratio is taken: a word against three is no misalignment."""
 
@@ -110,16 +111,12 @@ def survey(
     fate = np.frombuffer(fates, dtype=np.uint8).copy()
     hashes = np.frombuffer(whole, dtype=np.uint64)
     if cleaning.duplicates == "drop":
-        kept = np.flatnonzero(fate == Fate.TRAIN)
-        repeated = np.ones(len(kept), dtype=bool)
-        repeated[np.unique(hashes[kept], return_index=True)[1]] = False
-        fate[kept[repeated]] = Fate.DUPLICATE
+        fate[_repeated(hashes) & (fate == Fate.TRAIN)] = Fate.DUPLICATE
     if held_out:
-        kept = np.flatnonzero(fate == Fate.TRAIN)
-        chosen = _choose(np.frombuffer(sources, dtype=np.uint64)[kept], held_out)
-        fate[kept[chosen]] = Fate.HELD_OUT
+        chosen = _chosen(np.frombuffer(sources, dtype=np.uint64), fate == Fate.TRAIN, held_out)
+        fate[chosen & (fate == Fate.TRAIN)] = Fate.HELD_OUT
     known = np.fromiter(map(_pair_hash, validation), dtype=np.uint64)
-    report = CleaningReport(pairs=len(fate), overlap=int(np.isin(known, hashes[fate == Fate.TRAIN]).sum()))
+    report = CleaningReport(pairs=len(fate), overlap=_overlap(known, hashes, fate == Fate.TRAIN))
     for reason in REASONS:
         found = np.flatnonzero(fate == reason)
         if len(found):
@@ -140,27 +137,46 @@ def with_fate(pairs: Iterable[Pair], fate: NDArray[np.uint8], wanted: Fate) -> I
 
 def _fate(pair: Pair, cleaning: Cleaning) -> Fate:
     """What is to be seen from a pair alone."""
-    lengths = len(pair.source), len(pair.target)
+    lengths = len(pair.source.strip()), len(pair.target.strip())
     if max(lengths) > cleaning.max_characters:
         return Fate.TOO_LONG
-    if not pair.source.strip() or not pair.target.strip():
+    if not min(lengths):
         return Fate.EMPTY
     if (max(lengths) + GRACE) / (min(lengths) + GRACE) > cleaning.max_ratio:
         return Fate.RATIO
     return Fate.TRAIN
 
 
-def _choose(sources: NDArray[np.uint64], held_out: int) -> NDArray[np.bool_]:
-    """Which pairs to hold out: whole sources in the order of their hashes, as long as they fit."""
-    most = min(held_out, len(sources) // 10)
-    values, counts = np.unique(sources, return_counts=True)
-    fitting = values[np.cumsum(counts) <= max(most, 1)]
-    if len(fitting) in (0, len(values)):
-        raise RegardError(
-            f"{len(sources)} usable training pairs with {len(values)} different sources are too few to hold any out "
-            "for validation: give more pairs, or name a data.validation corpus."
-        )
-    return np.isin(sources, fitting)
+def _repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which pairs are repeats of an earlier one."""
+    order = np.argsort(hashes, kind="stable")
+    repeated = np.zeros(len(hashes), dtype=bool)
+    repeated[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
+    return repeated
+
+
+def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: int) -> NDArray[np.bool_]:
+    """Which pairs to hold out: whole sources in the order of their hashes, as many as fit."""
+    count = int(usable.sum())
+    most = max(min(held_out, count // 10), 1)
+    if count > most:
+        first_that_does_not_fit = np.partition(sources[usable], most)[most]
+        chosen: NDArray[np.bool_] = sources < first_that_does_not_fit
+        if (chosen & usable).any():
+            return chosen
+    raise RegardError(
+        f"{count:,} usable training pairs are too few, or have too few different sources, to hold any out for "
+        "validation: give more pairs, or name a data.validation corpus."
+    )
+
+
+def _overlap(known: NDArray[np.uint64], hashes: NDArray[np.uint64], usable: NDArray[np.bool_]) -> int:
+    """How many of a few known hashes are among many."""
+    found: list[NDArray[np.uint64]] = []
+    for start in range(0, len(hashes), _CHUNK) if len(known) else ():
+        chunk = slice(start, start + _CHUNK)
+        found.append(np.intersect1d(known, hashes[chunk][usable[chunk]]))
+    return int(np.isin(known, np.concatenate(found)).sum()) if found else 0
 
 
 def _hash(text: str, salt: bytes = b"") -> int:

@@ -61,7 +61,9 @@ class TokenStore:
     @cached_property
     def lengths(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Number of tokens of each source and each target."""
-        source, target = (np.diff(offsets).astype(np.int32) for offsets in self._offsets)
+        source, target = (
+            np.asarray(np.subtract(offsets[1:], offsets[:-1], dtype=np.int32)) for offsets in self._offsets
+        )
         return source, target
 
     @property
