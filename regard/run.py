@@ -189,7 +189,11 @@ class Run:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run for this process; the system lets go of it when the process ends, however it ends."""
-        with (self.directory / ".lock").open("a") as file:
+        try:
+            file = (self.directory / ".lock").open("a")
+        except OSError as error:
+            raise RegardError(f"The run {self.directory} cannot be written: {error.strerror or error}.") from error
+        with file:
             if not _try_lock(file.fileno()):
                 raise RegardError(
                     f"Another process is training {self.directory} at this moment: wait for it, "

@@ -32,13 +32,16 @@ def draw_curves(lines: Sequence[Mapping[str, Any]], path: Path, title: str, *, b
     nll = [line.get("nll", line["loss"]) for line in train]
     left.plot([line["step"] for line in train], nll, color=TRAINING, linewidth=1.2, label="training")
     _curve(left, validation, "loss", VALIDATION, "validation")
+    left.set_ylim(bottom=0)
     left.set_title("loss, nats per token", loc="left", fontsize=9, color=INK)
     for metric, colour in SCORES.items():
         if any(line.get(metric) is not None for line in validation):
             _curve(right, validation, metric, colour, NAMES[metric])
     right.set_title("validation scores, greedy", loc="left", fontsize=9, color=INK)
     right.set_ylim(0, 103)
+    last = max((line["step"] for line in lines), default=1)
     for axes in (left, right):
+        axes.set_xlim(0, last * 1.02)
         _plain(axes, best)
     durable.build(path, lambda aside: figure.savefig(aside, format="png"))
 

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 from regard.errors import RegardError
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Ctrl-C, a request from outside, a closed terminal; where one is ignored already (`nohup`), it stays ignored."""
 
 
 class Interrupted(RegardError):
-    """The run was asked to stop, and has; the exit code is the shell's for the signal (130 or 143)."""
+    """The run was asked to stop, and has; the exit code is the shell's for the signal (130, 143)."""
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
@@ -29,7 +30,8 @@ class Interruption:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._hear) for number in SIGNALS}
+            heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._hear) for number in heard}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -68,6 +68,13 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
         except RegardError:
             _end_early(run, ranks)
             raise
+        except OSError as error:
+            _end_early(run, ranks)
+            reason = error.strerror or str(error)
+            raise RegardError(
+                f"The run stopped: {error.filename or directory}: {reason}. The checkpoints are whole; mend this, "
+                f"then continue with: regard train --resume {directory}"
+            ) from error
 
 
 class _Course:
@@ -183,6 +190,12 @@ class _Course:
             self.journal.rewind(progress.step)
             if checkpoint:
                 self.view.say(f"Continuing behind step {progress.step:,}.")
+            if progress.machine != self.trainer.machine:
+                self.view.warn(
+                    f"So far this run was trained on {progress.machine}, now on {self.trainer.machine}: "
+                    "it continues, but not bit for bit."
+                )
+        progress.machine = self.trainer.machine
         if self.board:
             self.board.begin(progress.step)
 

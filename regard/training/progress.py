@@ -33,6 +33,8 @@ class Progress:
     cursor: Any = None
     """Where the data goes on, as plain JSON."""
     world_size: int = 1
+    machine: str = ""
+    """What it is trained on: another machine computes the same to within rounding, not bit for bit."""
     plateau: Plateau = field(default_factory=Plateau)
     best: float | None = None
     """Score of the best validation (larger is better)."""

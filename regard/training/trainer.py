@@ -16,7 +16,7 @@ from regard.models import Model, build
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
 from regard.training.checkpoint import Checkpoint
-from regard.training.device import choose_precision
+from regard.training.device import choose_precision, describe
 from regard.training.ema import MovingAverage
 from regard.training.exposure import expose, mixing, share_of_truth
 from regard.training.objective import batch_loss
@@ -55,7 +55,10 @@ class Trainer:
         self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
         self.precision = choose_precision(self.training.precision, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
-        self.progress = Progress(total=self.training.steps, cursor=asdict(Cursor()), world_size=self.ranks.world_size)
+        self.machine = f"{describe(device)}, torch {torch.__version__}"
+        self.progress = Progress(
+            total=self.training.steps, cursor=asdict(Cursor()), world_size=self.ranks.world_size, machine=self.machine
+        )
         self.rate = 0.0
         self.others_stop = False
         """Whether some rank was asked to stop before the last update."""

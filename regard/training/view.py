@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,6 +164,7 @@ class LiveView(View):
 
     def facts(self, title: str, facts: Mapping[str, str]) -> None:
         """A small table above the view."""
+        self._stop()
         table = Table.grid(padding=(0, 2))
         for name, value in facts.items():
             table.add_row(Text(name, style="dim"), Text(value))
@@ -184,10 +185,18 @@ class LiveView(View):
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
         """The figures and the sample change."""
         self._validation, self._samples = line, samples
+        best = "  (best)" if line.get("best") else ""
+        self.console.print(Text(f"step {line['step']:,}: {scores_line(line)}{best}", style="dim"))
         self._live.update(self._picture())
 
     def close(self) -> None:
         """The bar goes; what was said stays."""
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+            self._task = None
         self._live.stop()
 
     def _begin(self, description: str, total: int | None, completed: int = 0) -> None:
@@ -206,8 +215,7 @@ class LiveView(View):
                 Text(f"loss {self._moment.loss:.3f}, learning rate {self._moment.rate:.2g}{skipped}"),
             )
         if self._validation:
-            when = f" at step {self._validation['step']:,}"
-            rows.add_row(Text("validation", style="dim"), Text(scores_line(self._validation) + when))
+            rows.add_row(Text("validation", style="dim"), Text(scores_line(self._validation)))
         for sample in self._samples[:1]:
             right = sample.output == sample.reference
             rows.add_row(Text("source", style="dim"), _clipped(sample.source))
@@ -231,6 +239,3 @@ def scores_line(line: Mapping[str, Any]) -> str:
 def _clipped(text: str, style: str = "") -> Text:
     """Text on one line, whatever stands in it."""
     return Text(" ".join(text.split()), style=style, no_wrap=True, overflow="ellipsis")
-
-
-Prepare = Callable[[str, int, int | None], None]
