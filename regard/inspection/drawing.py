@@ -25,7 +25,7 @@ def draw_maps(maps: Sequence["AttentionMap"], path: Path | str, *, title: str | 
         raise RegardError('Pictures need matplotlib. Install it with: pip install "regard[plots]"') from None
     shades = LinearSegmentedColormap.from_list("regard", SHADES)
     heights = [len(one.target) * CELL for one in maps]
-    left, right, gap, top = 1.0, 0.35, 1.0, 1.0 if title else 0.7
+    left, right, gap, top = 0.7, 0.35, 0.6, 0.85 if title else 0.6
     width = max(len(one.source) for one in maps) * CELL + left + right
     height = sum(heights) + gap * (len(maps) - 1) + top + 0.3
     figure = Figure(figsize=(width, height), facecolor=PAPER)
@@ -37,11 +37,12 @@ def draw_maps(maps: Sequence["AttentionMap"], path: Path | str, *, title: str | 
         wide = len(one.source) * CELL
         axes = figure.add_axes((left / width, 1 - (above + tall) / height, wide / width, tall / height))
         axes.imshow(one.weights, cmap=shades, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-        axes.set_xticks(range(len(one.source)), _shown(one.source))
+        across = _shown(one.source)
+        axes.set_xticks(range(len(across)), across)
         axes.set_yticks(range(len(one.target)), _shown(one.target))
         axes.xaxis.tick_top()
         axes.tick_params(length=0, labelsize=9, labelcolor=INK, pad=3)
-        if max(map(len, one.source)) > 3:
+        if max(map(len, across)) > 3:
             axes.tick_params(axis="x", labelrotation=60)
         axes.set_xticks([x - 0.5 for x in range(1, len(one.source))], minor=True)
         axes.set_yticks([y - 0.5 for y in range(1, len(one.target))], minor=True)
