@@ -1,4 +1,4 @@
-"""Does every cell of the grid learn? Each is trained on `copy` and `reverse` and must say 95 % of held-out rows exactly.
+"""Does every cell of the grid learn? Each is trained on `copy` and `reverse`, and must say 95 % of held-out rows exactly.
 
     python benchmarks/grid.py                 all cells, two at a time (about an hour on two cores)
     python benchmarks/grid.py rnn-conv        only cells whose name contains this

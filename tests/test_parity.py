@@ -136,10 +136,8 @@ def test_additive_attention_is_bahdanaus_formula():
     layer = Attention(query_width=D, memory_width=6, heads=1, score="additive", project=False)
     query, memory = torch.randn(1, 1, D), torch.randn(1, S, 6)
     score = layer.score
-    energies = [
-        score.out[0, 0, :, 0] @ torch.tanh(query[0, 0] @ score.query[0] + score.bias[0, 0] + memory[0, j] @ score.key[0])
-        for j in range(S)
-    ]
+    asked = query[0, 0] @ score.query[0] + score.bias[0, 0]
+    energies = [score.out[0, 0, :, 0] @ torch.tanh(asked + key @ score.key[0]) for key in memory[0]]
     weights = torch.stack(energies).softmax(0)
     torch.testing.assert_close(layer(query, layer.remember(memory))[0, 0], weights @ memory[0], **CLOSE)
 

@@ -64,7 +64,9 @@ def _train(run: Path, console: "Console") -> None:
     if there and Run.open(run).info.get("status") == "finished":
         console.print(f"{ASIDE}{run} is trained already (delete it to see it learn again).")
         return
-    console.print(f"{ASIDE}[bold]{'Continuing' if there else 'Learning'} to read dates:[/] text in 31 languages → ISO 8601")
+    console.print(
+        f"{ASIDE}[bold]{'Continuing' if there else 'Learning'} to read dates:[/] text in 31 languages → ISO 8601"
+    )
     config = Run.open(run).config if there else load(recipe("dates"))
     train(config, run, resume=there)
 
@@ -85,7 +87,9 @@ def _show_dates(console: "Console", translator: "Translator", pairs: "list[Pair]
     console.print()
     console.print(table)
     console.print()
-    console.print(f"{ASIDE}Exactly right: [bold]{100 * right / len(pairs):.1f} %[/] of {len(pairs):,} dates it never saw.")
+    console.print(
+        f"{ASIDE}Exactly right: [bold]{100 * right / len(pairs):.1f} %[/] of {len(pairs):,} dates it never saw."
+    )
 
 
 def _drawable(pairs: "list[Pair]") -> "list[Pair]":
