@@ -35,9 +35,10 @@ class Run:
         from regard.config.loading import dump
 
         cls.refuse_occupied(directory)
-        aside = directory.with_name(f".{directory.name}.aside-{os.getpid()}")
+        exists = directory.is_dir()
+        aside = directory if exists else directory.with_name(f".{directory.name}.aside-{os.getpid()}")
         try:
-            aside.mkdir(parents=True)
+            aside.mkdir(parents=True, exist_ok=exists)
             durable.write(aside / "config.yaml", dump(config))
             info = {
                 "format": FORMAT,
@@ -49,14 +50,16 @@ class Run:
                 "steps": config.training.steps,
             }
             durable.write(aside / "run.json", json.dumps(info, indent=2, ensure_ascii=False) + "\n")
-            aside.rename(directory)
-            durable.flush(directory.parent)
+            if not exists:
+                aside.rename(directory)
+                durable.flush(directory.parent)
         except OSError as error:
             raise RegardError(
                 f"The run {directory} cannot be made: {error.strerror or error}. Choose another place with --run DIR."
             ) from error
         finally:
-            _discard(aside)
+            if not exists:
+                _discard(aside)
         return cls(directory)
 
     @staticmethod

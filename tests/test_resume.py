@@ -144,14 +144,24 @@ def work_and_die(overrides, directory, moment):
     act, times = getattr(module, name), []
 
     def deadly(*arguments, **named):
-        relevant = moment != "pointer" or arguments[0].name == "latest"
-        times.append(relevant)
+        place = str(arguments[0])
+        times.append(place.endswith("latest") if moment == "pointer" else ".doomed" in place or moment != "prune")
         if sum(times) == (1 if module is outcome else 4):
             os.kill(os.getpid(), signal.SIGKILL)
         return act(*arguments, **named)
 
     setattr(module, name, deadly)
     work(overrides, directory)
+
+
+def test_a_damaged_newest_checkpoint_costs_time_but_nothing_else(tmp_path, alone):
+    process = context.Process(target=work_and_die, args=(PLAIN, tmp_path / "run", "pointer"))
+    process.start()
+    process.join()
+    damaged = tmp_path / "run" / "checkpoints" / newest(tmp_path / "run") / "training.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    assert live(PLAIN, tmp_path / "run")[0] == 0
+    assert remains(tmp_path / "run") == alone["plain"][0]
 
 
 def start(tmp_path, *overrides, **course):

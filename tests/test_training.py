@@ -18,15 +18,18 @@ from regard.errors import RegardError, UsageError
 from regard.text.specials import BOS, EOS, PAD, SPECIALS, UNK
 from regard.training import objective, optimizer
 from regard.training.ahead import Ahead
+from regard.training.checkpoint import Checkpoints
 from regard.training.continuation import check_continuation
 from regard.training.device import choose_device, choose_precision
 from regard.training.ema import MovingAverage
 from regard.training.exposure import corrupt, drop_words, expose, mixing, share_of_truth
 from regard.training.loop import train
 from regard.training.objective import cross_entropy
+from regard.training.outcome import mean_weights
 from regard.training.schedule import Plateau, learning_rate
 from regard.training.trainer import Trainer
 from regard.training.view import View
+from regard.weights import read_weights
 
 VOCABULARY = 50
 
@@ -234,6 +237,7 @@ class TestSchedule:
             factors.append(state.factor)
         assert factors == [1, 1, 1, 0.5, 0.5, 0.25, 0.25]
         assert learning_rate(config, 1, 5, 100, state) == 0.25
+        assert Plateau().after(math.nan, config).after(1.0, config).best == 1.0
 
 
 class TestUpdate:
@@ -332,6 +336,29 @@ class TestUpdate:
         next(endless)
         endless.close()
         assert not endless._thread.is_alive()
+
+
+class TestOutcome:
+    def test_averaged_weights_are_the_mean_in_their_own_precision(self):
+        parts = [{"a": torch.full((2,), value), "b": torch.tensor([value])} for value in (1.0, 2.0, 6.0)]
+        mean = mean_weights(iter(parts))
+        assert mean["a"].tolist() == [3, 3] and mean["b"].dtype == torch.float32
+        with pytest.raises(RegardError, match="no checkpoint"):
+            mean_weights([])
+
+    @pytest.mark.parametrize(("average", "ema"), [(0, 0.0), (3, 0.0), (0, 0.5), (2, 0.5)])
+    def test_the_result_is_the_best_or_the_average_and_speaks_with_the_moving_average(self, tmp_path, average, ema):
+        config = tiny(average=average, ema=ema, keep_last=1, steps=8, checkpoint_every=2, validate_every=4)
+        outcome = train(config, tmp_path / "run", view=View())
+        checkpoints = Checkpoints(tmp_path / "run" / "checkpoints")
+        steps = [8 - 2 * back for back in reversed(range(average))] or [outcome.run.info["best"]["step"]]
+        parts = [checkpoints.load(step) for step in steps]
+        key = "decoder.embedding.weight"
+        weights = [part.training[f"average/{key}"] if ema else part.model[key] for part in parts]
+        final = read_weights(tmp_path / "run" / "model.safetensors")[key]
+        torch.testing.assert_close(final, torch.stack(weights).mean(0))
+        assert ("average of the last" in outcome.choice) == bool(average)
+        assert ("moving average" in outcome.choice) == bool(ema)
 
 
 class TestSettings:

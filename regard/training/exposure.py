@@ -48,11 +48,11 @@ def mixing(share: float, generator: torch.Generator) -> Mix | None:
     def mix(scores: Tensor, true: Tensor) -> Tensor:
         own = _chance(true, 1 - share, generator) & _words(true)  # …
         places = torch.nonzero(own.reshape(-1)).squeeze(1)  # N
-        luck = torch.rand(len(places), 1, generator=generator, dtype=torch.float64).to(true.device)  # N×1
+        luck = torch.rand(len(places), 1, generator=generator).to(true.device)  # N×1
         scores = scores.detach().reshape(-1, scores.shape[-1])[places].float()  # N×V
         scores[:, [special for special in range(len(SPECIALS)) if special != UNK]] = -torch.inf
         reached = scores.softmax(-1, dtype=torch.float32).cumsum(-1)  # N×V
-        drawn = torch.searchsorted(reached, luck.float() * reached[:, -1:], right=True).squeeze(1)  # N
+        drawn = torch.searchsorted(reached, luck * reached[:, -1:], right=True).squeeze(1)  # N
         mixed = true.reshape(-1).clone()
         mixed[places] = drawn.clamp(max=scores.shape[-1] - 1)
         return mixed.view_as(true)
@@ -83,7 +83,7 @@ def corrupt(
     Input t is the word before output t. Two swapped words would show the first place its own answer, so that place is
     not asked. Deleting an input deletes the question put to it: what follows moves up, still answered by its next word.
     """
-    if config.replace:
+    if config.replace and vocabulary > len(SPECIALS):
         strangers = torch.randint(len(SPECIALS), vocabulary, inputs.shape, generator=generator).to(inputs.device)
         inputs = torch.where(_chance(inputs, config.replace, generator) & _words(inputs), strangers, inputs)
     if config.swap:

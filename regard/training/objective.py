@@ -85,8 +85,9 @@ def _forward(
     grad_bias = torch.zeros_like(bias, dtype=precise) if wants_gradient and bias is not None else None
     centre = narrow.to(precise).mean(0)  # E: mean(z) = x·centre + mean(b)
     offset = bias.to(precise).mean() if bias is not None else 0.0
-    smoothed = torch.zeros((), dtype=torch.float64, device=flat.device)
-    nll = torch.zeros((), dtype=torch.float64, device=flat.device)
+    exact = torch.float32 if flat.device.type == "mps" else torch.float64  # Apple's GPU knows no double precision
+    smoothed = torch.zeros((), dtype=exact, device=flat.device)
+    nll = torch.zeros((), dtype=exact, device=flat.device)
 
     chunk = max(1, CHUNK_ELEMENTS // vocabulary)
     for start in range(0, len(rows), chunk):
@@ -101,8 +102,8 @@ def _forward(
         surprise = largest + total.log() - true  # C
         mean = x.to(precise) @ centre + offset  # C
         spread = surprise + true - mean  # C: lse(z) − mean(z)
-        nll += surprise.sum(dtype=torch.float64)
-        smoothed += ((1 - smoothing) * surprise + smoothing * spread).sum(dtype=torch.float64)
+        nll += surprise.sum(dtype=exact)
+        smoothed += ((1 - smoothing) * surprise + smoothing * spread).sum(dtype=exact)
         if grad_flat is None or grad_weight is None:
             continue
         z.scatter_add_(1, wanted[:, None], (total * (smoothing - 1))[:, None])

@@ -26,7 +26,7 @@ def build(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
         for group, decay in ((decaying, config.weight_decay), (steady, 0.0))
         if group
     ]
-    fused = all(parameter.device.type in ("cpu", "cuda", "mps") for parameter in parameters)
+    fused = all(parameter.device.type in ("cpu", "cuda") for parameter in parameters)
     if config.kind == "sgd":
         return torch.optim.SGD(groups, lr=rate, momentum=config.momentum, fused=fused)
     kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam

@@ -1,6 +1,6 @@
 """The end of a run: its weights are chosen, judged and written, and its card says what it is worth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ def choose_weights(trainer: Trainer, checkpoints: Checkpoints, average: int) -> 
     kept = ", moving average" if trainer.average else ""
     if average:
         steps = checkpoints.last_regular(average, up_to=progress.step)
-        parts = [trainer.speaking_weights(_whole(checkpoints, step)) for step in steps]
+        parts = (trainer.speaking_weights(_whole(checkpoints, step)) for step in steps)
         return mean_weights(parts), f"average of the last {len(steps)} checkpoints{kept}"
     for step in (progress.best_step, progress.step):
         if step is None:
@@ -70,14 +70,19 @@ def choose_weights(trainer: Trainer, checkpoints: Checkpoints, average: int) -> 
     raise RegardError(f"No checkpoint in {checkpoints.directory} is whole: there are no weights to end the run with.")
 
 
-def mean_weights(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of each tensor, taken in double precision."""
-    if not parts:
+def mean_weights(parts: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each tensor, taken in double precision, one part in memory at a time."""
+    sums: dict[str, Tensor] = {}
+    kinds: dict[str, torch.dtype] = {}
+    count = 0
+    for part in parts:
+        count += 1
+        for name, tensor in part.items():
+            kinds[name] = tensor.dtype
+            sums[name] = sums[name].add_(tensor) if name in sums else tensor.double()
+    if not count:
         raise RegardError("There is no checkpoint to average: set training.average=0.")
-    return {
-        name: torch.stack([part[name].double() for part in parts]).mean(0).to(tensor.dtype)
-        for name, tensor in parts[0].items()
-    }
+    return {name: (total / count).to(kinds[name]) for name, total in sums.items()}
 
 
 def finish(

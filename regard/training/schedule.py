@@ -19,7 +19,7 @@ class Plateau:
 
     def after(self, loss: float, config: Schedule) -> "Plateau":
         """The state after one more validation."""
-        if self.best is None or loss < self.best:
+        if math.isfinite(loss) and (self.best is None or loss < self.best):
             return Plateau(factor=self.factor, best=loss)
         if self.waited + 1 < config.patience:
             return Plateau(factor=self.factor, best=self.best, waited=self.waited + 1)

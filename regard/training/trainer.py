@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Cursor
@@ -47,10 +47,11 @@ class Trainer:
         self.device = device
         self.ranks = ranks or Ranks()
         self.vocabulary = vocabularies[1]
-        torch.manual_seed(self.training.seed)
+        seed = self.training.seed % 2**62  # what torch's generators can take, with room for ranks
+        torch.manual_seed(seed)
         self.model: Model = build(config.model, *vocabularies).to(device)
-        torch.manual_seed(self.training.seed + self.ranks.rank)  # each rank has dropout of its own
-        self.random = torch.Generator().manual_seed(self.training.seed + EXPOSURE_SEED * (1 + self.ranks.rank))
+        torch.manual_seed(seed + self.ranks.rank)  # each rank has dropout of its own
+        self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
         self.optimizer = optimizers.build(self.training.optimizer, self.model)
         self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
         self.precision = choose_precision(self.training.precision, device)
@@ -196,7 +197,8 @@ class Trainer:
         self.scaler.unscale_(self.optimizer)
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         self.ranks.add_up(gradients)
-        return nn.utils.get_total_norm(gradients)
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        return norm
 
     def _numbers(self, loss: Tensor, nll: Tensor, norm: Tensor) -> tuple[float, float, float]:
         """Loss and negative log-likelihood over all ranks, and the norm, in one look at the device."""
