@@ -1,4 +1,4 @@
-"""Does every cell of the grid learn? Each is trained on `copy` and `reverse`, and must say 95 % of held-out rows exactly.
+"""Does every cell of the grid learn? Each is trained on `copy` and `reverse`, to say 95 % of held-out rows exactly.
 
     python benchmarks/grid.py                 all cells, two at a time (about an hour on two cores)
     python benchmarks/grid.py rnn-conv        only cells whose name contains this
@@ -11,12 +11,14 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 TASKS = ("copy", "reverse")
-PASS = 95.0
+PASS, ENOUGH = 95.0, 99.0
+"""What a cell must reach, and where its training is ended: there is nothing more to see."""
 
 SIDES = {
     "rnn": {"kind": "rnn"},
@@ -72,10 +74,10 @@ def settings(task: str, model: dict[str, Any]) -> dict[str, Any]:
             "label_smoothing": 0.0,
             "optimizer": {"learning_rate": 0.002},
             "schedule": {"kind": "cosine", "warmup": 100},
-            "validate_every": 300,
-            "checkpoint_every": 300,
+            "validate_every": 200,
+            "checkpoint_every": 1000,
             "validation_sample": 500,
-            "early_stopping": {"metric": "exact", "patience": 3},
+            "early_stopping": {"metric": "exact", "patience": 15},
         },
         "decoding": {"beam": 1},
     }
@@ -89,13 +91,25 @@ def learn(name: str, task: str) -> dict[str, Any]:
     from regard.training.loop import train
     from regard.training.view import View
 
+    class Learnt(Exception):
+        """Enough has been seen."""
+
+    class Watcher(View):
+        """Keeps the best validation, and ends the run when it is good enough."""
+
+        best: tuple[float, int] = (0.0, 0)
+
+        def validated(self, facts: Any, samples: Any) -> None:
+            self.best = max(self.best, (facts["exact"], facts["step"]))
+            if self.best[0] >= ENOUGH:
+                raise Learnt
+
     torch.set_num_threads(1)
-    started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as directory:
-        outcome = train(from_mapping(settings(task, cells()[name])), Path(directory) / "run", view=View())
-        exact = float(outcome.validation["exact"])
+    started, watcher = time.perf_counter(), Watcher()
+    with tempfile.TemporaryDirectory() as directory, suppress(Learnt):
+        train(from_mapping(settings(task, cells()[name])), Path(directory) / "run", view=watcher)
     seconds = round(time.perf_counter() - started)
-    return {"cell": name, "task": task, "exact": exact, "best_step": outcome.step, "seconds": seconds}
+    return {"cell": name, "task": task, "exact": watcher.best[0], "step": watcher.best[1], "seconds": seconds}
 
 
 def write(found: list[dict[str, Any]]) -> None:
@@ -107,16 +121,16 @@ def write(found: list[dict[str, Any]]) -> None:
         "# Every cell learns",
         "",
         "Exact match on 500 held-out rows of 1 to 6 of 8 symbols; width 128, one configuration for all cells "
-        "(`benchmarks/grid.py`), seed 1, one thread.",
+        "(`benchmarks/grid.py`), seed 1, one thread; a training ends at 99 %, or after 3,000 steps.",
         "",
-        "| cell | copy | reverse | minutes |",
-        "|---|---|---|---|",
+        "| cell | copy | at step | reverse | at step | seconds |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
     for name in cells():
         both = [scores.get((name, task)) for task in TASKS]
         if any(both):
-            shown = " | ".join(f"{one['exact']:.1f}" if one else "–" for one in both)
-            lines.append(f"| {name} | {shown} | {sum(one['seconds'] for one in both if one) / 60:.1f} |")
+            shown = " | ".join(f"{one['exact']:.1f} | {one['step']:,}" if one else "– | –" for one in both)
+            lines.append(f"| {name} | {shown} | {sum(one['seconds'] for one in both if one)} |")
     failed = [f"{one['cell']} on {one['task']} ({one['exact']:.1f})" for one in found if one["exact"] < PASS]
     lines += ["", f"Below {PASS:.0f} %: {', '.join(failed) or 'none'}."]
     (RESULTS / "grid.md").write_text("\n".join(lines) + "\n")
