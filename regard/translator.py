@@ -36,8 +36,8 @@ class Translator:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.config.loading import load
         from regard.data.prepare import load_tokenizers
+        from regard.device import choose_device
         from regard.run import Run
-        from regard.training.device import choose_device
 
         run = Run.open(directory)
         config = load(run.directory / "config.yaml", overrides)

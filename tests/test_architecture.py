@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
-UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights"}
+UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
 UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "training", "inspection", "translator"}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
@@ -20,6 +20,8 @@ MAY_USE: dict[str, set[str]] = {
     "run": {"config", "weights"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
+    "translator": UP_TO_MODELS | {"search"},
+    "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,
 }

@@ -49,7 +49,7 @@ class ScheduledSampling(Section):
 
 
 class Corruption(Section):
-    """Damage to the decoder's input words, so that it learns to recover; the words to be said stay whole."""
+    """Damage to the decoder's input words, so that it learns to recover. No input ever shows the word it leads to."""
 
     replace: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Probability of a random word instead."""

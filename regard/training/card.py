@@ -12,9 +12,9 @@ from regard import durable
 from regard.config.run import RunConfig
 from regard.data.corpus import describe as describe_corpus
 from regard.data.prepare import Prepared
+from regard.device import describe
 from regard.evaluation.metrics import NAMES, Scores
 from regard.run import Run
-from regard.training.device import describe
 from regard.training.progress import Progress, perplexity
 from regard.training.summary import duration, parameters_by_part, short, vocabulary_fact
 from regard.training.validation import Validation

@@ -12,12 +12,12 @@ import torch
 from regard.config.run import RunConfig
 from regard.data.batches import Batches
 from regard.data.prepare import Prepared, prepare
+from regard.device import choose_device
 from regard.errors import RegardError
 from regard.run import Run
 from regard.text.dropout import BpeDropout
 from regard.training.checkpoint import Checkpoints
 from regard.training.continuation import check_continuation
-from regard.training.device import choose_device
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.journal import Journal
 from regard.training.outcome import Outcome, finish, known_outcome

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Cursor
+from regard.device import choose_precision, describe
 from regard.errors import RegardError
 from regard.models import Model, build
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
 from regard.training.checkpoint import Checkpoint
-from regard.training.device import choose_precision, describe
 from regard.training.ema import MovingAverage
 from regard.training.exposure import expose, mixing, share_of_truth
 from regard.training.objective import batch_loss
