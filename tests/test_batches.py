@@ -140,9 +140,9 @@ def test_ranks_work_on_batches_of_like_length_at_the_same_time(store: TokenStore
     assert np.abs(widths[0] - widths[1]).mean() < 1.5
 
 
-def test_ten_million_pairs_are_ordered_in_seconds() -> None:
+def test_a_million_pairs_are_ordered_and_cut_whole() -> None:
     rng = np.random.default_rng(0)
-    count = 1_000_000  # a tenth, for the sake of the test's own time
+    count = 1_000_000  # benchmarks/store.py measures ten million
     lengths = rng.integers(1, 60, count, dtype=np.int32)
     order = bucketed(lengths, lengths, rng)
     spans = cut(lengths[order] + 2, 4096, 4)
