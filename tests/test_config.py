@@ -473,3 +473,25 @@ def test_a_file_with_damaged_bytes_is_loaded_or_refused_cleanly(
         content[place : place + removed] = added
     path = written(tmp_path_factory.getbasetemp(), bytes(content))
     is_clean(lambda: load(path))
+
+
+def test_warm_up_takes_a_fifth_of_a_short_course_and_400_steps_of_a_long_one():
+    data = {"train": {"generate": "copy"}}
+    short = from_mapping({"data": data, "training": {"steps": 100}})
+    long = from_mapping({"data": data, "training": {"steps": 10_000}})
+    said = from_mapping({"data": data, "training": {"steps": 100, "schedule": {"warmup": 60}}})
+    assert [c.training.schedule.warmup for c in (short, long, said)] == [20, 400, 60]
+
+
+def test_learned_positions_must_reach_as_far_as_cleaning_lets_texts_be():
+    settings = {"data": {"train": {"generate": "copy"}}, "model": {"positions": {"kind": "learned", "max_length": 256}}}
+    with pytest.raises(UsageError, match="at least 257"):
+        from_mapping(settings)
+    from_mapping(settings, ["data.cleaning.max_length=255"])
+
+
+def test_dropping_merges_needs_merges():
+    with pytest.raises(UsageError, match="bpe_dropout"):
+        from_mapping(
+            {"data": {"train": {"generate": "copy"}}, "text": {"bpe_dropout": 0.1, "tokenizer": {"kind": "words"}}}
+        )

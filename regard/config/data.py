@@ -71,7 +71,7 @@ class Generated(Section):
 
     generate: Literal["dates", "copy", "reverse", "sort"]
     """`dates`: free-form dates in many languages to ISO 8601; the others do to a row of symbols what they say."""
-    size: int = Field(default=20_000, ge=1)
+    size: int = Field(default=20_000, ge=1, le=100_000_000)
     """How many distinct pairs to make."""
     seed: int = 0
     """Two different seeds give two different corpora."""

@@ -2,13 +2,14 @@
 
 from typing import Self
 
-from regard.config.cell import resolve
+from regard.config.cell import resolve, settled
 from regard.config.data import Data
 from regard.config.decoding import Decoding
 from regard.config.model import Model
 from regard.config.section import Section
 from regard.config.text import Text
 from regard.config.training import Training
+from regard.errors import UsageError
 
 
 class RunConfig(Section):
@@ -28,9 +29,35 @@ class RunConfig(Section):
     def resolved(self) -> Self:
         """The same configuration with every default that depends on others filled in; refuses what cannot work."""
         model = resolve(self.model, shared_vocabulary=self.text.shared)
-        training = self.training
-        if training.optimizer.learning_rate is None:
-            rate = 0.5 if training.optimizer.kind == "sgd" else min(0.002, 0.002 * (256 / model.width) ** 0.5)
-            optimizer = training.optimizer.model_copy(update={"learning_rate": rate})
-            training = training.model_copy(update={"optimizer": optimizer})
-        return self.model_copy(update={"model": model, "training": training})
+        _check_positions(model, self.data.cleaning.max_length)
+        _check_dropout(self.text)
+        return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
+
+
+def _resolved_training(training: Training, width: int) -> Training:
+    """The course of training with its peak rate and its warm-up."""
+    optimizer, schedule = training.optimizer, training.schedule
+    if optimizer.learning_rate is None:
+        rate = 0.5 if optimizer.kind == "sgd" else min(0.002, 0.002 * (256 / width) ** 0.5)
+        optimizer = optimizer.model_copy(update={"learning_rate": rate})
+    if schedule.warmup is None:
+        schedule = schedule.model_copy(update={"warmup": min(400, training.steps // 5)})
+    return training.model_copy(update={"optimizer": optimizer, "schedule": schedule})
+
+
+def _check_positions(model: Model, longest: int) -> None:
+    positions = settled(model.positions)
+    if positions.kind == "learned" and positions.max_length <= longest:
+        raise UsageError(
+            f"model.positions.max_length is {positions.max_length}, but data.cleaning.max_length lets in texts of "
+            f"{longest} tokens and an end symbol: make it at least {longest + 1}."
+        )
+
+
+def _check_dropout(text: Text) -> None:
+    for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
+        if text.bpe_dropout and tokenizer.kind != "bpe":
+            raise UsageError(
+                f"text.bpe_dropout drops merges, and {place} of kind `{tokenizer.kind}` has none: "
+                "use kind `bpe`, or leave it at 0."
+            )

@@ -29,8 +29,8 @@ class Schedule(Section):
 
     kind: Literal["inverse-sqrt", "cosine", "plateau", "constant"] = "inverse-sqrt"
     """`inverse-sqrt` needs no end in sight; `cosine` falls to zero at the last step; `plateau` waits for validation."""
-    warmup: int = Field(default=400, ge=0)
-    """Steps of linear rise from zero: long enough for a small corpus, short enough not to waste it."""
+    warmup: int | None = Field(default=None, ge=0)
+    """Steps of linear rise from zero; by default 400, which suits small corpora, or a fifth of a shorter course."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """`plateau`: the rate is multiplied by this when validation has not improved for `patience` times."""
     patience: int = Field(default=2, ge=1)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from regard.config.cell import settled
 from regard.config.training import Schedule
 
 
@@ -28,15 +29,16 @@ class Plateau:
 
 def learning_rate(config: Schedule, peak: float, step: int, total: int, plateau: Plateau) -> float:
     """The rate of a step: a linear rise to `peak` at step `warmup`, then the way down that the schedule names."""
-    if step < config.warmup:
-        return peak * step / config.warmup
+    warmup = settled(config.warmup)
+    if step < warmup:
+        return peak * step / warmup
     match config.kind:
         case "constant":
             return peak
         case "plateau":
             return peak * plateau.factor
         case "inverse-sqrt":
-            return peak * math.sqrt(max(1, config.warmup) / step)
+            return peak * math.sqrt(max(1, warmup) / step)
         case "cosine":
-            way = (step - config.warmup) / max(1, total - config.warmup)
+            way = (step - warmup) / max(1, total - warmup)
             return peak * (1 + math.cos(math.pi * min(1.0, way))) / 2

@@ -118,10 +118,12 @@ class LinesView(View):
             )
 
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
-        """A line for each validation."""
+        """A line for each validation, and one for what the model now makes of a sentence."""
         self._last = time.monotonic()
         best = "  (best)" if line.get("best") else ""
         self.say(f"validation at step {line['step']:,}: {scores_line(line)}{best}")
+        for sample in samples[:1]:
+            self.say(f"  {' '.join(sample.source.split())} → {' '.join(sample.output.split())}")
 
 
 class LiveView(View):
