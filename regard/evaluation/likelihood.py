@@ -1,0 +1,185 @@
+"""What a model thinks of given targets: their log-probability in batches, without generating anything.
+
+Axes: B batch, S source positions, T target positions, E output width, V vocabulary.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.batches import cut, padded
+from regard.data.progress import Progress
+from regard.errors import RegardError, UsageError
+from regard.models import Model
+from regard.text.specials import BOS, EOS, PAD
+from regard.translator import Translator
+
+LOGITS = 4_000_000
+"""Logits held at a time (16 MB): a long batch of a large vocabulary needs no more memory than that."""
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """log P(target | source) = Σ log P(token | tokens before, source), the end symbol being the last token."""
+
+    log_probs: tuple[float, ...]
+    """Of each token, in nats, that of the end symbol last."""
+    words: int
+    """Words between white space in the target's normal form, and one for the end symbol."""
+    characters: int
+    """Characters of the target's normal form, and one for the end symbol (the line break)."""
+
+    @property
+    def log_prob(self) -> float:
+        """The log-probability of the whole target, in nats."""
+        return math.fsum(self.log_probs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perplexity:
+    """exp(−log P / n) of some targets, n being their tokens, words or characters; each target's end is one of them."""
+
+    log_prob: float
+    sentences: int
+    tokens: int
+    words: int
+    characters: int
+
+    @property
+    def per_token(self) -> float:
+        """Comparable only between models with the same tokenizer."""
+        return _perplexity(self.log_prob, self.tokens)
+
+    @property
+    def per_word(self) -> float:
+        """Comparable between any models of the same text."""
+        return _perplexity(self.log_prob, self.words)
+
+    @property
+    def per_character(self) -> float:
+        """Comparable between any models of the same text, also where words are not written apart."""
+        return _perplexity(self.log_prob, self.characters)
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON knows it."""
+        return {
+            "log_prob": self.log_prob,
+            "perplexity": {"token": self.per_token, "word": self.per_word, "character": self.per_character},
+            "sentences": self.sentences,
+            "tokens": self.tokens,
+            "words": self.words,
+            "characters": self.characters,
+        }
+
+
+def perplexity(probabilities: Iterable[float]) -> float:
+    """exp(−Σ p log p) of a distribution: how many equally likely choices would be as hard to guess."""
+    return math.exp(-math.fsum(p * math.log(p) for p in probabilities if p > 0))
+
+
+def total(likelihoods: Sequence[Likelihood]) -> Perplexity:
+    """The perplexity of many targets as one text."""
+    return Perplexity(
+        log_prob=math.fsum(one.log_prob for one in likelihoods),
+        sentences=len(likelihoods),
+        tokens=sum(len(one.log_probs) for one in likelihoods),
+        words=sum(one.words for one in likelihoods),
+        characters=sum(one.characters for one in likelihoods),
+    )
+
+
+def by_position(likelihoods: Sequence[Likelihood]) -> list[tuple[int, float]]:
+    """How many targets reach each position, and the perplexity of their tokens there; the first position first."""
+    columns: list[list[float]] = []
+    for one in likelihoods:
+        columns.extend([] for _ in range(len(one.log_probs) - len(columns)))
+        for column, log_prob in zip(columns, one.log_probs, strict=False):
+            column.append(log_prob)
+    return [(len(column), _perplexity(math.fsum(column), len(column))) for column in columns]
+
+
+def likelihoods(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], *, progress: Progress | None = None
+) -> list[Likelihood]:
+    """The likelihood of each target given its source, in the order given; neither order nor company matters."""
+    if len(sources) != len(targets):
+        raise UsageError(f"There are {len(sources):,} sources for {len(targets):,} targets: they must be as many.")
+    source_ids = translator.source_tokenizer.encode_batch(sources)
+    target_ids = translator.target_tokenizer.encode_batch(targets)
+    _check_lengths(translator, source_ids, target_ids)
+    tokens = translator.config.decoding.batch_tokens
+    rows = log_probs(translator.model, source_ids, target_ids, tokens=tokens, progress=progress)
+    normal = [translator.target_tokenizer.normalise(target) for target in targets]
+    return [Likelihood(row, len(text.split()) + 1, len(text) + 1) for row, text in zip(rows, normal, strict=True)]
+
+
+@torch.inference_mode()
+def log_probs(
+    model: Model,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    tokens: int = 4096,
+    progress: Progress | None = None,
+) -> list[tuple[float, ...]]:
+    """The log-probability of each target token and of the end symbol, by teacher forcing in batches of like length.
+
+    Sources and targets are token ids without special ones; a batch has at most `tokens` padded tokens on its longer
+    side.
+    """
+    longest = np.array([max(len(s), len(t) + 1) + 1 for s, t in zip(sources, targets, strict=True)], dtype=np.int32)
+    order = np.lexsort((np.array([len(s) for s in sources]), longest))
+    found: list[tuple[float, ...]] = [()] * len(order)
+    training = model.training
+    model.eval()
+    try:
+        for start, end in cut(longest[order], tokens, 1) if len(order) else ():
+            batch = [int(place) for place in order[start:end]]
+            rows = _batch(model, [sources[place] for place in batch], [targets[place] for place in batch])
+            for place, row in zip(batch, rows, strict=True):
+                found[place] = row
+            if progress:
+                progress("scoring", int(end), len(order))
+    finally:
+        model.train(training)
+    return found
+
+
+def _batch(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
+    device = model.output_bias.device
+    source = padded([np.asarray(ids, dtype=np.int64) for ids in sources], [], [EOS]).to(device)  # B×S
+    target = padded([np.asarray(ids, dtype=np.int64) for ids in targets], [BOS], [EOS]).to(device)  # B×T+1
+    wanted = target[:, 1:].reshape(-1)  # BT
+    states = model.decode(model.encode(source), target[:, :-1]).flatten(0, 1)  # BT×E
+    kept = torch.nonzero(wanted != PAD).squeeze(1)  # N
+    chunk = max(1, LOGITS // len(model.output_bias))
+    parts = []
+    for rows in torch.split(kept, chunk):
+        scores = torch.log_softmax(model.scores(states[rows]).float(), dim=-1)  # N×V
+        parts.append(scores.gather(1, wanted[rows, None]).squeeze(1))  # N
+    values, start, found = torch.cat(parts).tolist(), 0, []
+    for ids in targets:
+        found.append(tuple(values[start : start + len(ids) + 1]))
+        start += len(ids) + 1
+    return found
+
+
+def _check_lengths(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> None:
+    positions = translator.config.model.positions
+    if positions is None or positions.kind != "learned":
+        return
+    for side, rows in (("Source", sources), ("Target", targets)):
+        for number, ids in enumerate(rows, start=1):
+            if len(ids) >= positions.max_length:
+                raise RegardError(
+                    f"{side} {number:,} has {len(ids):,} tokens, but this model has learned {positions.max_length} "
+                    "positions (one is for the end symbol): split it or leave it out."
+                )
+
+
+def _perplexity(log_prob: float, count: int) -> float:
+    return math.exp(min(-log_prob / max(1, count), 700.0))
