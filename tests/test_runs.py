@@ -10,6 +10,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from regard.cli import app, main
+from regard.config.loading import from_mapping
 from regard.errors import RegardError, UsageError
 from regard.run import Run, runs_under
 from regard.training.journal import Journal
@@ -219,3 +220,12 @@ def test_views_bear_any_text_on_any_terminal(kind, width, capsys):
     view.warn("[/]")
     view.close()
     assert "[/]" in capsys.readouterr().out.replace("\n", "") or width == 5
+
+
+def test_a_run_whose_data_cannot_be_used_leaves_its_place_free(tmp_path):
+    (tmp_path / "two").write_text("a\nb\n")
+    (tmp_path / "one").write_text("a\n")
+    config = from_mapping({"data": {"train": {"source": str(tmp_path / "two"), "target": str(tmp_path / "one")}}})
+    with pytest.raises(RegardError, match="not aligned"):
+        train(config, tmp_path / "run", view=View())
+    assert not (tmp_path / "run").exists()

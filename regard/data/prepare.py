@@ -40,9 +40,14 @@ class Prepared:
     report: CleaningReport
 
 
+def is_prepared(directory: Path) -> bool:
+    """Whether a run directory already holds its tokenizers and stores."""
+    return (directory / "data" / _FINISHED).exists()
+
+
 def prepare(config: RunConfig, directory: Path, progress: Progress | None = None) -> Prepared:
     """Tokenizers and stores of a run; what a run directory already holds is reopened without reading the corpora."""
-    if not (directory / "data" / _FINISHED).exists():
+    if not is_prepared(directory):
         try:
             _build(config, directory, progress)
         except OSError as error:

@@ -1,6 +1,7 @@
 """The course of a run: prepare, learn, validate, save, finish; it may stop anywhere and goes on as if it had not."""
 
 import math
+import shutil
 import signal
 import time
 from contextlib import ExitStack, nullcontext
@@ -11,7 +12,7 @@ import torch
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batches
-from regard.data.prepare import Prepared, prepare
+from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.device import choose_device
 from regard.errors import RegardError
 from regard.run import Run
@@ -67,6 +68,8 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
             raise Interrupted(f"Stopped. Continue with: regard train --resume {directory}", number) from None
         except RegardError:
             _end_early(run, ranks)
+            if ranks.first and not resume and not is_prepared(directory):
+                shutil.rmtree(directory, ignore_errors=True)  # nothing has been made yet: leave the place free
             raise
         except OSError as error:
             _end_early(run, ranks)
