@@ -1,26 +1,42 @@
 """Scores of text: one path from outputs and references to a number, for training, commands and programs alike."""
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 
 from regard.errors import UsageError
+from regard.evaluation.answers import Edits, Exact, TokenAccuracy
+from regard.evaluation.cider import Cider
+from regard.evaluation.meteor import Meteor
+from regard.evaluation.metric import Metric, References
+from regard.evaluation.overlap import Bleu, Chrf, Ter
 
-NAMES = {"bleu": "BLEU", "chrf": "chrF", "exact": "exact match"}
-"""Every metric and how it is written."""
+METRICS: Mapping[str, type[Metric]] = {
+    "bleu": Bleu,
+    "chrf": Chrf,
+    "ter": Ter,
+    "meteor": Meteor,
+    "cider": Cider,
+    "exact": Exact,
+    "edits": Edits,
+    "tokens": TokenAccuracy,
+}
+"""Every metric of text by name."""
+
+NAMES = {name: METRICS[name].label for name in ("bleu", "chrf", "exact")}
+"""The metrics that training reports, and how each is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """How good some outputs are, each score from 0 to 100."""
+    """How good some outputs are, by several metrics; most go from 0 to 100."""
 
     values: Mapping[str, float]
     """Score by metric."""
     signatures: Mapping[str, str] = field(default_factory=dict)
-    """sacrebleu's signature by metric: what makes a number comparable."""
+    """Signature by metric: what makes a number comparable."""
+    details: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What a score is made of, by metric."""
     sentences: int = 0
     """How many outputs were scored."""
 
@@ -28,43 +44,49 @@ class Scores:
         return self.values[metric]
 
     def __str__(self) -> str:
-        return ", ".join(f"{NAMES[metric]} {value:.1f}" for metric, value in self.values.items())
+        return ", ".join(f"{METRICS[metric].label} {value:.1f}" for metric, value in self.values.items())
 
 
 def score_text(
-    hypotheses: Sequence[str], references: Sequence[str], metrics: Sequence[str] = ("bleu", "chrf", "exact")
+    hypotheses: Sequence[str],
+    references: Sequence[str | Sequence[str]],
+    metrics: Sequence[str] = ("bleu", "chrf", "exact"),
+    *,
+    language: str = "other",
 ) -> Scores:
-    """Score outputs against one reference each: BLEU (Papineni et al., 2002), chrF (Popović, 2015), exact match."""
-    if len(hypotheses) != len(references):
-        raise UsageError(f"There are {len(hypotheses)} outputs for {len(references)} references: they must be as many.")
-    for metric in metrics:
-        if metric not in _METRICS:
-            raise UsageError(f"There is no metric `{metric}`: choose from {', '.join(_METRICS)}.")
+    """Score each output against its reference, or its several; `language` matters to METEOR alone."""
+    several = check(hypotheses, references)
     values: dict[str, float] = {}
     signatures: dict[str, str] = {}
-    for metric in metrics if hypotheses else ():
-        values[metric], signature = _METRICS[metric](hypotheses, references)
-        if signature:
-            signatures[metric] = signature
-    return Scores(values=values, signatures=signatures, sentences=len(hypotheses))
+    details: dict[str, Mapping[str, float]] = {}
+    for name, metric in make(metrics, language).items() if hypotheses else ():
+        totals = metric.statistics(hypotheses, several).sum(0)
+        values[name] = metric.score(totals)
+        if metric.signature:
+            signatures[name] = metric.signature
+        if parts := metric.details(totals):
+            details[name] = parts
+    return Scores(values=values, signatures=signatures, details=details, sentences=len(hypotheses))
 
 
-def _by_sacrebleu(make: Callable[[], Any]) -> Callable[[Sequence[str], Sequence[str]], tuple[float, str]]:
-    def score(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-        metric = make()
-        value = metric.corpus_score(list(hypotheses), [list(references)]).score
-        return float(value), str(metric.get_signature())
-
-    return score
-
-
-def _exact(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    same = sum(hypothesis == reference for hypothesis, reference in zip(hypotheses, references, strict=True))
-    return 100.0 * same / len(references), ""
+def make(names: Sequence[str], language: str = "other") -> dict[str, Metric]:
+    """Metrics by their names; a mistyped one is told with the nearest."""
+    for name in names:
+        if name not in METRICS:
+            meant = difflib.get_close_matches(name.lower(), METRICS, n=1)
+            hint = f"did you mean `{meant[0]}`?" if meant else f"choose from {', '.join(METRICS)}."
+            raise UsageError(f"There is no metric `{name}`: {hint}")
+    makers: Mapping[str, Callable[[], Metric]] = {**METRICS, "meteor": lambda: Meteor(language)}
+    return {name: makers[name]() for name in names}
 
 
-_METRICS: dict[str, Callable[[Sequence[str], Sequence[str]], tuple[float, str]]] = {
-    "bleu": _by_sacrebleu(BLEU),
-    "chrf": _by_sacrebleu(CHRF),
-    "exact": _exact,
-}
+def check(hypotheses: Sequence[str], references: Sequence[str | Sequence[str]]) -> References:
+    """The references of each output; numbers that differ are refused."""
+    if len(hypotheses) != len(references):
+        raise UsageError(
+            f"There are {len(hypotheses):,} outputs for {len(references):,} references: they must be as many."
+        )
+    several = [(one,) if isinstance(one, str) else tuple(one) for one in references]
+    if not all(several):
+        raise UsageError("Every output needs at least one reference, but some have none.")
+    return several
