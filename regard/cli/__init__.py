@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import config, demo, runs, train, translate
+from regard.cli import config, demo, evaluate, runs, score, train, translate
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -38,6 +38,8 @@ app = typer.Typer(
 # The verbs, in the order in which help lists them.
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES)(translate.translate)
+app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=score.EXAMPLES)(score.score)
 app.command()(runs.runs)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(config.app, name="config")

@@ -1,14 +1,14 @@
 """Words that carry grammar rather than content: METEOR discounts them.
 
 METEOR 1.5 takes those that make up more than a thousandth of a large corpus; these lists are our own, by word class:
-articles, pronouns, prepositions, conjunctions, auxiliaries, particles and punctuation marks.
+articles, pronouns, prepositions, conjunctions, auxiliaries, particles (an apostrophe ends a word) and marks.
 """
 
 _ENGLISH = """
 a an the this that these those i me my you your he him his she her it its we us our they them their who whom whose
 which what there of in to for on at by with from into about over under after before between through during against
 without within as than and or but nor so if because while when where although though until unless am is are was were be
-been being have has had having do does did done will would shall should can could may might must not no 's n't
+been being have has had having do does did done will would shall should can could may might must not no s t
 """
 _GERMAN = """
 der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner dieser diese dieses diesen
@@ -19,10 +19,10 @@ daß ob weil wenn als wie da wo so bin bist ist sind seid war waren wäre sein g
 werde wird werden wurde wurden worden würde kann können konnte muss müssen soll sollen will wollen darf nicht auch nur
 """
 _FRENCH = """
-le la les l' un une des du de d' au aux ce cet cette ces mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs
-je j' me m' tu te t' il elle on nous vous ils elles se s' lui y en qui que qu' quoi dont où à dans par pour sur sous
-avec sans entre vers chez contre depuis pendant et ou mais ni car si comme quand parce est suis es sommes êtes sont était
-étaient été être a ai as avons avez ont avait avaient eu avoir fait peut doit ne n' pas plus
+le la les l un une des du de d au aux ce cet cette ces mon ma mes ton ta tes son sa ses notre nos votre vos leur leurs
+je j me m tu te t il elle on nous vous ils elles se s lui y en qui que qu quoi dont où à dans par pour sur sous
+avec sans entre vers chez contre depuis pendant et ou mais ni car si comme quand parce est suis es sommes êtes sont
+était étaient été être a ai as avons avez ont avait avaient eu avoir fait peut doit ne n pas plus
 """
 _SPANISH = """
 el la los las lo un una unos unas este esta estos estas ese esa esos esas mi mis tu tus su sus nuestro nuestra yo me te

@@ -1,0 +1,95 @@
+"""From outputs, or from a model, to an honest score: what `regard evaluate` computes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard import durable
+from regard.data.progress import Progress
+from regard.errors import UsageError
+from regard.evaluation.display import columns
+from regard.evaluation.likelihood import Perplexity, likelihoods, total
+from regard.evaluation.metrics import METRICS, Scores, check, make, score_text
+from regard.evaluation.texts import translated
+from regard.translator import Translator
+
+PERPLEXITY = "perplexity"
+"""The one metric that is a model's and not a text's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The outputs of a system and how good they are."""
+
+    outputs: Sequence[str]
+    scores: Scores
+    perplexity: Perplexity | None = None
+    """Of the references (of all of them, if there are several), where a model was asked."""
+
+    def facts(self) -> dict[str, Any]:
+        """All scores, signatures and details, as JSON knows them."""
+        facts: dict[str, Any] = {
+            "sentences": len(self.outputs),
+            "scores": dict(self.scores.values),
+            "signatures": dict(self.scores.signatures),
+            "details": {metric: dict(parts) for metric, parts in self.scores.details.items()},
+        }
+        return facts | ({PERPLEXITY: self.perplexity.facts()} if self.perplexity else {})
+
+    def __str__(self) -> str:
+        rows = []
+        for metric, value in self.scores.values.items():
+            rows.append((METRICS[metric].label, f"{value:.2f}", self.scores.signatures.get(metric, "")))
+            if metric == "bleu":
+                rows.append(("", "", _bleu_parts(self.scores.details[metric])))
+        if one := self.perplexity:
+            parts = f"per token; {one.per_word:.2f} per word, {one.per_character:.3f} per character"
+            rows.append((PERPLEXITY, f"{one.per_token:.2f}", parts))
+        return columns(rows, right=[1]) + f"\n{len(self.outputs):,} sentences"
+
+    def save(self, directory: Path) -> None:
+        """Write `hypotheses.txt` and `scores.json`: the file, scored again, gives the same numbers."""
+        directory.mkdir(parents=True, exist_ok=True)
+        durable.write(directory / "hypotheses.txt", "".join(f"{output}\n" for output in self.outputs))
+        durable.write(directory / "scores.json", json.dumps(self.facts(), indent=2, ensure_ascii=False) + "\n")
+
+
+def evaluate_text(
+    outputs: Sequence[str], references: Sequence[str | Sequence[str]], metrics: Sequence[str], language: str = "other"
+) -> Evaluation:
+    """Score any system's outputs."""
+    if PERPLEXITY in metrics:
+        raise UsageError("Perplexity is a model's, not a text's: name a run, or leave perplexity out of --metrics.")
+    return Evaluation(outputs=outputs, scores=score_text(outputs, references, metrics, language=language))
+
+
+def evaluate_run(
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str | Sequence[str]],
+    metrics: Sequence[str],
+    language: str = "other",
+    *,
+    beam: int | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Translate, score the translations, and, if `perplexity` is among the metrics, the references."""
+    of_text = [metric for metric in metrics if metric != PERPLEXITY]
+    make(of_text, language)  # what is impossible is told before an hour of translating
+    several = check(sources, references)
+    outputs = translated(translator, sources, beam=beam, progress=progress) if of_text else ["" for _ in sources]
+    scored = None
+    if PERPLEXITY in metrics:
+        pairs = [(source, one) for source, all_of_it in zip(sources, several, strict=True) for one in all_of_it]
+        scored = total(likelihoods(translator, *map(list, zip(*pairs, strict=True)), progress=progress))
+    scores = score_text(outputs, several, of_text, language=language)
+    return Evaluation(outputs=outputs, scores=scores, perplexity=scored)
+
+
+def _bleu_parts(details: Any) -> str:
+    precisions = "/".join(f"{details[f'precision-{n}']:.1f}" for n in range(1, 5))
+    shorter = ", ".join(f"BLEU-{n} {details[f'bleu-{n}']:.1f}" for n in range(1, 4))
+    lengths = f"{details['hypothesis-words']:,.0f} words for {details['reference-words']:,.0f}"
+    return f"precisions {precisions}; {shorter}; brevity {details['brevity-penalty']:.3f} ({lengths})"

@@ -1,0 +1,118 @@
+"""What a user types to know how good a model is."""
+
+import json
+import re
+
+import pytest
+
+from regard.cli import main
+from regard.run import Run
+from regard.training.journal import Journal
+from regard.training.loop import train
+from regard.training.view import View
+from tests.test_training import tiny
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that has learnt a little, with test data."""
+    config = tiny("data.test.generate=copy", "data.test.size=30", "data.test.seed=5")
+    return train(config, tmp_path_factory.mktemp("runs") / "copy", view=View()).run
+
+
+@pytest.fixture(scope="module")
+def files(run):
+    """The run's test data as files: source, and target."""
+    pairs = [json.loads(line) for line in (run.data / "test.jsonl").read_text().splitlines()]
+    paths = {}
+    for side in ("source", "target"):
+        paths[side] = run.directory.parent / f"test.{side}"
+        paths[side].write_text("".join(pair[side] + "\n" for pair in pairs))
+    return paths
+
+
+def typed(capsys, *arguments):
+    """What a command prints, and its exit code."""
+    code = main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_the_score_of_training_of_evaluate_and_of_the_saved_file_are_one_number(run, files, capsys, tmp_path):
+    written = next(line for line in Journal(Run.open(run.directory).metrics).lines() if line["kind"] == "test")
+    own = json.loads(typed(capsys, "evaluate", run.directory, "--json")[1])
+    named = ("--source", files["source"], "--reference", files["target"])
+    given = json.loads(typed(capsys, "evaluate", run.directory, *named, "-o", tmp_path, "--json")[1])
+    saved = typed(capsys, "evaluate", "--hypotheses", tmp_path / "hypotheses.txt", *named[2:], "--json")[1]
+    assert given == own == json.loads(saved) == json.loads((tmp_path / "scores.json").read_text())
+    assert given["sentences"] == 30
+    for metric, value in given["scores"].items():
+        assert value == pytest.approx(written[metric], rel=1e-5)
+
+
+def test_evaluate_prints_scores_with_their_signatures(run, files, capsys):
+    metrics = "bleu,chrf,ter,meteor,cider,exact,edits,tokens,perplexity"
+    named = ("--source", files["source"], "--reference", files["target"], "--reference", files["source"])
+    code, out, err = typed(capsys, "evaluate", run.directory, *named, "--metrics", metrics, "--beam", 1)
+    assert code == 0 and not err
+    for part in (
+        "BLEU ",
+        "nrefs:2",
+        "precisions",
+        "brevity",
+        "chrF ",
+        "TER ",
+        "METEOR ",
+        "alpha:",
+        "CIDEr-D",
+        "perplexity",
+    ):
+        assert part in out
+
+
+def test_the_perplexity_of_evaluate_is_that_of_score(run, files, capsys):
+    named = ("--source", files["source"], "--reference", files["target"])
+    one = json.loads(typed(capsys, "evaluate", run.directory, *named, "--metrics", "perplexity", "--json")[1])
+    named = ("--source", files["source"], "--target", files["target"])
+    other = json.loads(typed(capsys, "score", run.directory, *named, "--json")[1])
+    assert one["perplexity"] == other["total"]
+    assert len(other["sentences"]) == 30 == other["positions"][0]["targets"]
+    assert sum(len(line["log_probs"]) for line in other["sentences"]) == other["total"]["tokens"]
+
+
+def test_score_prints_a_line_each_and_all_of_it_aside(run, files, capsys):
+    code, out, err = typed(capsys, "score", run.directory, "--source", files["source"], "--target", files["target"])
+    assert code == 0 and out.count("\n") == 30 and err.startswith("30 targets: log-probability -")
+
+
+def test_the_language_is_how_a_reference_ends(tmp_path, capsys):
+    for name in ("out.de", "test.de"):
+        (tmp_path / name).write_text("Zwei Häuser stehen dort.\n")
+    named = ("--hypotheses", tmp_path / "out.de", "--reference", tmp_path / "test.de", "--metrics", "meteor")
+    assert "lang:de|" in typed(capsys, "evaluate", *named)[1]
+    assert "lang:en|" in typed(capsys, "evaluate", *named, "--language", "en")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["evaluate"], 2, "either a run or --hypotheses"),
+        (["evaluate", "RUN", "--hypotheses", "two"], 2, "either a run or --hypotheses"),
+        (["evaluate", "--hypotheses", "two"], 2, "--reference FILE"),
+        (["evaluate", "RUN", "--source", "two"], 2, "belong together"),
+        (["evaluate", "--hypotheses", "two", "--reference", "three"], 2, "two has 2 lines, but .*three has 3"),
+        (["evaluate", "--hypotheses", "two", "--reference", "empty"], 1, "empty is empty"),
+        (["evaluate", "--hypotheses", "two", "--reference", "latin"], 1, r"latin:2 is not valid UTF-8"),
+        (["evaluate", "--hypotheses", "two", "--reference", "gone"], 1, "gone does not exist"),
+        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "blue"], 2, "did you mean `bleu`"),
+        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "perplexity"], 2, "name a run"),
+        (["score", "RUN", "--source", "two", "--target", "three"], 2, "two has 2 lines, but .*three has 3"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_remedy(arguments, code, message, run, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in {"two": b"a\nb\n", "three": b"a\nb\nc\n", "empty": b"", "latin": b"a\n\xe4\n"}.items():
+        (tmp_path / name).write_bytes(content)
+    found, _, err = typed(capsys, *(run.directory if each == "RUN" else each for each in arguments))
+    assert found == code
+    assert re.search(message, err) and err.count("\n") <= 2
