@@ -6,8 +6,12 @@ import math
 import pytest
 import torch
 
+from regard.errors import UsageError
 from regard.models import build
+from regard.nn import taps
 from regard.search import ModelSteps, beam, greedy
+from regard.search.steps import SOURCE_ATTENTION, AttentiveSteps
+from regard.search.tree import SearchTree
 from regard.text.specials import BOS, EOS
 from tests.cells import CELLS, cell, model_of, sentences
 
@@ -102,3 +106,99 @@ def test_no_output_is_longer_than_its_limit():
         assert len(hypothesis.tokens) <= 3
     for found, limit in zip(beam(ModelSteps(model), source, [1, 2, 3], width=4, count=4), (1, 2, 3), strict=True):
         assert found and all(len(h.tokens) <= limit for h in found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_with_a_coverage_penalty_too_a_full_beam_is_exhaustive_search(seed, penalty):
+    model, source, longest, beta = tiny_model(seed), torch.tensor([[6, 7, 3, EOS]]), 4, 0.4
+    every = {}
+    for length in range(longest):
+        for said in itertools.product(WORDS[1:], repeat=length):
+            with taps.watch(model, SOURCE_ATTENTION) as seen, torch.no_grad():
+                model(source, torch.tensor([[BOS, *said]]))
+            looked = torch.cat(list(seen.values()), dim=1).mean(1)[0].sum(0)  # S
+            cover = beta * float(looked.clamp(max=1.0).log().sum())
+            every[said] = total(model, source, (*said, EOS)) / (length + 1) ** penalty + cover
+    found = beam(
+        AttentiveSteps(model),
+        source,
+        [longest],
+        width=len(WORDS) ** longest,
+        length_penalty=penalty,
+        coverage_penalty=beta,
+        count=5,
+    )[0]
+    assert [h.tokens for h in found] == sorted(every, key=lambda said: -every[said])[:5]
+    for one in found:
+        assert one.score == pytest.approx(every[one.tokens], rel=1e-3)
+
+
+def test_coverage_needs_attention_and_says_so():
+    with pytest.raises(UsageError, match="fixed vector"):
+        AttentiveSteps(model_of("gru-both>gru/initial"))
+    model, (source, _) = model_of("gru-both>gru/attention"), sentences(2, 4, seed=1)
+    with pytest.raises(UsageError, match="where it looked"):
+        beam(ModelSteps(model), source, [4, 4], width=2, coverage_penalty=0.1)
+
+
+@pytest.mark.parametrize("name", SOME[::4])
+def test_groups_without_diversity_agree_and_with_it_differ(name):
+    model, (source, _) = model_of(name), sentences(4, 6, seed=15)
+    two = beam(ModelSteps(model), source, [8] * 4, width=2)
+    same = beam(ModelSteps(model), source, [8] * 4, width=4, groups=2, diversity=0.0, count=4)
+    apart = beam(ModelSteps(model), source, [8] * 4, width=4, groups=2, diversity=5.0, count=4)
+    for row in range(4):
+        assert same[row][0].tokens == two[row][0].tokens == same[row][1].tokens
+        assert len({h.tokens[:1] for h in apart[row]}) > 1
+        assert any(h.tokens == two[row][0].tokens for h in apart[row]), "the first group is an ordinary beam"
+    with pytest.raises(UsageError, match="multiple"):
+        beam(ModelSteps(model), source, [8] * 4, width=5, groups=2)
+
+
+@pytest.mark.parametrize("name", SOME[::4])
+def test_a_recorded_beam_finds_the_same_and_its_tree_holds_what_it_found(name):
+    model, (source, _) = model_of(name), sentences(3, 6, seed=16)
+    trees = [SearchTree() for _ in range(3)]
+    plain = beam(ModelSteps(model), source, [7] * 3, width=3, count=2)
+    assert beam(ModelSteps(model), source, [7] * 3, width=3, count=2, trees=trees) == plain
+    for tree, found in zip(trees, plain, strict=True):
+        fates = {node.fate for node in tree.nodes}
+        assert {"chosen", "died"} <= fates <= {"chosen", "died", "ended", "lived"}
+        for one in found:
+            place, path, total_log_prob = tree.ends[one.tokens], [], tree.nodes[tree.ends[one.tokens]].total
+            while place >= 0:
+                assert tree.nodes[place].fate == "chosen" and tree.nodes[place].parent < place
+                path.insert(0, tree.nodes[place].token)
+                place = tree.nodes[place].parent
+            assert tuple(token for token in path if token != EOS) == one.tokens
+            assert total_log_prob == pytest.approx(sum(one.log_probs), rel=1e-4, abs=1e-4)
+
+
+class Parrot:
+    """A step model that says three tokens, one after the other, for ever."""
+
+    class State:
+        def select(self, rows):
+            return self
+
+    def start(self, source):
+        return self.State()
+
+    def step(self, tokens, state):
+        scores = torch.full((len(tokens), 12), -9.0)
+        for row, token in enumerate(tokens.tolist()):
+            scores[row, {6: 7, 7: 8}.get(token, 6)] = 0.0
+        return scores.log_softmax(1), state
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_endless_repetition_is_cut_and_reported(width):
+    source = torch.tensor([[6, 7, EOS]])
+    found = greedy(Parrot(), source, [200])[0] if width == 1 else beam(Parrot(), source, [200], width=width)[0][0]
+    if found.ended == "repetition":
+        assert found.tokens == (6, 7, 8) and len(found.log_probs) == 3
+    else:  # a beam prefers what ended by itself
+        assert width > 1 and found.ended == "end" and len(found.tokens) < 100
+    assert greedy(Parrot(), source, [20])[0].ended == "length"
+    assert greedy(Parrot(), source, [90], patience=[100])[0].ended == "length"

@@ -1,71 +1,140 @@
 """Beam search: the few best beginnings, extended together.
 
-Axes: B sentences still searched, N beam, V vocabulary, S source positions.
+Axes: B sentences still searched, G groups, N slots of a group, V vocabulary, S source positions.
 """
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard.search.hypothesis import Hypothesis, scored
+from regard.errors import UsageError
+from regard.search.guards import PATIENCE, loop_start
+from regard.search.hypothesis import Ended, Hypothesis, scored
+from regard.search.rules import NOTHING, Free, Rule, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
-from regard.text.specials import BOS, EOS
+from regard.search.tree import SearchTree
+from regard.text.specials import BOS, EOS, PAD
 
-NOTHING = float("-inf")
+
+class Candidate(NamedTuple):
+    """A living beginning with one more token."""
+
+    total: float
+    """Log-probability up to here."""
+    log_prob: float
+    slot: int
+    token: int
 
 
-class Sentence:
-    """The hypotheses of one sentence: those that live, in N slots, and those that have ended."""
+class Path(NamedTuple):
+    """A beginning that fills a slot."""
 
-    def __init__(self, limit: int, width: int, count: int, length_penalty: float) -> None:
-        self.limit = limit
-        self.width = width
-        self.count = count
+    tokens: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    place: Any
+    """Where its rule stands."""
+    node: int
+    """Its last node in the search tree."""
+
+
+class Group:
+    """The hypotheses of one sentence (or of one group of its beam): those that live, in N slots, and those that ended.
+
+    An ended hypothesis keeps its place, so the search narrows as hypotheses end, and stops when all have.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: int,
+        width: int,
+        count: int,
+        length_penalty: float,
+        rule: Rule,
+        patience: int,
+        tree: SearchTree | None,
+    ) -> None:
+        self.limit, self.width, self.count = limit, width, count
         self.length_penalty = length_penalty
-        self.tokens: list[tuple[int, ...]] = [()] * width
-        self.log_probs: list[tuple[float, ...]] = [()] * width
+        self.rule, self.patience, self.tree = rule, patience, tree
+        self.paths = [Path((), (), rule.start, -1)] * width
         self.ended: list[Hypothesis] = []
 
-    def extend(self, candidates: list[tuple[float, float, int, int]]) -> list[tuple[float, int, int]]:
-        """Take over the best candidates (total, log-probability, slot, token); the living are (total, slot, token).
+    @property
+    def room(self) -> int:
+        """Slots not taken by ended hypotheses."""
+        return self.width - len(self.ended)
 
-        Candidates come best first. An ended hypothesis keeps its place in the beam, so the search narrows as
-        hypotheses end, and stops when all have.
+    def extend(self, candidates: list[Candidate], coverage: Sequence[float], size: int) -> list[Candidate]:
+        """Take over as many of the candidates (the first first) as there is room for; those that live on.
+
+        `coverage` is what the coverage penalty takes off each slot's score, if it ends now.
         """
-        living, tokens, log_probs = [], [], []
-        for total, log_prob, slot, token in candidates[: self.width - len(self.ended)]:
-            if total == NOTHING:
-                break
-            costs = (*self.log_probs[slot], log_prob)
-            if token == EOS:
-                self.ended.append(scored(self.tokens[slot], costs, self.length_penalty, "end"))
-            elif len(self.tokens[slot]) + 1 >= self.limit:
-                said = (*self.tokens[slot], token)
-                self.ended.append(scored(said, costs, self.length_penalty, "length"))
+        candidates = [one for one in candidates if one.total != NOTHING]
+        taken, left_out = candidates[: self.room], candidates[self.room :]
+        living, paths = [], []
+        for one in taken:
+            path = self._extended(one)
+            ended, kept = self._end(path, one.token, size)
+            if ended:
+                tokens, costs = (path.tokens, path.log_probs) if kept is None else kept
+                self.ended.append(scored(tokens, costs, self.length_penalty, ended, coverage[one.slot]))
             else:
-                living.append((total, slot, token))
-                tokens.append((*self.tokens[slot], token))
-                log_probs.append(costs)
-        blank = self.width - len(living)
-        self.tokens, self.log_probs = tokens + [()] * blank, log_probs + [()] * blank
-        return living if self.can_improve(living) else []
+                living.append(one)
+            if self.tree is not None:
+                before = self.paths[one.slot].node
+                node = self.tree.add(before, one.token, one.log_prob, one.total, "ended" if ended else "lived")
+                path = path._replace(node=node)
+                if ended:
+                    self.tree.ends[self.ended[-1].tokens] = node
+            if not ended:
+                paths.append(path)
+        if self.tree is not None:
+            for one in left_out:
+                self.tree.add(self.paths[one.slot].node, one.token, one.log_prob, one.total, "died")
+        self.paths = paths + [Path((), (), self.rule.start, -1)] * (self.width - len(paths))
+        return living if self._can_improve(living) else []
 
-    def can_improve(self, living: list[tuple[float, int, int]]) -> bool:
+    def _extended(self, one: Candidate) -> Path:
+        path = self.paths[one.slot]
+        costs = (*path.log_probs, one.log_prob)
+        if one.token == EOS:
+            return path._replace(log_probs=costs)
+        return Path((*path.tokens, one.token), costs, self.rule.after(path.place, one.token), -1)
+
+    def _end(self, path: Path, token: int, size: int) -> tuple[Ended | None, tuple[Any, Any] | None]:
+        """Why a path ends here, if it does, and what is left of it when a loop is cut."""
+        if token == EOS:
+            return "end", None
+        cut = loop_start(path.tokens, self.patience)
+        if cut is not None and may_end(self.rule, path.tokens[:cut], size):
+            return "repetition", (path.tokens[:cut], path.log_probs[:cut])
+        return ("length" if len(path.tokens) >= self.limit else None), None
+
+    def _can_improve(self, living: list[Candidate]) -> bool:
         """Whether a living hypothesis could still end among the `count` best.
 
-        A total only falls, and a longer hypothesis divides it by more: total / (limit + 1)^penalty is the most that
-        any continuation can score. Nothing is given up that could win.
+        A total only falls, a longer hypothesis divides it by more, and a coverage penalty is never positive:
+        total / (limit + 1)^penalty is the most that any continuation can score. Nothing is given up that could win.
         """
-        if not living or len(self.ended) >= self.width:
+        if not living or not self.room:
             return False
-        if len(self.ended) < self.count:
+        best = self.best()
+        if len(best) < self.count or best[-1].ended != "end":
             return True
-        most = living[0][0] / float(self.limit + 1) ** self.length_penalty
-        worst = self.best()[-1].score
-        return bool(most > worst)
+        most = max(one.total for one in living) / float(self.limit + 1) ** self.length_penalty
+        return bool(most > best[-1].score)
 
     def best(self) -> list[Hypothesis]:
         """The `count` best ended hypotheses, those that ended by themselves before those cut short."""
-        return sorted(self.ended, key=lambda one: (one.ended != "end", -one.score))[: self.count]
+        return ranked(self.ended)[: self.count]
+
+
+def ranked(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Hypotheses best first, those that ended by themselves before those cut short."""
+    return sorted(hypotheses, key=lambda one: (one.ended != "end", -one.score))
 
 
 @torch.inference_mode()
@@ -76,53 +145,167 @@ def beam(
     *,
     width: int,
     length_penalty: float = 1.0,
+    coverage_penalty: float = 0.0,
     count: int = 1,
+    groups: int = 1,
+    diversity: float = 0.5,
+    rules: Sequence[Rule] | None = None,
+    patience: Sequence[int] | None = None,
+    trees: Sequence[SearchTree] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `count` best hypotheses found per row of source B×S, best first, of at most `limits[row]` tokens.
 
-    `width` hypotheses are followed per sentence; sentences that are done leave the batch.
+    `width` hypotheses are followed per sentence; sentences that are done leave the batch. Several `groups` search one
+    after the other, each step of each avoiding by `diversity` what the groups before have just said (Vijayakumar et
+    al., 2018). `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores.
+    What `rules` require is sought by giving each number of required tokens met its share of the beam (Post and Vilar,
+    2018). `trees`, one per row, record all of it.
     """
-    sentences = [Sentence(limit, width, count, length_penalty) for limit in limits]
+    if width % groups:
+        raise UsageError(f"A beam of {width} cannot be cut into {groups} equal groups: make it a multiple.")
+    slots = width // groups
+    sentences = [
+        [
+            Group(
+                limit=limit,
+                width=slots,
+                count=min(count, slots),
+                length_penalty=length_penalty,
+                rule=rules[row] if rules else Free(),
+                patience=patience[row] if patience else PATIENCE,
+                tree=trees[row] if trees else None,
+            )
+            for _ in range(groups)
+        ]
+        for row, limit in enumerate(limits)
+    ]
     active = list(range(len(source)))
-    rows = torch.arange(len(source), device=source.device)
-    state = steps.start(source).select(rows.repeat_interleave(width))  # B·N rows
-    totals = torch.full((len(source), width), NOTHING, device=source.device)
-    totals[:, 0] = 0.0  # all beams begin alike: let only the first one count
-    last = source.new_full((len(source) * width,), BOS)
+    rows = torch.arange(len(source), device=source.device).repeat_interleave(width)
+    state = steps.start(source).select(rows)  # B·G·N rows
+    totals = torch.full((len(source), groups, slots), NOTHING, device=source.device)
+    totals[:, :, 0] = 0.0  # all slots begin alike: let only the first one count
+    last = source.new_full((len(rows),), BOS)
+    covered = Coverage(source[rows], coverage_penalty)
+    time = 0
     while active:
         scores, state = steps.step(last, state)
-        vocabulary = scores.shape[1]
-        scores = sayable(scores).view(-1, width, vocabulary)  # B×N×V
-        reached = (totals[:, :, None] + scores).flatten(1)  # B×NV
-        best, places = reached.topk(min(width, reached.shape[1]), dim=1)  # B×N
-        each = scores.flatten(1).gather(1, places)
-        slots, words = places // vocabulary, places % vocabulary
-        chosen = zip(best.tolist(), each.tolist(), slots.tolist(), words.tolist(), strict=True)
-        alive = [
-            (place, living)
-            for place, found in enumerate(chosen)
-            if (living := sentences[active[place]].extend(list(zip(*found, strict=True))))
-        ]
-        active = [active[place] for place, _ in alive]
-        if active:
-            rows_kept, last, totals = _lay_out(alive, width, last, totals)
-            state = state.select(rows_kept)
-    return [sentence.best() for sentence in sentences]
+        scores = sayable(scores)
+        if rules:
+            places = [path.place for row in active for group in sentences[row] for path in group.paths]
+            own = [rules[row] for row in active for _ in range(width)]
+            scores = keep_to(scores, own, places, [limits[row] - time for row in active for _ in range(width)])
+        covered.add(state)
+        costs = covered.costs(len(active), groups)
+        scores = scores.view(len(active), groups, slots, -1)  # B×G×N×V
+        heard = scores.new_zeros(len(active), scores.shape[-1])  # B×V: how often groups have said a token just now
+        living: list[list[list[Candidate]]] = [[] for _ in active]
+        for number in range(groups):
+            wanted = totals[:, number, :, None] + scores[:, number]  # B×N×V
+            liked = wanted if number == 0 else wanted - diversity * heard[:, None]
+            found = best_candidates(wanted, liked, scores[:, number], slots * (2 if trees else 1))
+            for place, row in enumerate(active):
+                group = sentences[row][number]
+                if rules and rules[row].needs:
+                    found[place] = in_banks(group, wanted[place], scores[place, number], found[place])
+                kept = group.extend(found[place], costs[place][number], scores.shape[-1])
+                living[place].append(kept)
+                if groups > 1:
+                    for one in found[place][:slots]:
+                        heard[place, one.token] += 1
+        time += 1
+        alive = [place for place, kept in enumerate(living) if any(kept)]
+        if alive:
+            rows, last, totals = _lay_out([(place, living[place]) for place in alive], slots, totals)
+            state = state.select(rows)
+            covered.select(rows)
+        active = [active[place] for place in alive]
+    found_all = [ranked([one for group in sentence for one in group.best()])[:count] for sentence in sentences]
+    for tree, given in zip(trees or [], found_all, strict=bool(trees)):
+        tree.finish([one.tokens for one in given])
+    return found_all
+
+
+def best_candidates(wanted: Tensor, liked: Tensor, scores: Tensor, most: int) -> list[list[Candidate]]:
+    """The `most` best candidates of each sentence by `liked` B×N×V, with their totals `wanted` and scores."""
+    vocabulary = scores.shape[-1]
+    places = liked.flatten(1).topk(min(most, liked[0].numel()), dim=1).indices  # B×most
+    best, each = wanted.flatten(1).gather(1, places), scores.flatten(1).gather(1, places)
+    slots, words = places // vocabulary, places % vocabulary
+    rows = zip(best.tolist(), each.tolist(), slots.tolist(), words.tolist(), strict=True)
+    return [[Candidate(*one) for one in zip(*row, strict=True)] for row in rows]
+
+
+def in_banks(group: Group, wanted: Tensor, scores: Tensor, found: list[Candidate]) -> list[Candidate]:
+    """Candidates of one sentence, shared out evenly between banks: one for each number of required tokens met.
+
+    To those `found`, the best overall, come each slot's best and all that bring a required phrase nearer.
+    """
+    pool = {(one.slot, one.token): one for one in found}
+    for slot, path in enumerate(group.paths):
+        tokens = [*group.rule.wanted(path.place), int(wanted[slot].argmax())]
+        for token, total, log_prob in zip(
+            tokens, wanted[slot, tokens].tolist(), scores[slot, tokens].tolist(), strict=True
+        ):
+            pool.setdefault((slot, token), Candidate(total, log_prob, slot, token))
+    banks: dict[int, list[Candidate]] = {}
+    for one in sorted(pool.values(), key=lambda one: -one.total):
+        if one.total != NOTHING:
+            place = group.paths[one.slot].place
+            met = group.rule.met(place if one.token == EOS else group.rule.after(place, one.token))
+            banks.setdefault(met, []).append(one)
+    shared: list[Candidate] = []
+    while banks:
+        for met in sorted(banks, reverse=True):
+            shared.append(banks[met].pop(0))
+            if not banks[met]:
+                del banks[met]
+    return shared
+
+
+class Coverage:
+    """How much attention each source position has had, for each row of a beam; idle while the penalty is zero."""
+
+    def __init__(self, source: Tensor, penalty: float) -> None:
+        self.penalty = penalty
+        self.real = source != PAD  # B·G·N×S
+        self.sums = torch.zeros_like(source, dtype=torch.float) if penalty else source[:, :0].float()
+
+    def add(self, state: Any) -> None:
+        """One more step's attention."""
+        if self.penalty:
+            attention = getattr(state, "attention", None)
+            if attention is None:
+                raise UsageError("A coverage penalty needs a step model whose states know where it looked.")
+            self.sums = self.sums + attention
+
+    def select(self, rows: Tensor) -> None:
+        """Follow the beam."""
+        self.sums, self.real = self.sums.index_select(0, rows), self.real.index_select(0, rows)
+
+    def costs(self, sentences: int, groups: int) -> list[list[list[float]]]:
+        """What is added to the score of each slot, if it ends now: B×G×N."""
+        if not self.penalty:
+            return [[[0.0] * (len(self.sums) // (sentences * groups))] * groups] * sentences
+        each = self.sums.clamp(1e-9, 1.0).log().masked_fill(~self.real, 0.0).sum(dim=1)  # B·G·N
+        costs: list[list[list[float]]] = (self.penalty * each).view(sentences, groups, -1).tolist()
+        return costs
 
 
 def _lay_out(
-    alive: list[tuple[int, list[tuple[float, int, int]]]], width: int, last: Tensor, totals: Tensor
+    alive: list[tuple[int, list[list[Candidate]]]], slots: int, totals: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows to keep B·N, their tokens B·N and totals B×N, with empty slots filled up by rows that count for nothing."""
+    """Rows to keep B·G·N, their tokens B·G·N and totals B×G×N; empty slots get rows that count for nothing."""
     rows, tokens, sums = [], [], []
-    for place, living in alive:
-        spare = [(NOTHING, 0, EOS)] * (width - len(living))
-        for total, slot, token in living + spare:
-            rows.append(place * width + slot)
-            tokens.append(token)
-            sums.append(total)
+    for place, groups in alive:
+        for number, living in enumerate(groups):
+            spare = [Candidate(NOTHING, 0.0, 0, EOS)] * (slots - len(living))
+            for one in living + spare:
+                rows.append((place * len(groups) + number) * slots + one.slot)
+                tokens.append(one.token)
+                sums.append(one.total)
+    shape = (len(alive), totals.shape[1], slots)
     return (
-        torch.tensor(rows, device=last.device),
-        torch.tensor(tokens, device=last.device),
-        torch.tensor(sums, device=last.device, dtype=totals.dtype).view(-1, width),
+        torch.tensor(rows, device=totals.device),
+        torch.tensor(tokens, device=totals.device),
+        torch.tensor(sums, device=totals.device, dtype=totals.dtype).view(shape),
     )

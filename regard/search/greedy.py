@@ -1,35 +1,96 @@
-"""Always the likeliest next token.
+"""One token after the other, never looking back: greedy search, and the walk that sampling shares with it.
 
-Axes: B batch, S source positions.
+Axes: B batch, S source positions, V vocabulary.
 """
+
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
+from regard.search.guards import PATIENCE, loop_start
 from regard.search.hypothesis import Ended, Hypothesis, scored
+from regard.search.rules import NOTHING, Rule, keep_to, may_end, stuck
 from regard.search.steps import S, StepModel, sayable
 from regard.text.specials import BOS, EOS
 
+Choose = Callable[[Tensor, list[int], int], Tensor]
+"""(log-probabilities B×V, the rows they belong to, how many tokens came before) → one token each: B."""
+
+
+def greedy(
+    steps: StepModel[S],
+    source: Tensor,
+    limits: list[int],
+    *,
+    length_penalty: float = 1.0,
+    rules: Sequence[Rule] | None = None,
+    patience: Sequence[int] | None = None,
+) -> list[Hypothesis]:
+    """One hypothesis per row of source B×S, of at most `limits[row]` tokens: always the likeliest next token."""
+    return walk(
+        steps,
+        source,
+        limits,
+        lambda scores, rows, time: scores.argmax(dim=1),
+        length_penalty=length_penalty,
+        rules=rules,
+        patience=patience,
+    )
+
 
 @torch.inference_mode()
-def greedy(steps: StepModel[S], source: Tensor, limits: list[int], *, length_penalty: float = 1.0) -> list[Hypothesis]:
-    """One hypothesis per row of source B×S, of at most `limits[row]` tokens; finished rows leave the batch."""
+def walk(
+    steps: StepModel[S],
+    source: Tensor,
+    limits: list[int],
+    choose: Choose,
+    *,
+    repeat: int = 1,
+    length_penalty: float = 1.0,
+    rules: Sequence[Rule] | None = None,
+    patience: Sequence[int] | None = None,
+) -> list[Hypothesis]:
+    """`repeat` hypotheses per row of source, each token chosen by `choose`; finished rows leave the batch.
+
+    `limits`, `rules` and `patience` (with loops, see `guards`) have one entry per row, B·repeat in all.
+    """
+    rows = list(range(len(source) * repeat))
     state = steps.start(source)
-    rows = list(range(len(source)))
+    if repeat > 1:
+        state = state.select(torch.arange(len(source), device=source.device).repeat_interleave(repeat))
     tokens: list[list[int]] = [[] for _ in rows]
     log_probs: list[list[float]] = [[] for _ in rows]
+    places = [rule.start for rule in rules] if rules else []
     found: dict[int, Hypothesis] = {}
-    last = source.new_full((len(source),), BOS)
+    last = source.new_full((len(rows),), BOS)
+    time = 0
     while rows:
         scores, state = steps.step(last, state)
-        best, last = sayable(scores).max(dim=1)
+        scores = sayable(scores)
+        if rules:
+            left = [limits[row] - time for row in rows]
+            scores = keep_to(scores, [rules[row] for row in rows], [places[row] for row in rows], left)
+        last = choose(scores, rows, time)
+        said = scores.gather(1, last[:, None])[:, 0].tolist()
+        time += 1
         keep = []
-        for place, (row, token, log_prob) in enumerate(zip(rows, last.tolist(), best.tolist(), strict=True)):
+        for place, (row, token, log_prob) in enumerate(zip(rows, last.tolist(), said, strict=True)):
+            if log_prob == NOTHING:
+                raise stuck()
             log_probs[row].append(log_prob)
+            ended: Ended | None = "end" if token == EOS else None
             if token != EOS:
                 tokens[row].append(token)
-            if token == EOS or len(tokens[row]) >= limits[row]:
-                ended: Ended = "end" if token == EOS else "length"
+                if rules:
+                    places[row] = rules[row].after(places[row], token)
+                cut = loop_start(tokens[row], patience[row] if patience else PATIENCE)
+                if cut is not None and (not rules or may_end(rules[row], tokens[row][:cut], scores.shape[1])):
+                    ended = "repetition"
+                    del tokens[row][cut:], log_probs[row][cut:]
+                elif time >= limits[row]:
+                    ended = "length"
+            if ended:
                 found[row] = scored(tuple(tokens[row]), tuple(log_probs[row]), length_penalty, ended)
             else:
                 keep.append(place)
@@ -37,4 +98,4 @@ def greedy(steps: StepModel[S], source: Tensor, limits: list[int], *, length_pen
             rows = [rows[place] for place in keep]
             kept = torch.tensor(keep, dtype=torch.long, device=last.device)
             last, state = last[kept], state.select(kept)
-    return [found[row] for row in range(len(source))]
+    return [found[row] for row in sorted(found)]

@@ -3,20 +3,30 @@
 Axes: B batch, S source positions, V vocabulary.
 """
 
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
+from regard.errors import UsageError
 from regard.models import DecodingState, Model
+from regard.nn import taps
 from regard.text.specials import BOS, MASK, PAD, SEP
 
 NEVER_SAID = (PAD, BOS, SEP, MASK)
 """Tokens that stand for no text: search never chooses them."""
 
+SOURCE_ATTENTION = "decoder.*source_attention.weights"
+"""The taps through which any decoder looks at the source."""
+
 
 class State(Protocol):
-    """Where a step model stands in each row of a batch."""
+    """Where a step model stands in each row of a batch.
+
+    One that also has `attention` (B×S: where the last step looked in the source) can be searched with a coverage
+    penalty.
+    """
 
     def select(self, rows: Tensor, /) -> Any:
         """The state of these rows only, in this order, repeats allowed."""
@@ -49,6 +59,39 @@ class ModelSteps:
         """Log-probabilities B×V of the next token."""
         logits, state = self.model.step(tokens, state)
         return torch.log_softmax(logits.float(), dim=-1), state
+
+
+@dataclass(frozen=True)
+class Attended:
+    """A state that knows where the model looked."""
+
+    state: DecodingState
+    attention: Tensor
+    """Mean weight over layers and heads: B×S."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The state of these rows only, in this order, repeats allowed."""
+        return type(self)(self.state.select(rows), self.attention.index_select(0, rows))
+
+
+class AttentiveSteps:
+    """A trained model as a step model whose states know where it looked: slower, for coverage."""
+
+    def __init__(self, model: Model) -> None:
+        if not any(name.endswith("source_attention.weights") for name in taps.names(model)):
+            raise UsageError("A coverage penalty needs attention, but this model's join is a fixed vector.")
+        self.model = ModelSteps(model)
+
+    def start(self, source: Tensor) -> Attended:
+        """Encode sources B×S."""
+        return Attended(self.model.start(source), torch.zeros_like(source, dtype=torch.float))
+
+    def step(self, tokens: Tensor, state: Attended) -> tuple[Tensor, Attended]:
+        """Log-probabilities B×V of the next token, by attention in the open."""
+        with taps.watch(self.model.model, SOURCE_ATTENTION) as seen:
+            scores, behind = self.model.step(tokens, state.state)
+        weights = torch.cat([seen[name] for name in seen], dim=1)  # B×(layers·H)×1×S
+        return scores, Attended(behind, weights.mean(dim=1)[:, 0])
 
 
 def sayable(log_probs: Tensor) -> Tensor:

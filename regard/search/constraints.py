@@ -1,0 +1,94 @@
+"""Constraints as people state them, in text, and the rules over tokens that they become."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from regard.errors import UsageError
+from regard.search.forbidden import Forbidden
+from regard.search.phrases import Only, Prefix, Required, Tokens
+from regard.search.rules import Every, Rule
+from regard.text.specials import UNK
+from regard.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """What an output must and must not be; nothing, by default."""
+
+    prefix: str | None = None
+    """It begins with this."""
+    require: tuple[str, ...] = ()
+    """It contains each of these."""
+    forbid: tuple[str, ...] = ()
+    """It contains none of these as whole words; `cat*` also forbids all that begins with `cat`."""
+    only: tuple[str, ...] | None = None
+    """It is one of these."""
+
+    def __bool__(self) -> bool:
+        return bool(self.prefix or self.require or self.forbid or self.only is not None)
+
+    def rule(self, tokenizer: Tokenizer) -> Rule:
+        """The rule of these constraints for a target tokenizer; contradictions are refused by name."""
+        prefix = tokenizer.normalise(self.prefix or "")
+        require = _normal(self.require, tokenizer)
+        forbid = _normal(self.forbid, tokenizer)
+        forbidden = Forbidden(forbid, tokenizer)
+        for name, text in (("prefix", prefix), *(("required", one) for one in require)):
+            for phrase in forbid:
+                if text and Forbidden((phrase,), tokenizer).breaks(text):
+                    raise UsageError(f'The {name} text "{text}" contains "{phrase}", which is forbidden: drop one.')
+        if self.only is not None:
+            return _only(_normal(self.only, tokenizer), prefix, require, forbidden, tokenizer)
+        rules: list[Rule] = []
+        if prefix:
+            rules.append(Prefix(spelt(prefix, tokenizer)))
+        if require:
+            rules.append(Required([writings(phrase, tokenizer) for phrase in require]))
+        if forbid:
+            rules.append(forbidden)
+        return rules[0] if len(rules) == 1 else Every(rules)
+
+
+def _only(
+    outputs: Sequence[str], prefix: str, require: Sequence[str], forbidden: Forbidden, tokenizer: Tokenizer
+) -> Rule:
+    """The trie of the allowed outputs that keep to all other constraints too."""
+    if not outputs:
+        raise UsageError("No output is allowed: the list of allowed outputs is empty.")
+    tests: list[tuple[str, Callable[[str], bool]]] = [
+        (f'begins with the prefix "{prefix}"', lambda one: one.startswith(prefix)),
+        *((f'contains the required "{phrase}"', partial(_contains, phrase)) for phrase in require),
+        ("is free of what is forbidden", lambda one: not forbidden.breaks(one)),
+    ]
+    for says, test in tests:
+        outputs = [one for one in outputs if test(one)]
+        if not outputs:
+            raise UsageError(f"None of the allowed outputs {says} (and keeps to the other constraints): drop one.")
+    return Only([spelt(one, tokenizer) for one in outputs])
+
+
+def _contains(phrase: str, text: str) -> bool:
+    return phrase in text
+
+
+def _normal(phrases: Sequence[str], tokenizer: Tokenizer) -> list[str]:
+    """Phrases as the tokenizer leaves them, without empty ones and repeats."""
+    return list(dict.fromkeys(normal for phrase in phrases if (normal := tokenizer.normalise(phrase)).strip("*")))
+
+
+def spelt(text: str, tokenizer: Tokenizer) -> Tokens:
+    """The tokens of a text at the start of an output; refused if the vocabulary cannot spell it."""
+    tokens = tuple(tokenizer.encode(text).ids)
+    if UNK in tokens:
+        raise UsageError(f'The model has no tokens for "{text}": its vocabulary cannot spell it.')
+    return tokens
+
+
+def writings(phrase: str, tokenizer: Tokenizer) -> list[Tokens]:
+    """The ways to write a phrase inside an output: behind a space, and right behind another character."""
+    apart = spelt(phrase, tokenizer)
+    joined = tokenizer.encode(f"({phrase}")
+    inside = tuple(token for token, (_, end) in zip(joined.ids, joined.offsets, strict=True) if end > 1)
+    fits = inside and UNK not in inside and tokenizer.decode(inside).strip() == phrase
+    return list(dict.fromkeys([apart, inside])) if fits else [apart]

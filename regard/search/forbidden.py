@@ -1,0 +1,132 @@
+"""Phrases that an output must not contain, however its tokens spell them.
+
+A phrase stands for itself as whole words; `cat*` also for whatever begins with it. Text is read character by character
+by an automaton in the manner of Aho and Corasick (1975), so that `c`, `at` is caught as well as `cat`.
+"""
+
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.search.rules import Free
+from regard.text.normalising import WORD_START
+from regard.text.specials import EOS, SPECIALS, UNK
+from regard.text.tokenizer import Tokenizer
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+"""Scripts written without spaces: there, a word may begin and end anywhere."""
+
+
+class Reading(NamedTuple):
+    """Where the automaton stands."""
+
+    tail: str
+    """The longest end of the text, from the start of a word, with which a forbidden phrase begins."""
+    inside: bool
+    """Whether the last character may belong to the same word as the next."""
+    spelt: bytes
+    """Bytes of a character that is not yet whole."""
+    broken: bool
+    """Whether a forbidden phrase stands in the text."""
+
+
+class Forbidden(Free):
+    """The output contains none of these phrases."""
+
+    def __init__(self, phrases: Sequence[str], tokenizer: Tokenizer) -> None:
+        self.phrases = frozenset(phrase.removesuffix("*") for phrase in phrases)
+        self.at_once = frozenset(
+            phrase.removesuffix("*") for phrase in phrases if phrase.endswith("*") or not _joins(phrase[-1])
+        )
+        """Phrases that count whatever follows; the others only as whole words."""
+        self.beginnings = {phrase[:length] for phrase in self.phrases for length in range(1, len(phrase) + 1)}
+        self.pieces = spelling(tokenizer)
+        self.closed = tokenizer.kind == "words"  # a token is a word, which nothing goes on with
+        self.read = lru_cache(maxsize=100_000)(self._read)
+        self.masks: dict[tuple[Reading, bool], Tensor] = {}
+
+    @property
+    def start(self) -> Reading:
+        """Before the first word."""
+        return Reading("", False, b"", False)
+
+    def after(self, state: Reading, token: int) -> Reading:
+        """Behind the characters of one more token."""
+        piece = self.pieces[token]
+        if isinstance(piece, bytes):
+            return self._after_byte(state, piece)
+        for character in "\ufffd" + piece if state.spelt and piece else piece:
+            state = self.read(state, character)
+        return state._replace(broken=not self._may_end(state)) if self.closed else state
+
+    def _after_byte(self, state: Reading, byte: bytes) -> Reading:
+        """Behind one more byte of a character; more may show that it is none, so a word may always end here."""
+        if not self._may_end(state):
+            return state._replace(broken=True)
+        try:
+            text = getincrementaldecoder("utf-8")().decode(state.spelt + byte)
+        except UnicodeDecodeError:
+            text = "\ufffd"
+        behind = self.read(state._replace(spelt=b""), text) if text else state._replace(spelt=state.spelt + byte)
+        return behind._replace(inside=False)
+
+    def allowed(self, state: Reading, left: int, size: int) -> Tensor:
+        """Whatever completes no phrase; at the last token, also nothing that completes one by ending there."""
+        key = state, left <= 1
+        if key not in self.masks:
+            behind = [self.after(state, token) for token in range(size)]
+            fine = [not one.broken and (left > 1 or self._may_end(one)) for one in behind]
+            fine[EOS] = self._may_end(state)
+            self.masks[key] = torch.tensor(fine)
+        return self.masks[key]
+
+    def breaks(self, text: str) -> bool:
+        """Whether a text contains a forbidden phrase."""
+        state = self.start
+        for character in text:
+            state = self.read(state, character)
+        return not self._may_end(state)
+
+    def _may_end(self, state: Reading) -> bool:
+        return not self.read(state, " ").broken
+
+    def _read(self, state: Reading, character: str) -> Reading:
+        """Behind one more character; runs of spaces count as one."""
+        tail = state.tail
+        if state.broken or (character == " " and tail.endswith(" ")):
+            return state
+        parted = not (state.inside and _joins(character))
+        broken = parted and any(end in self.phrases for end in _word_ends(tail))
+        ends = [end + character for end in _word_ends(tail)] + ([character] if parted else [])
+        tail = next((end for end in ends if end in self.beginnings), "")
+        broken = broken or any(end in self.at_once for end in _word_ends(tail))
+        return Reading(tail, _joins(character), b"", broken)
+
+
+def _word_ends(text: str) -> list[str]:
+    """All ends of a text, which starts a word, that start one too; the longest first."""
+    parted = (place for place in range(1, len(text)) if not (_joins(text[place - 1]) and _joins(text[place])))
+    return [text[place:] for place in (0, *parted)] if text else []
+
+
+def _joins(character: str) -> bool:
+    """Whether a character makes one word with another such beside it."""
+    return character.isalnum() and not _UNSPACED.match(character)
+
+
+def spelling(tokenizer: Tokenizer) -> list[str | bytes]:
+    """What each token adds to the text: characters, or one byte of one."""
+    pieces: list[str | bytes] = []
+    for number, token in enumerate(tokenizer.vocabulary):
+        byte = _BYTE.fullmatch(token)
+        if number < len(SPECIALS):
+            pieces.append(f" {token}" if number == UNK else "")
+        else:
+            pieces.append(bytes([int(byte[1], 16)]) if byte else token.replace(WORD_START, " "))
+    return pieces

@@ -1,0 +1,91 @@
+"""Outputs drawn at random from the model, whole or with its tail cut off.
+
+Axes: B batch, S source positions, V vocabulary.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard.search.greedy import walk
+from regard.search.hypothesis import Hypothesis
+from regard.search.rules import NOTHING, Rule
+from regard.search.steps import S, StepModel
+from regard.text.specials import PAD
+
+
+def sample(
+    steps: StepModel[S],
+    source: Tensor,
+    limits: list[int],
+    *,
+    count: int = 1,
+    seed: int = 0,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    length_penalty: float = 1.0,
+    rules: Sequence[Rule] | None = None,
+    patience: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """`count` outputs per row of source B×S, in the order in which they were drawn.
+
+    As it stands this is ancestral sampling: each output comes with exactly the probability that the model gives it.
+    `temperature`, `top_k` (Fan et al., 2018) and `top_p` (Holtzman et al., 2020) change what is drawn, but not the
+    log-probabilities reported, which are always the model's own.
+
+    What is drawn depends on the seed, the sentence and the number of the sample alone: not on line, batch or order.
+    """
+    rows = [[token for token in row if token != PAD] for row in source.tolist()]
+    dice = torch.zeros(len(rows) * count, max(limits, default=0), dtype=torch.float64)  # B·count×longest
+    for place in range(len(dice)):
+        row, number = divmod(place, count)
+        dice[place, : limits[row]] = torch.rand(
+            limits[row], dtype=torch.float64, generator=_generator(seed, rows[row], number)
+        )
+    dice = dice.to(source.device)
+
+    def choose(scores: Tensor, rows: list[int], time: int) -> Tensor:
+        if temperature == 0.0:
+            return scores.argmax(dim=1)
+        return draw(truncated(scores.double() / temperature, top_k, top_p), dice[rows, time])
+
+    found = walk(
+        steps,
+        source,
+        [limit for limit in limits for _ in range(count)],
+        choose,
+        repeat=count,
+        length_penalty=length_penalty,
+        rules=None if rules is None else [rule for rule in rules for _ in range(count)],
+        patience=None if patience is None else [most for most in patience for _ in range(count)],
+    )
+    return [found[first : first + count] for first in range(0, len(found), count)]
+
+
+def truncated(scores: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
+    """Scores B×V with minus infinity outside of the `top_k` best and of the smallest set that holds `top_p`."""
+    if top_k is not None and top_k < scores.shape[1]:
+        least = scores.topk(top_k, dim=1).values[:, -1:]  # B×1
+        scores = scores.masked_fill(scores < least, NOTHING)
+    if top_p is not None and top_p < 1.0:
+        ordered, order = scores.sort(dim=1, descending=True)
+        probabilities = ordered.softmax(dim=1)
+        outside = probabilities.cumsum(dim=1) - probabilities >= top_p  # the first is always inside
+        scores = scores.masked_fill(outside.gather(1, order.argsort(dim=1)), NOTHING)
+    return scores
+
+
+def draw(scores: Tensor, dice: Tensor) -> Tensor:
+    """One token per row of unnormalised log-probabilities B×V, by inverting their cumulative sum at dice B."""
+    sums = scores.softmax(dim=1).cumsum(dim=1)  # B×V
+    at = (dice * sums[:, -1])[:, None]
+    return torch.searchsorted(sums, at, right=True)[:, 0].clamp(max=scores.shape[1] - 1)
+
+
+def _generator(seed: int, source: list[int], number: int) -> torch.Generator:
+    """The randomness of one sample of one sentence."""
+    digest = hashlib.sha256(f"{seed} {number} {source}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))

@@ -1,0 +1,63 @@
+"""The tree of a beam search: every beginning that was kept or nearly kept, and what became of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Fate = Literal["lived", "died", "ended", "chosen"]
+
+
+@dataclass
+class Node:
+    """One token of one path."""
+
+    parent: int
+    """Number of the node before it; -1 at the root's children."""
+    token: int
+    log_prob: float
+    total: float
+    """Log-probability of the path up to here."""
+    fate: Fate
+    """`lived`: went on; `died`: fell out of the beam; `ended`: became a hypothesis; `chosen`: one that was given."""
+
+
+@dataclass
+class SearchTree:
+    """What one sentence's beam looked at, in the order in which it did."""
+
+    nodes: list[Node] = field(default_factory=list)
+    ends: dict[tuple[int, ...], int] = field(default_factory=dict)
+    """The last node of each hypothesis, by its tokens."""
+
+    def add(self, parent: int, token: int, log_prob: float, total: float, fate: Fate) -> int:
+        """Record one more token; its number."""
+        self.nodes.append(Node(parent, token, log_prob, total, fate))
+        return len(self.nodes) - 1
+
+    def finish(self, given: Sequence[tuple[int, ...]]) -> None:
+        """Mark the paths of the hypotheses that were given, and those that led nowhere."""
+        alive = {node.parent for node in self.nodes if node.fate == "ended"}
+        for place in range(len(self.nodes) - 1, -1, -1):  # children stand behind their parents
+            node = self.nodes[place]
+            if node.fate == "lived":
+                node.fate = "lived" if place in alive else "died"
+            if node.fate != "died":
+                alive.add(node.parent)
+        for tokens in given:
+            place = self.ends.get(tokens, -1)
+            while place >= 0:
+                self.nodes[place].fate = "chosen"
+                place = self.nodes[place].parent
+
+    def to_json(self, readable: Callable[[int], str]) -> list[dict[str, Any]]:
+        """Plain data: one object per node, in order."""
+        return [
+            {
+                "parent": node.parent,
+                "token": readable(node.token),
+                "log_prob": round(node.log_prob, 4),
+                "total": round(node.total, 4),
+                "fate": node.fate,
+            }
+            for node in self.nodes
+        ]
