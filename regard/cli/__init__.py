@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import config, demo, evaluate, runs, score, train, translate
+from regard.cli import compare, config, demo, evaluate, runs, score, train, translate
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -40,6 +40,7 @@ app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES)(translate.translate)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command()(runs.runs)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(config.app, name="config")

@@ -58,9 +58,8 @@ def evaluate(
     if hypotheses is not None:
         if not given:
             raise UsageError("Against what? Name the right translations with --reference FILE.")
-        texts = read_aligned({"hypotheses": hypotheses, **{str(place): path for place, path in enumerate(given)}})
-        outputs = texts.pop("hypotheses")
-        found = evaluate_text(outputs, list(zip(*texts.values(), strict=True)), names, spoken)
+        outputs, *right = read_aligned(hypotheses, *given)
+        found = evaluate_text(outputs, list(zip(*right, strict=True)), names, spoken)
     else:
         import regard
 
@@ -70,9 +69,8 @@ def evaluate(
         if source is None:
             sources, references = own_pairs(run)
         else:
-            texts = read_aligned({"source": source, **{str(place): path for place, path in enumerate(given)}})
-            sources = texts.pop("source")
-            references = list(zip(*texts.values(), strict=True))
+            sources, *right = read_aligned(source, *given)
+            references = list(zip(*right, strict=True))
         translator = regard.load(run, overrides or [])
         with bar() as progress:
             found = evaluate_run(translator, sources, references, names, spoken, beam=beam, progress=progress)

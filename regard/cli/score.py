@@ -31,10 +31,10 @@ def score(
     from regard.evaluation.likelihood import by_position, likelihoods, total
     from regard.evaluation.texts import read_aligned
 
-    texts = read_aligned({"source": source, "target": target})
+    sources, targets = read_aligned(source, target)
     translator = regard.load(run, overrides or [])
     with bar() as progress:
-        found = likelihoods(translator, texts["source"], texts["target"], progress=progress)
+        found = likelihoods(translator, sources, targets, progress=progress)
     whole = total(found)
     if as_json:
         facts = {

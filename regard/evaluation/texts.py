@@ -1,6 +1,6 @@
 """Files of sentences, one a line, that belong together line by line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from regard.data.lines import read_lines
@@ -20,16 +20,28 @@ def read_texts(path: Path) -> list[str]:
     return lines
 
 
-def read_aligned(files: Mapping[str, Path]) -> dict[str, list[str]]:
-    """The lines of several files by name; numbers of lines that differ are refused."""
-    found = {name: read_texts(path) for name, path in files.items()}
-    first, *others = files
-    for other in others:
-        if len(found[other]) != len(found[first]):
+def read_aligned(*paths: Path) -> list[list[str]]:
+    """The lines of several files; numbers of lines that differ are refused."""
+    found = [read_texts(path) for path in paths]
+    for path, lines in zip(paths, found, strict=True):
+        if len(lines) != len(found[0]):
             raise UsageError(
-                f"{files[first]} has {len(found[first]):,} lines, but {files[other]} has {len(found[other]):,}: "
-                "line by line they must belong together."
+                f"{paths[0]} has {len(found[0]):,} lines, but {path} has {len(lines):,}: line by line they must belong "
+                "together."
             )
+    return found
+
+
+def named_files(given: Sequence[str]) -> dict[str, Path]:
+    """Files by the names given to them as NAME=FILE; a name must be there, and only once."""
+    found: dict[str, Path] = {}
+    for each in given:
+        name, equals, path = each.partition("=")
+        if not (name and equals and path):
+            raise UsageError(f"`{each}` names no file: write it as NAME=FILE, for example mine=out.de.")
+        if name in found:
+            raise UsageError(f"Two systems are called `{name}`: give each a name of its own.")
+        found[name] = Path(path)
     return found
 
 

@@ -1,0 +1,88 @@
+"""`regard compare`: runs or outputs side by side, with significance."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+\b
+Examples:
+  regard compare runs/fixed runs/attention --source test.en --reference test.de -o page.html
+  regard compare --system old=old.de --system new=new.de --reference test.de --picture length.png
+"""
+
+
+def compare(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Directories of trained runs; the first is the yardstick.")
+    ] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="Source sentences, one a line.")] = None,
+    reference: Annotated[
+        list[Path] | None, typer.Option("--reference", help="Their translations; repeat it for several.")
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option("--system", help="Outputs of a system; repeat it.", metavar="NAME=FILE"),
+    ] = None,
+    metrics: Annotated[str, typer.Option("--metrics", help="Which, with commas between.")] = "bleu,chrf",
+    frequencies: Annotated[
+        Path | None, typer.Option("--frequencies", help="Text to count words in, such as the training targets.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Resamples of each test.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resamples.")] = 1,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML page of the outputs that differ.")] = None,
+    picture: Annotated[Path | None, typer.Option("--picture", help="PNG of the scores by length.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.")] = False,
+) -> None:
+    """Compare systems on the same sentences: significance, by length, by word frequency, largest gains and losses."""
+    import regard
+    from regard.cli.evaluate import spoken_in
+    from regard.data.lines import read_lines
+    from regard.errors import UsageError
+    from regard.evaluation import comparison, slices
+    from regard.evaluation.display import bar
+    from regard.evaluation.metrics import make
+    from regard.evaluation.side_by_side import draw_by_length, write_page
+    from regard.evaluation.texts import named_files, read_aligned, translated
+
+    given, folders = reference or [], runs or []
+    if len(folders) + len(system or []) < 2:
+        raise UsageError("Which systems? Name at least two, as runs or with --system NAME=FILE.")
+    if not given:
+        raise UsageError("Against what? Name the right translations with --reference FILE.")
+    if folders and source is None:
+        raise UsageError("What are the runs to translate? Name the sentences with --source FILE.")
+    names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    spoken = spoken_in(given)
+    make(names, spoken)
+    files = named_files(system or [])
+    texts = read_aligned(*([source] if source else []), *given, *files.values())
+    sources = texts.pop(0) if source else None
+    references = list(zip(*texts[: len(given)], strict=True))
+    outputs: dict[str, list[str]] = {}
+    with bar() as progress:
+        for folder in folders:
+            name = folder.name if folder.name and folder.name not in outputs else str(folder)
+            outputs[name] = translated(regard.load(folder), sources or [], beam=beam, progress=progress)
+    for name, lines in zip(files, texts[len(given) :], strict=True):
+        if name in outputs:
+            raise UsageError(f"A run and a file are both called `{name}`: give the file another name.")
+        outputs[name] = lines
+    found = comparison.compare(
+        outputs,
+        references,
+        names,
+        sources=sources,
+        counts=slices.frequencies(read_lines(frequencies)) if frequencies else None,
+        language=spoken,
+        samples=samples,
+        seed=seed,
+    )
+    if output is not None:
+        write_page(found, output)
+    if picture is not None:
+        draw_by_length(found, picture)
+    print(json.dumps(found.facts(), indent=2, ensure_ascii=False) if as_json else found)

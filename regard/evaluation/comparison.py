@@ -1,0 +1,224 @@
+"""Systems side by side on the same sentences: scores, significance, where they differ, and by what."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.errors import UsageError
+from regard.evaluation.display import columns
+from regard.evaluation.metric import Metric, References, Statistics
+from regard.evaluation.metrics import METRICS, Scores, check, make, score_text
+from regard.evaluation.significance import Significance, compare_statistics
+from regard.evaluation.slices import Slices, by_kind, by_length, frequencies, word_f1
+
+SENTENCE_METRIC = "chrf"
+"""What single sentences are ranked by: unlike BLEU, it is defined for them."""
+
+Table = Mapping[str, Mapping[str, float]]
+"""Score by slice, then by system."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A source, its first reference, and each system's output with its sentence-level chrF."""
+
+    number: int
+    """Its line, counted from 1."""
+    source: str
+    reference: str
+    outputs: Mapping[str, str]
+    scores: Mapping[str, float]
+
+    @property
+    def gain(self) -> float:
+        """How much better the last system is than the first."""
+        first, *_, last = self.scores.values()
+        return last - first
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON knows it."""
+        texts = {"source": self.source, "reference": self.reference}
+        return {"line": self.number, **texts, "outputs": dict(self.outputs), SENTENCE_METRIC: dict(self.scores)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The first system, the others, and what sets them apart."""
+
+    scores: Mapping[str, Scores]
+    """By system."""
+    significance: Mapping[str, Mapping[str, Significance]]
+    """Of each other system against the first, by system and metric."""
+    main: str
+    """The metric of the slices: the first one asked for."""
+    lengths: Table
+    kinds: Table
+    words: Table
+    """F₁ of words by their frequency."""
+    sizes: Mapping[str, int]
+    """Number of sentences of each slice by length or kind."""
+    sentences: Sequence[Sentence]
+
+    @property
+    def systems(self) -> list[str]:
+        """The names, the first system first."""
+        return list(self.scores)
+
+    def differing(self) -> list[Sentence]:
+        """Sentences on which not all say the same: from the largest gain of the last system to its largest loss."""
+        different = [one for one in self.sentences if len(set(one.outputs.values())) > 1]
+        return sorted(different, key=lambda one: (-one.gain, one.number))
+
+    def facts(self, examples: int = 10) -> dict[str, Any]:
+        """All of it as JSON knows it, with so many of the largest gains and losses."""
+        different = self.differing()
+        significance = {
+            name: {metric: one.facts() for metric, one in found.items()} for name, found in self.significance.items()
+        }
+        return {
+            "systems": {name: dict(one.values) for name, one in self.scores.items()},
+            "signatures": dict(self.scores[self.systems[0]].signatures),
+            "significance": significance,
+            "by_length": {name: dict(row) for name, row in self.lengths.items()},
+            "by_kind": {name: dict(row) for name, row in self.kinds.items()},
+            "word_f1_by_frequency": {name: dict(row) for name, row in self.words.items()},
+            "slice_metric": self.main,
+            "slice_sizes": dict(self.sizes),
+            "differing": len(different),
+            "gains": [one.facts() for one in different[:examples] if one.gain > 0],
+            "losses": [one.facts() for one in different[::-1][:examples] if one.gain < 0],
+        }
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            [
+                columns([("", *self.systems), *self._scores()], right=range(1, len(self.systems) + 1)),
+                "\n".join(self.verdicts()),
+                *(f"{title}\n{self._slices(table)}" for title, table in self.tables()),
+                self._examples(),
+            ]
+        )
+
+    def tables(self) -> list[tuple[str, Table]]:
+        """The slices with their titles."""
+        label = METRICS[self.main].label
+        return [
+            (f"{label} by length of the source, in words", self.lengths),
+            (f"{label} by kind of sentence", self.kinds),
+            ("F1 of words by their frequency", self.words),
+        ]
+
+    def verdicts(self) -> list[str]:
+        """Each difference in words: how large, between what, and whether it is more than luck."""
+        found = []
+        for system, metrics in self.significance.items():
+            for metric, one in metrics.items():
+                called = "significant" if one.significant else "not significant"
+                found.append(
+                    f"{METRICS[metric].label}, {system} against {self.systems[0]}: {one.difference:+.2f} "
+                    f"(95 %: {one.low:+.2f} to {one.high:+.2f}), {called} "
+                    f"(p {one.bootstrap:.3f} by bootstrap, {one.randomisation:.3f} by randomisation)"
+                )
+        return found
+
+    def _scores(self) -> list[tuple[str, ...]]:
+        metrics = self.scores[self.systems[0]].values
+        return [(METRICS[one].label, *(f"{each[one]:.2f}" for each in self.scores.values())) for one in metrics]
+
+    def _slices(self, table: Table) -> str:
+        rows = [("", *self.systems, "")]
+        for name, row in table.items():
+            count = f"({self.sizes[name]:,})" if table is not self.words else ""
+            rows.append((name, *(f"{row[system]:.1f}" for system in self.systems), count))
+        return columns(rows, right=range(1, len(self.systems) + 2), indent="  ")
+
+    def _examples(self) -> str:
+        different = self.differing()
+        lines = [f"{len(different):,} of {len(self.sentences):,} sentences differ"]
+        for title, some in (("largest gain", different[:1]), ("largest loss", different[::-1][:1])):
+            for one in some:
+                lines.append(f"  {title} of {self.systems[-1]} (line {one.number}, {one.gain:+.1f} chrF)")
+                rows = [("source", one.source), ("reference", one.reference), *one.outputs.items()]
+                lines.append(columns(rows, indent="    "))
+        return "\n".join(lines)
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str | Sequence[str]],
+    metrics: Sequence[str] = ("bleu", "chrf"),
+    *,
+    sources: Sequence[str] | None = None,
+    counts: Mapping[str, int] | None = None,
+    language: str = "other",
+    samples: int = 1000,
+    seed: int = 1,
+) -> Comparison:
+    """Compare two or more systems, each with the first.
+
+    Without `sources`, slices go by the first reference; without `counts` (how often words occur, as in the training
+    data), words are counted in the references.
+    """
+    if len(systems) < 2:
+        raise UsageError("A comparison needs at least two systems.")
+    if not metrics:
+        raise UsageError("A comparison needs at least one metric.")
+    outputs = list(systems.values())
+    several = check(outputs[0], references)
+    for each in outputs:
+        check(each, references)
+    firsts = [one[0] for one in several]
+    makers = make([*metrics, SENTENCE_METRIC], language)
+    found = {
+        name: {metric: maker.statistics(said, several) for metric, maker in makers.items()}
+        for name, said in systems.items()
+    }
+    baseline, *others = systems
+    lengths, kinds = by_length(sources or firsts), by_kind(sources or firsts)
+    main = metrics[0]
+    rows = {name: statistics[main] for name, statistics in found.items()}
+    f1 = {name: word_f1(said, several, counts or frequencies(firsts)) for name, said in systems.items()}
+    return Comparison(
+        scores={name: score_text(said, several, metrics, language=language) for name, said in systems.items()},
+        significance={
+            name: {
+                metric: compare_statistics(
+                    makers[metric], found[baseline][metric], found[name][metric], samples=samples, seed=seed
+                )
+                for metric in metrics
+            }
+            for name in others
+        },
+        main=main,
+        lengths=_table(lengths, rows, makers[main]),
+        kinds=_table(kinds, rows, makers[main]),
+        words={name: {system: row[name] for system, row in f1.items()} for name in f1[baseline]},
+        sizes={name: len(places) for name, places in [*lengths.items(), *kinds.items()]},
+        sentences=_sentences(sources or [""] * len(firsts), several, systems, found, makers[SENTENCE_METRIC]),
+    )
+
+
+def _table(slices: Slices, rows: Mapping[str, Statistics], metric: Metric) -> Table:
+    return {
+        name: {system: metric.score(found[list(places)].sum(0)) for system, found in rows.items()}
+        for name, places in slices.items()
+    }
+
+
+def _sentences(
+    sources: Sequence[str],
+    references: References,
+    systems: Mapping[str, Sequence[str]],
+    found: Mapping[str, Mapping[str, Statistics]],
+    metric: Metric,
+) -> list[Sentence]:
+    return [
+        Sentence(
+            number=place + 1,
+            source=sources[place],
+            reference=references[place][0],
+            outputs={name: said[place] for name, said in systems.items()},
+            scores={name: metric.score(rows[SENTENCE_METRIC][place]) for name, rows in found.items()},
+        )
+        for place in range(len(sources))
+    ]

@@ -1,0 +1,74 @@
+"""Parts of a test set that are worth a score of their own: by length, by kind of sentence, by word frequency."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from regard.evaluation.meteor import words
+from regard.evaluation.metric import References
+
+LENGTHS = (0, 5, 10, 15, 20, 25, 30, 40, 50, 60)
+"""Upper ends of the bins of sentence length, in words."""
+FREQUENCIES = (0, 1, 4, 9, 49, 99, 999)
+"""Upper ends of the bins of word frequency."""
+
+Slices = Mapping[str, Sequence[int]]
+"""Places of sentences by the name of the slice."""
+
+
+def by_length(sources: Sequence[str]) -> Slices:
+    """Sentences by their number of words between white space."""
+    return _binned([len(source.split()) for source in sources], LENGTHS)
+
+
+def by_kind(sources: Sequence[str]) -> Slices:
+    """Sentences that ask, that hold a number, that quote, and all others."""
+    kinds = {"question": r"[?？]\W*$", "with a number": r"\d", "with a quotation": r"[\"“”„«»]"}
+    found = {
+        kind: [place for place, source in enumerate(sources) if re.search(pattern, source)]
+        for kind, pattern in kinds.items()
+    }
+    known = {place for places in found.values() for place in places}
+    found["none of these"] = [place for place in range(len(sources)) if place not in known]
+    return {kind: places for kind, places in found.items() if places}
+
+
+def frequencies(texts: Iterable[str]) -> Counter[str]:
+    """How often each word occurs."""
+    return Counter(word for text in texts for word in words(text))
+
+
+def word_f1(hypotheses: Sequence[str], references: References, counts: Mapping[str, int]) -> dict[str, float]:
+    """How well words are found, by how frequent they are: F₁ = 2 · matched / (said + wanted), in per cent.
+
+    Of several references, the first counts.
+    """
+    names = dict.fromkeys(_name(low, high) for low, high in _bins(FREQUENCIES))
+    matched, said, wanted = Counter[str](), Counter[str](), Counter[str]()
+    for hypothesis, several in zip(hypotheses, references, strict=True):
+        mine, right = Counter(words(hypothesis)), Counter(words(several[0]))
+        for tally, bag in ((matched, mine & right), (said, mine), (wanted, right)):
+            for word, times in bag.items():
+                tally[_bin(counts.get(word, 0), FREQUENCIES)] += times
+    return {name: 100.0 * 2 * matched[name] / (said[name] + wanted[name]) for name in names if wanted[name]}
+
+
+def _binned(values: Sequence[int], ends: Sequence[int]) -> Slices:
+    found: dict[str, list[int]] = {_name(low, high): [] for low, high in _bins(ends)}
+    for place, value in enumerate(values):
+        found[_bin(value, ends)].append(place)
+    return {name: places for name, places in found.items() if places}
+
+
+def _bins(ends: Sequence[int]) -> list[tuple[int, int | None]]:
+    """First and last value of each bin; the last bin has no end."""
+    return [(0, ends[0]), *((before + 1, end) for before, end in pairwise(ends)), (ends[-1] + 1, None)]
+
+
+def _bin(value: int, ends: Sequence[int]) -> str:
+    return next(_name(low, high) for low, high in _bins(ends) if high is None or value <= high)
+
+
+def _name(low: int, high: int | None) -> str:
+    return f"{low}+" if high is None else str(low) if low == high else f"{low}–{high}"
