@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import compare, config, demo, evaluate, runs, score, train, translate
+from regard.cli import compare, config, contrast, demo, evaluate, runs, score, train, translate
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -41,6 +41,7 @@ app.command(epilog=translate.EXAMPLES)(translate.translate)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command()(runs.runs)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(config.app, name="config")
