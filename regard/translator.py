@@ -4,8 +4,9 @@ Axes: B batch, S source positions, T target positions.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Self, overload
+from typing import Any, Self, overload
 
 import torch
 from torch import Tensor
@@ -13,8 +14,19 @@ from torch import Tensor
 from regard.config.run import RunConfig
 from regard.errors import RegardError, UsageError
 from regard.models import Model, build
-from regard.search import Hypothesis, ModelSteps, beam, greedy
-from regard.text.specials import BOS, EOS, PAD
+from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTree, StepModel, beam, greedy, sample
+from regard.search.alignment import attention_to_source, word_alignment
+from regard.search.constraints import writings
+from regard.search.ensemble import EnsembleSteps
+from regard.search.guards import patience_for
+from regard.search.hypothesis import joined
+from regard.search.mbr import expected_utilities, utility_of
+from regard.search.phrases import Required
+from regard.search.rules import Every, Free, Rule
+from regard.search.steps import AttentiveSteps
+from regard.text.normalising import WORD_START
+from regard.text.sentences import Piece, pieces
+from regard.text.specials import BOS, EOS, PAD, UNK
 from regard.text.tokenizer import Tokenizer
 
 Texts = list[str] | tuple[str, ...]
@@ -30,6 +42,9 @@ class Translator:
         self.config = config
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
+        self.trained_length = config.data.cleaning.max_length
+        """Longest source in tokens that the model has learnt from."""
+        self._rules: dict[Constraints, Rule] = {}
 
     @classmethod
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
@@ -44,38 +59,60 @@ class Translator:
         source, target = load_tokenizers(run.tokenizers)
         model = build(config.model, source.size, target.size)
         run.load_weights(model, {"source": source.fingerprint, "target": target.fingerprint})
-        return cls(model.to(choose_device(config.training.device)).eval(), config, source, target)
+        translator = cls(model.to(choose_device(config.training.device)).eval(), config, source, target)
+        translator.trained_length = _trained_length(run.data / "train") or translator.trained_length
+        return translator
 
     @overload
-    def translate(self, text: str, *, beam: int | None = None) -> str: ...
+    def translate(self, text: str, search: Search | None = None, *, beam: int | None = None) -> str: ...
 
     @overload
-    def translate(self, text: Texts, *, beam: int | None = None) -> list[str]: ...
+    def translate(self, text: Texts, search: Search | None = None, *, beam: int | None = None) -> list[str]: ...
 
-    def translate(self, text: str | Texts, *, beam: int | None = None) -> str | list[str]:
+    def translate(self, text: str | Texts, search: Search | None = None, *, beam: int | None = None) -> str | list[str]:
         """The best output for a text, or for each of a list of texts; `beam` 1 is greedy, by default the run's own.
 
         An empty text stays empty. The order and the company of texts do not matter.
         """
         if isinstance(text, str):
-            return self.translate([text], beam=beam)[0]
-        found = self.hypotheses(text, beam=beam)
-        return [self.target_tokenizer.decode(best[0].tokens) if best else "" for best in found]
+            return self.translate([text], search, beam=beam)[0]
+        return [best[0].text if best else "" for best in self.hypotheses(text, search, beam=beam)]
 
-    def hypotheses(self, texts: Texts, *, beam: int | None = None, count: int = 1) -> list[list[Hypothesis]]:
-        """The best hypotheses for each text, best first; none for an empty text."""
-        width = self.config.decoding.beam if beam is None else beam
-        if width < 1 or not 1 <= count <= width:
-            raise UsageError(
-                f"A beam of {width} cannot give {count} hypotheses: ask for at least 1 and at most the beam."
-            )
-        sources = self.source_tokenizer.encode_batch(texts)
-        self._check_lengths(sources)
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        for group in groups([len(ids) for ids in sources], self.config.decoding.batch_tokens // width):
-            for place, best in zip(group, self._search([sources[one] for one in group], width, count), strict=True):
-                found[place] = best
-        return found
+    def hypotheses(
+        self,
+        texts: Texts,
+        search: Search | None = None,
+        *,
+        beam: int | None = None,
+        count: int | None = None,
+        trees: Sequence[SearchTree] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses for each text, best first; none for an empty text.
+
+        `beam` and `count` change those of `search`; `trees`, one per text, record the beam (of texts not split).
+        """
+        search = self._settled(search or Search(), beam, count)
+        if search.splits is False:
+            return self._find(texts, search, trees)
+        cut = [self._pieces(text, search) for text in texts]
+        each = iter(self._find([piece.text for row in cut for piece in row], search, None))
+        penalty = search.length_penalty or 0.0
+        return [_assembled(row, [next(each) for _ in row], penalty, search.count) for row in cut]
+
+    def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
+        """The hypothesis with its attention (mean of layers and heads) and its word alignment."""
+        encoded = self.source_tokenizer.encode(source)
+        target = self._tensor([[BOS, *hypothesis.tokens, EOS]])
+        weights = attention_to_source(self.model, self._tensor([[*encoded.ids, EOS]]), target)  # T×S
+        words, word = [], -1
+        for token in hypothesis.tokens:
+            word += token == UNK or self.target_tokenizer.vocabulary[token].startswith(WORD_START) or word < 0
+            words.append(word)
+        return replace(
+            hypothesis,
+            attention=tuple(map(tuple, weights.tolist())),
+            alignment=word_alignment(weights, encoded.words, words),
+        )
 
     def forced(self, source: str, target: str | None = None) -> tuple[Tensor, Tensor]:
         """Source tokens 1×S and target tokens 1×T (with their specials) of a forced target, or of the model's own."""
@@ -87,36 +124,191 @@ class Translator:
             said = self.target_tokenizer.encode_batch([target])[0]
         return self._tensor([[*ids, EOS]]), self._tensor([[BOS, *said, EOS]])
 
-    def _search(self, sources: list[list[int]], width: int, count: int) -> list[list[Hypothesis]]:
+    def _settled(self, search: Search, beam: int | None, count: int | None) -> Search:
+        """A search with nothing left open."""
         decoding = self.config.decoding
-        longest = max(map(len, sources)) + 1
-        batch = self._tensor([[*ids, EOS] + [PAD] * (longest - len(ids) - 1) for ids in sources])  # B×S
+        count = search.count if count is None else count
+        asked = search.beam if beam is None else beam
+        width = max(decoding.beam, count) if asked is None else asked
+        penalty = decoding.length_penalty if search.length_penalty is None else search.length_penalty
+        return replace(search, beam=width, count=count, length_penalty=penalty)
+
+    def _pieces(self, text: str, search: Search) -> list[Piece]:
+        """A text in pieces that fit the model; whole, if it fits and nobody asks for more."""
+        most = min(self.config.data.cleaning.max_length, self._longest_source)
+
+        def tokens(text: str) -> int:
+            return len(self.source_tokenizer.encode_batch([text])[0])
+
+        if search.splits is None and tokens(text) <= min(self.trained_length, most):
+            return [Piece(text, "")]
+        return pieces(text, lambda piece: tokens(piece) <= most)
+
+    def _find(self, texts: Sequence[str], search: Search, trees: Sequence[SearchTree] | None) -> list[list[Hypothesis]]:
+        """The hypotheses for each text, by batches of similar length."""
+        sources = self.source_tokenizer.encode_batch(texts)
+        self._check_lengths(sources)
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        beside = search.samples or search.beam or 1
+        for group in groups([len(ids) for ids in sources], self.config.decoding.batch_tokens // beside):
+            shown = [trees[place] for place in group] if trees else None
+            best = self._search([texts[one] for one in group], [sources[one] for one in group], search, shown)
+            for place, hypotheses in zip(group, best, strict=True):
+                said = [replace(one, text=self.target_tokenizer.decode(one.tokens)) for one in hypotheses]
+                found[place] = _chosen(said, search)
+        return found
+
+    def _search(
+        self, texts: list[str], sources: list[list[int]], search: Search, trees: list[SearchTree] | None
+    ) -> list[list[Hypothesis]]:
+        steps, batch = self._steps(texts, sources, attentive=search.coverage_penalty != 0)
+        decoding = self.config.decoding
         limits = [min(self._longest, int(decoding.max_ratio * len(ids)) + 10) for ids in sources]
-        steps = ModelSteps(self.model)
-        if width == 1:
-            return [[one] for one in greedy(steps, batch, limits, length_penalty=decoding.length_penalty)]
-        return beam(steps, batch, limits, width=width, length_penalty=decoding.length_penalty, count=count)
+        rules: list[Rule] | None = None
+        if search.constraints or search.keep:
+            rules = [self._rule(search, text) for text in texts]
+            limits = [self._with_room(limit, rule.needs) for limit, rule in zip(limits, rules, strict=True)]
+        options: dict[str, Any] = {
+            "length_penalty": search.length_penalty,
+            "rules": rules,
+            "patience": [patience_for(ids) for ids in sources],
+        }
+        if search.samples:
+            drawn: dict[str, Any] = {name: getattr(search, name) for name in ("seed", "temperature", "top_k", "top_p")}
+            return sample(steps, batch, limits, count=search.samples, **drawn, **options)
+        if search.beam == 1 and not trees and not search.coverage_penalty:
+            return [[one] for one in greedy(steps, batch, limits, **options)]
+        kinds: dict[str, Any] = {
+            name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
+        }
+        found = beam(steps, batch, limits, width=search.beam or 1, trees=trees, **kinds, **options)
+        for text, best in zip(texts, found, strict=True):
+            if not best:
+                raise RegardError(
+                    f'No output for "{text[:60]}" keeps to all constraints: relax one, or use a wider beam.'
+                )
+        return found
+
+    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
+        """What is searched, and its sources B×S."""
+        return AttentiveSteps(self.model) if attentive else ModelSteps(self.model), self._batch(sources)
+
+    def _batch(self, sources: list[list[int]]) -> Tensor:
+        longest = max(map(len, sources)) + 1
+        return self._tensor([[*ids, EOS] + [PAD] * (longest - len(ids) - 1) for ids in sources])  # B×S
+
+    def _rule(self, search: Search, text: str) -> Rule:
+        """What the output for a text must keep to."""
+        constraints = search.constraints
+        if constraints not in self._rules:
+            self._rules[constraints] = constraints.rule(self.target_tokenizer) if constraints else Free()
+        rule = self._rules[constraints]
+        kept = search.kept(text)
+        for one in kept:
+            if self.target_tokenizer.normalise(one) != one:
+                raise UsageError(
+                    f'"{one}" cannot be kept: this model writes it "{self.target_tokenizer.normalise(one)}".'
+                )
+        return Every([rule, Required([writings(one, self.target_tokenizer) for one in kept])]) if kept else rule
+
+    def _with_room(self, limit: int, needs: int) -> int:
+        """A limit that leaves room for what rules need."""
+        if self._positions is not None and needs >= self._positions:
+            raise UsageError(
+                f"The constraints need {needs} tokens, but this model has learned {self._positions} positions."
+            )
+        room = limit + needs + 1 if needs else limit
+        return room if self._positions is None else min(room, self._positions)
+
+    @property
+    def _positions(self) -> int | None:
+        """How many positions have been learned, where they are."""
+        positions = self.config.model.positions
+        return positions.max_length if positions and positions.kind == "learned" else None
 
     @property
     def _longest(self) -> int:
         """Longest output in tokens: the configured limit, or where learned positions end."""
-        positions = self.config.model.positions
-        longest = self.config.decoding.max_length
-        return min(longest, positions.max_length) if positions and positions.kind == "learned" else longest
+        return min(self.config.decoding.max_length, self._positions or self.config.decoding.max_length)
+
+    @property
+    def _longest_source(self) -> int:
+        """Longest source in tokens: a batch, or where learned positions end (one is for the end symbol)."""
+        most = max(self.config.decoding.batch_tokens, 2) - 1
+        return most if self._positions is None else min(most, self._positions - 1)
 
     def _check_lengths(self, sources: list[list[int]]) -> None:
-        positions = self.config.model.positions
-        if positions is None or positions.kind != "learned":
-            return
         for place, ids in enumerate(sources, start=1):
-            if len(ids) >= positions.max_length:
+            if self._positions is not None and len(ids) >= self._positions:
                 raise RegardError(
-                    f"Text {place} has {len(ids)} tokens, but this model has learned {positions.max_length} positions "
+                    f"Text {place} has {len(ids)} tokens, but this model has learned {self._positions} positions "
                     "(one is for the end symbol): split it."
                 )
 
     def _tensor(self, rows: list[list[int]]) -> Tensor:
         return torch.tensor(rows, device=self.model.output_bias.device)
+
+
+class Ensemble(Translator):
+    """Several translators with the same target vocabulary as one; each reads the source in its own way.
+
+    Configuration and source lengths are those of the first.
+    """
+
+    def __init__(self, members: Sequence[Translator]) -> None:
+        first = members[0]
+        for number, member in enumerate(members[1:], start=2):
+            if member.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
+                raise UsageError(
+                    f"Run {number} of the ensemble has another target vocabulary than the first: only runs that were "
+                    "trained with the same tokenizer can be averaged."
+                )
+        super().__init__(first.model, first.config, first.source_tokenizer, first.target_tokenizer)
+        self.trained_length = min(member.trained_length for member in members)
+        self.members = tuple(members)
+
+    def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
+        """Refused: members may read different tokens."""
+        raise UsageError("Attention and alignment are of one model: translate with one run.")
+
+    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
+        if attentive:
+            raise UsageError("A coverage penalty needs the attention of one model: translate with one run.")
+        batches = [member._batch(member.source_tokenizer.encode_batch(texts)) for member in self.members]
+        device = batches[0].device
+        steps = EnsembleSteps([ModelSteps(member.model) for member in self.members], [b.shape[1] for b in batches])
+        return steps, torch.cat([batch.to(device) for batch in batches], dim=1)  # B×ΣS
+
+
+def _chosen(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
+    """Those to be given: the best by minimum Bayes risk, if that is asked for, else the first."""
+    if search.utility is None:
+        return hypotheses[: search.count]
+    utility = utility_of(search.utility) if isinstance(search.utility, str) else search.utility
+    means = expected_utilities([one.text for one in hypotheses], utility)
+    by_text = {one.text: replace(one, score=mean) for one, mean in zip(hypotheses, means, strict=True)}
+    return sorted(by_text.values(), key=lambda one: -one.score)[: search.count]
+
+
+def _assembled(row: list[Piece], found: list[list[Hypothesis]], penalty: float, count: int) -> list[Hypothesis]:
+    """The hypotheses of a text from those of its pieces: the best of all, the second best of all, and so on."""
+    if len(row) == 1:
+        return found[0]
+    said = [(piece, best) for piece, best in zip(row, found, strict=True) if best or piece.space]
+    most = min(count, max((len(best) for _, best in said), default=0))
+    nothing = Hypothesis((), (), 0.0, "end")
+    ranks = [[best[min(rank, len(best) - 1)] if best else nothing for _, best in said] for rank in range(most)]
+    return [joined(parts, [piece.space for piece, _ in said], penalty) for parts in ranks]
+
+
+def _trained_length(store: Path) -> int | None:
+    """Longest source in tokens among a run's training data, if it is still there."""
+    from regard.data.store import TokenStore
+
+    try:
+        return int(TokenStore(store).lengths[0].max())
+    except (OSError, ValueError, RegardError):
+        return None
 
 
 def groups(lengths: list[int], tokens: int) -> Iterator[list[int]]:

@@ -1,6 +1,7 @@
 """What search finds."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Ended = Literal["end", "length", "repetition"]
@@ -20,6 +21,10 @@ class Hypothesis:
     """`end`: the model said so; `length`: the limit did; `repetition`: it went round in circles, and was cut."""
     text: str = ""
     """What a reader sees; a translator fills it in."""
+    attention: tuple[tuple[float, ...], ...] | None = None
+    """On request: the weight that each token (the end symbol last) gave to each source token (likewise), T×S."""
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """On request: pairs (source word, target word), counted from 0; see `search.alignment`."""
 
 
 def scored(
@@ -28,3 +33,15 @@ def scored(
     """The hypothesis of these tokens, with its score."""
     score = sum(log_probs) / max(len(log_probs), 1) ** length_penalty + bonus
     return Hypothesis(tokens, log_probs, score, ended)
+
+
+def joined(parts: Sequence[Hypothesis], spaces: Sequence[str], length_penalty: float) -> Hypothesis:
+    """The hypothesis of a text from those of its pieces, with the white space that stood behind each."""
+    whole = scored(
+        tuple(token for part in parts for token in part.tokens),
+        tuple(log_prob for part in parts for log_prob in part.log_probs),
+        length_penalty,
+        next((part.ended for part in parts if part.ended != "end"), "end"),
+    )
+    text = "".join(part.text + space for part, space in zip(parts, spaces, strict=True))
+    return replace(whole, text=text)
