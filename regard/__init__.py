@@ -17,6 +17,9 @@ __version__ = "0.1.0"
 
 def load(run: Path | str, overrides: Sequence[str] = ()) -> "Translator":
     """Open a trained run: raw text goes in, raw text comes out."""
+    from regard.run import Run
+
+    Run.open(run)  # before torch is imported: a mistyped name is told at once
     from regard.translator import Translator
 
     return Translator.load(run, overrides)

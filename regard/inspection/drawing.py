@@ -36,7 +36,7 @@ def draw_maps(maps: Sequence["AttentionMap"], path: Path | str, *, title: str | 
     for one, tall in zip(maps, heights, strict=True):
         wide = len(one.source) * CELL
         axes = figure.add_axes((left / width, 1 - (above + tall) / height, wide / width, tall / height))
-        axes.imshow(one.weights, cmap=shades, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        axes.imshow(one.weights.numpy(), cmap=shades, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         across = _shown(one.source)
         axes.set_xticks(range(len(across)), across)
         axes.set_yticks(range(len(one.target)), _shown(one.target))
