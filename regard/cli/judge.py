@@ -1,0 +1,63 @@
+"""`regard judge`: ask people which translation is better, and count what they say."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Ask people which output is better, blindly, and count what they say.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Example: regard judge make --source test.en --system a=a.de --system b=b.de -o form.html",
+)
+
+
+@app.command(epilog="Example: regard judge make --source test.en --system a=a.de --system b=b.de -o form.html")
+def make(
+    source: Annotated[Path, typer.Option("--source", help="Source sentences, one a line.")],
+    system: Annotated[list[str], typer.Option("--system", help="Outputs of a system; repeat it.", metavar="NAME=FILE")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The form: .html, or .csv for spreadsheets.")],
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Right translations, shown to judges if given.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many sentences to sample.")] = 50,
+    seed: Annotated[int, typer.Option("--seed", help="Of the sample and of the shuffling.")] = 1,
+) -> None:
+    """Sample sentences, shuffle what systems made of them, and write a form that names no system.
+
+    The key that names them is written beside it, as NAME.key.json: keep it from the judges.
+    """
+    from regard import durable
+    from regard.errors import UsageError
+    from regard.evaluation.form import make_form
+    from regard.evaluation.form_page import render
+    from regard.evaluation.texts import named_files, read_aligned
+
+    if output.suffix.lower() not in (".html", ".csv"):
+        raise UsageError(f"{output} is neither .html nor .csv: name the form after what it is to be.")
+    files = named_files(system)
+    sources, *texts = read_aligned(source, *files.values(), *([reference] if reference else []))
+    references = texts.pop() if reference else None
+    form, key = make_form(sources, dict(zip(files, texts, strict=True)), references, count=count, seed=seed)
+    apart = output.with_suffix(".key.json")
+    key.save(apart)
+    durable.write(output, render(form) if output.suffix.lower() == ".html" else "\ufeff" + form.as_csv())
+    print(f"{output}: {len(form.items)} sentences for judges. {apart}: the key, for you alone.")
+    print(f"next: regard judge score ANSWERS... --key {apart}")
+
+
+@app.command(epilog="Example: regard judge score answers-anna.json answers-ben.json --key form.key.json")
+def score(
+    answers: Annotated[list[Path], typer.Argument(help="What judges saved: .json of the page, or the filled-in .csv.")],
+    key: Annotated[Path, typer.Option("--key", help="The key that was made with the form.")],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resampling.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Print how adequate and fluent each system is, the ranking with confidence, and how far judges agree."""
+    from regard.evaluation.form import Key
+    from regard.evaluation.verdicts import count_verdicts, read_answers
+
+    found = count_verdicts(Key.load(key), [read_answers(path) for path in answers], seed=seed)
+    print(json.dumps(found.facts(), indent=2, ensure_ascii=False) if as_json else found)

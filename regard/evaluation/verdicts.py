@@ -1,0 +1,273 @@
+"""What judges said, read back from their files and counted by system."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from regard.data.lines import read_lines
+from regard.errors import RegardError, UsageError
+from regard.evaluation.agreement import krippendorff
+from regard.evaluation.display import columns
+from regard.evaluation.form import LETTERS, Key, read_json
+from regard.evaluation.intervals import wilson
+
+ASPECTS = ("adequate", "fluent")
+SAMPLES = 1000
+_YES = {"yes", "y", "1", "true", "x", "ja", "oui", "sí", "si"}
+_NO = {"no", "n", "0", "false", "nein", "non"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What one judge said of one item; `None` where nothing was said."""
+
+    adequate: tuple[bool | None, ...]
+    fluent: tuple[bool | None, ...]
+    better: int | Literal["equal"] | None = None
+    """Place of the better candidate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """All that one judge said."""
+
+    judge: str
+    form: str
+    items: Mapping[int, Answer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How a system did: shares of yes with their 95 % intervals, and how often it was the better one."""
+
+    system: str
+    rates: Mapping[str, tuple[int, int]]
+    """How often yes was said, of how many answers, by aspect."""
+    wins: float
+    """Share of comparisons won, a tie being half; ½ where there were none."""
+    low: float
+    high: float
+    """Where that share lies in 95 % of the resamples of items."""
+    first: float
+    """Share of the resamples in which no system wins more."""
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON knows it."""
+        rates = {
+            aspect: {"rate": yes / count if count else None, "interval": wilson(yes, count), "answers": count}
+            for aspect, (yes, count) in self.rates.items()
+        }
+        return {**rates, "wins": {"rate": self.wins, "interval": (self.low, self.high), "first": self.first}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdicts:
+    """The ranking, the best system first, and how far judges agree."""
+
+    standings: Sequence[Standing]
+    agreement: Mapping[str, float | None]
+    """Krippendorff's alpha by question; `None` where nothing can be said, as with one judge."""
+    judges: Mapping[str, int]
+    """How many items each judge answered."""
+    items: int
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON knows it."""
+        return {
+            "systems": {one.system: one.facts() for one in self.standings},
+            "agreement": dict(self.agreement),
+            "judges": dict(self.judges),
+            "items": self.items,
+        }
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [("", *ASPECTS, "better than others", "first")]
+        for one in self.standings:
+            shares = [_share(yes / count, wilson(yes, count)) if count else "–" for yes, count in one.rates.values()]
+            wins = _share(one.wins, (one.low, one.high))
+            rows.append((one.system, *shares, wins, f"{100 * one.first:.0f} % of resamples"))
+        alphas = ", ".join(
+            f"{name} {'–' if alpha is None else f'{alpha:.2f}'}" for name, alpha in self.agreement.items()
+        )
+        judges = ", ".join(f"{name} {count} of {self.items}" for name, count in self.judges.items())
+        return f"{columns(rows)}\n\nagreement (Krippendorff's alpha): {alphas}\nitems answered: {judges}"
+
+
+def read_answers(path: Path) -> Answers:
+    """The answers in a JSON file that the page saved, or in a CSV form that was filled in."""
+    return _from_csv(path) if path.suffix.lower() == ".csv" else _from_json(path)
+
+
+def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> Verdicts:
+    """Turn answers back into systems and count; the ranking goes by comparisons won, then by adequacy and fluency."""
+    _check(key, everyone)
+    rates = {name: {aspect: [0, 0] for aspect in ASPECTS} for name in key.systems}
+    contests = np.zeros((len(key.items), len(key.systems), 2))  # items × systems × (won, of how many)
+    for row, (item, candidates) in enumerate(key.items.items()):
+        for answer in (each.items[item] for each in everyone if item in each.items):
+            for aspect in ASPECTS:
+                for names, said in zip(candidates, getattr(answer, aspect), strict=True):
+                    for name in names if said is not None else ():
+                        rates[name][aspect][0] += bool(said)
+                        rates[name][aspect][1] += 1
+            contests[row] += _contest(key, candidates, answer)
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(0, len(contests), (SAMPLES, len(contests)))
+    resampled = np.stack([_shares(contests[places].sum(0)) for places in drawn])  # samples × systems
+    low, high = np.quantile(resampled, (0.025, 0.975), axis=0)
+    first = (resampled >= resampled.max(1, keepdims=True)).mean(0)
+    wins = _shares(contests.sum(0))
+    standings = [
+        Standing(
+            system=name,
+            rates={aspect: (yes, count) for aspect, (yes, count) in rates[name].items()},
+            wins=float(wins[at]),
+            low=float(low[at]),
+            high=float(high[at]),
+            first=float(first[at]),
+        )
+        for at, name in enumerate(key.systems)
+    ]
+    return Verdicts(
+        standings=sorted(standings, key=_merit, reverse=True),
+        agreement=_agreement(key, everyone),
+        judges={each.judge: len(each.items) for each in everyone},
+        items=len(key.items),
+    )
+
+
+def _contest(key: Key, candidates: Sequence[Sequence[str]], answer: Answer) -> np.ndarray[Any, Any]:
+    """Comparisons won and taken part in, systems × 2: the better one against each other, or all tied.
+
+    Where two systems said the same there is nothing to compare.
+    """
+    found = np.zeros((len(key.systems), 2))
+    if answer.better is None:
+        return found
+    place = {name: at for at, names in enumerate(candidates) for name in names}
+    for one, name in enumerate(key.systems):
+        for rival in key.systems:
+            mine, theirs = place[name], place[rival]
+            if mine == theirs or (answer.better != "equal" and answer.better not in (mine, theirs)):
+                continue
+            found[one] += (0.5 if answer.better == "equal" else float(mine == answer.better), 1.0)
+    return found
+
+
+def _shares(totals: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Won of taken part in, ½ where there was nothing to win: systems."""
+    won, count = totals.T
+    return np.where(count > 0, won / np.maximum(count, 1), 0.5)
+
+
+def _merit(one: Standing) -> tuple[float, ...]:
+    return one.wins, *(yes / count if count else 0.0 for yes, count in one.rates.values())
+
+
+def _agreement(key: Key, everyone: Sequence[Answers]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for aspect in ASPECTS:
+        units = [
+            [
+                said
+                for each in everyone
+                if item in each.items and (said := getattr(each.items[item], aspect)[at]) is not None
+            ]
+            for item, candidates in key.items.items()
+            for at in range(len(candidates))
+        ]
+        found[aspect] = krippendorff(units)
+    better = [  # not the place of a candidate, which is another's in every item, but who is behind it
+        [
+            said if said == "equal" else key.items[item][said]
+            for each in everyone
+            if item in each.items and (said := each.items[item].better) is not None
+        ]
+        for item in key.items
+    ]
+    found["better"] = krippendorff(better)
+    return found
+
+
+def _check(key: Key, everyone: Sequence[Answers]) -> None:
+    """Answers must belong to the form, to its items, and to one judge each."""
+    seen: set[str] = set()
+    for each in everyone:
+        if each.form != key.form:
+            raise UsageError(
+                f"The answers of {each.judge} belong to form {each.form}, but the key to form {key.form}: name the key "
+                "that was made with it."
+            )
+        if each.judge in seen:
+            raise UsageError(f"Two files are by judge {each.judge}: leave one out, or change the name in one of them.")
+        seen.add(each.judge)
+        for item, answer in each.items.items():
+            count = len(key.items.get(item, ()))
+            places = answer.better is None or answer.better == "equal" or answer.better in range(count)
+            if not count or len(answer.adequate) != count or len(answer.fluent) != count or not places:
+                raise RegardError(f"The answer of {each.judge} to item {item} does not fit the form: it was changed.")
+
+
+def _from_json(path: Path) -> Answers:
+    facts = read_json(path)
+    try:
+        items = {
+            int(one["item"]): Answer(
+                adequate=tuple(map(_boolean, one["adequate"])),
+                fluent=tuple(map(_boolean, one["fluent"])),
+                better=one["better"] if one["better"] in (None, "equal") else int(one["better"]),
+            )
+            for one in facts["answers"]
+        }
+        return Answers(judge=str(facts.get("judge") or path.stem), form=str(facts["form"]), items=items)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RegardError(f"{path} holds no answers: name a file that the form saved.") from None
+
+
+def _boolean(value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(value)
+
+
+def _from_csv(path: Path) -> Answers:
+    lines = list(read_lines(path))
+    mark = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines), newline=""), delimiter=mark))
+    wanted = {"form", "item", "candidate", "adequate", "fluent", "better"}
+    if not rows or not wanted <= set(rows[0]):
+        raise RegardError(f"{path} is not a form: its columns must include {', '.join(sorted(wanted))}.")
+    items: dict[int, Answer] = {}
+    try:
+        ordered = sorted(rows, key=lambda row: (int(row["item"]), LETTERS.index(row["candidate"])))
+    except (ValueError, TypeError):
+        raise RegardError(f"{path}: an item or a candidate was changed; only the last three columns may be.") from None
+    for item, group in groupby(ordered, key=lambda row: int(row["item"])):
+        some = list(group)
+        said = {
+            aspect: tuple(_yes(row[aspect], f"{path}, item {item}") for row in some) for aspect in (*ASPECTS, "better")
+        }
+        chosen = [at for at, one in enumerate(said["better"]) if one]
+        if 1 < len(chosen) < len(some):
+            raise RegardError(f"{path}, item {item}: mark one candidate as better, or all if they are equal.")
+        better: int | Literal["equal"] | None = None if not chosen else "equal" if len(chosen) > 1 else chosen[0]
+        if any(one is not None for values in said.values() for one in values):
+            items[item] = Answer(adequate=said["adequate"], fluent=said["fluent"], better=better)
+    return Answers(judge=path.stem, form=str(rows[0]["form"]), items=items)
+
+
+def _yes(text: str | None, place: str) -> bool | None:
+    said = (text or "").strip().lower()
+    if said and said not in _YES | _NO:
+        raise RegardError(f"{place}: `{said[:40]}` is neither yes nor no: write one of them, or leave it empty.")
+    return said in _YES if said else None
+
+
+def _share(share: float, interval: tuple[float, float]) -> str:
+    return f"{100 * share:.0f} % ({100 * interval[0]:.0f}–{100 * interval[1]:.0f})"
