@@ -1,47 +1,397 @@
-"""`regard translate`: raw text through a trained run."""
+"""`regard translate`: raw text through one trained run, or several as an ensemble."""
 
+import json
+import re
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
-CHUNK = 2000
+from regard.errors import RegardError, UsageError
+
+if TYPE_CHECKING:
+    from regard.search import Search
+    from regard.search.tree_page import Shown
+    from regard.translator import Translator
+
+CHUNK = 512
 """Lines translated before any of them is written: enough to sort by length, few enough to stream."""
+CHUNK_CHARACTERS = 500_000
+"""Fewer lines, where they are long: memory stays bounded."""
+MBR_SAMPLES = 32
+"""Samples to choose among, unless the command says otherwise."""
+MOST_SHOWN = 50
+"""Searches on one page."""
 
 EXAMPLES = """
 \b
 Examples:
   echo "9. Mai 2018" | regard translate runs/dates
-  regard translate runs/mine < in.txt > out.txt
-  regard translate runs/mine --beam 1 < in.txt       greedy: fastest
+  regard translate runs/mine in.txt -o out.txt            resumes, if it was interrupted
+  regard translate runs/mine in.txt --beam 1              greedy: fastest
+  regard translate runs/mine in.txt --beam 8 --n-best 3   the three best, as a table
+  regard translate runs/a runs/b runs/c in.txt            an ensemble
+  regard translate runs/mine --sample --temperature 0.8 --top-p 0.9 --seed 7 < in.txt
+  regard translate runs/mine --mbr chrf < in.txt          what most samples agree with
+  regard translate runs/mine --format jsonl --with scores,alignment,attention < in.txt
+  regard translate runs/mine --prefix "Der Mann" --require Fahrrad --forbid words.txt < in.txt
+  regard translate runs/mine --keep urls,numbers < in.txt
+  regard translate runs/mine --show-search beam.html < in.txt
+  regard translate runs/mine in.txt model.positions.ntk=2
 """
+
+EXTRAS = ("scores", "alignment", "attention")
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            help="Directories of trained runs (several are an ensemble), files to translate (none: standard input), "
+            "and settings as key.path=value.",
+            metavar="RUN... [FILE]... [KEY=VALUE]...",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="text (a line for a line), tsv (line, rank, score, text) or jsonl."),
+    ] = None,
+    extras: Annotated[
+        str | None, typer.Option("--with", help="More on each output: scores, alignment, attention.", metavar="LIST")
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
+    n_best: Annotated[int, typer.Option("--n-best", min=1, help="Outputs given for each line.")] = 1,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", min=0, help="Divide scores by length to this power.")
+    ] = None,
+    coverage_penalty: Annotated[
+        float, typer.Option("--coverage-penalty", min=0, help="How much unattended source words cost.")
+    ] = 0.0,
+    diverse: Annotated[int, typer.Option("--diverse", min=1, help="Groups of the beam that avoid each other.")] = 1,
+    diversity: Annotated[float, typer.Option("--diversity", min=0, help="How much they do.")] = 0.5,
+    sampling: Annotated[bool, typer.Option("--sample", help="Draw outputs at random from the model.")] = False,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each line.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")] = None,
+    mbr: Annotated[
+        str | None,
+        typer.Option("--mbr", help="Choose among samples by chrf, bleu, ter or exact.", metavar="METRIC"),
+    ] = None,
+    prefix: Annotated[str | None, typer.Option("--prefix", help="Outputs begin with this text.")] = None,
+    require: Annotated[
+        list[str] | None, typer.Option("--require", help="Outputs contain this text; may be repeated.")
+    ] = None,
+    forbid: Annotated[
+        Path | None, typer.Option("--forbid", help="Outputs contain no phrase of this file (cat* is any ending).")
+    ] = None,
+    only: Annotated[Path | None, typer.Option("--only", help="Outputs are lines of this file.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="Keep unchanged: urls, numbers, placeholders, or a regular expression."),
+    ] = None,
+    split: Annotated[
+        bool | None,
+        typer.Option("--split/--no-split", help="Cut lines into sentences; by default those too long for the model."),
+    ] = None,
+    show_search: Annotated[
+        Path | None, typer.Option("--show-search", help="Write the beam as a tree: a .html page or .json.")
+    ] = None,
 ) -> None:
-    """Translate standard input line by line; as many lines come out as went in."""
+    """Translate files, or standard input, line by line; as many lines come out as went in."""
+    runs, files, overrides = _told_apart(arguments)
+    wanted = _extras(extras)
+    count = n_best
+    if mbr is not None and samples is None:
+        samples = max(MBR_SAMPLES, n_best)
+    drawn = sampling or samples is not None or mbr is not None
+    for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
+        if value is not None and not drawn:
+            raise UsageError(f"{name} is for sampling: add --sample.")
+    if drawn and beam is not None:
+        raise UsageError("--beam looks for the best output and --sample draws at random: use one of them.")
+    if drawn and mbr is None:
+        count = max(n_best, samples or 1)
+        samples = count
+    form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
+    _check_output(form, wanted, show_search, drawn=drawn, split=split)
+
+    from regard.search import Constraints, Search
+    from regard.search.options import kept_kinds
+
+    search = Search(
+        beam=beam,
+        count=count,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        groups=diverse,
+        diversity=diversity,
+        samples=samples or 0,
+        temperature=1.0 if temperature is None else temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed or 0,
+        utility=mbr,
+        constraints=Constraints(
+            prefix=prefix,
+            require=tuple(require or ()),
+            forbid=tuple(_phrases(forbid)) if forbid else (),
+            only=tuple(_phrases(only)) if only else None,
+        ),
+        keep=kept_kinds(keep or []),
+        split=False if show_search or wanted & {"alignment", "attention"} else split,
+    )
+    translator = _open(runs, overrides)
+    shown: list[Shown] | None = [] if show_search else None
+    call = json.dumps([*map(str, runs), *map(str, files), *overrides, form, sorted(wanted), repr(search)])
+    rows = 1 if form == "jsonl" else count
+    with _writing(output, call, rows) as (stream, done), _progress(files) as advance:
+        lines = islice(enumerate(_lines(files), start=1), done, None)
+        advance(done)
+        while chunk := list(_chunk(lines, 1 if not files and sys.stdin.isatty() else CHUNK)):
+            _translate(translator, search, chunk, stream, form, wanted, shown)
+            stream.flush()
+            advance(len(chunk))
+    if show_search is not None:
+        _show(show_search, shown or [], translator)
+
+
+def _told_apart(arguments: list[str]) -> tuple[list[Path], list[Path], list[str]]:
+    """Runs, files and settings: a run is a directory, a setting has a `=` and is no file."""
+    runs: list[Path] = []
+    files: list[Path] = []
+    overrides: list[str] = []
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_dir() or (not runs and "=" not in argument):
+            runs.append(path)
+        elif re.match(r"\w+(\.\w+)*=", argument) and not path.exists():
+            overrides.append(argument)
+        else:
+            files.append(path)
+    if not runs:
+        raise UsageError("Which run? For example: regard translate runs/mine in.txt")
+    return runs, files, overrides
+
+
+def _extras(names: str | None) -> set[str]:
+    wanted = {name.strip() for name in (names or "").split(",") if name.strip()}
+    for name in sorted(wanted - set(EXTRAS)):
+        raise UsageError(f"--with knows {', '.join(EXTRAS)}, but not `{name}`.")
+    return wanted
+
+
+def _check_output(form: str, wanted: set[str], show_search: Path | None, *, drawn: bool, split: bool | None) -> None:
+    if form not in ("text", "tsv", "jsonl"):
+        raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
+    if form == "text" and wanted:
+        raise UsageError("--with has no place in plain text: use --format jsonl or tsv.")
+    if form == "tsv" and "attention" in wanted:
+        raise UsageError("Attention is a table for each line, which tsv cannot hold: use --format jsonl.")
+    if split and wanted & {"alignment", "attention"}:
+        raise UsageError("Alignment and attention are of whole lines: leave out --split.")
+    if show_search is None:
+        return
+    if show_search.suffix not in (".html", ".json"):
+        raise UsageError(f"--show-search writes .html or .json, not {show_search.name}.")
+    if drawn or split:
+        raise UsageError(f"--show-search shows a beam over whole lines: leave out --{'split' if split else 'sample'}.")
+
+
+def _phrases(path: Path) -> list[str]:
+    from regard.data.lines import read_lines as lines_of
+
+    return [line.strip() for line in lines_of(path) if line.strip()]
+
+
+def _open(runs: list[Path], overrides: list[str]) -> "Translator":
     import regard
 
-    translator = regard.load(run, overrides or [])
-    lines = read_lines(sys.stdin.buffer, "standard input")
-    while chunk := list(islice(lines, CHUNK)):
-        for line in translator.translate(chunk, beam=beam):
-            sys.stdout.write(" ".join(line.splitlines()) + "\n")
-        sys.stdout.flush()
+    translators = [regard.load(run, overrides) for run in runs]
+    if len(translators) == 1:
+        return translators[0]
+    from regard.translator import Ensemble
+
+    return Ensemble(translators)
+
+
+def _lines(files: list[Path]) -> Iterator[str]:
+    """All lines of all files, or of standard input."""
+    from regard.data.lines import read_lines as lines_of
+
+    if not files:
+        yield from read_lines(sys.stdin.buffer, "standard input")
+    for file in files:
+        if str(file) == "-":
+            yield from read_lines(sys.stdin.buffer, "standard input")
+        else:
+            yield from lines_of(file)
+
+
+def _chunk(lines: Iterator[tuple[int, str]], most: int) -> Iterator[tuple[int, str]]:
+    characters = 0
+    for number, line in islice(lines, most):
+        yield number, line
+        characters += len(line)
+        if characters > CHUNK_CHARACTERS:
+            return
+
+
+def _translate(
+    translator: "Translator",
+    search: "Search",
+    chunk: list[tuple[int, str]],
+    stream: TextIO,
+    form: str,
+    wanted: set[str],
+    shown: "list[Shown] | None",
+) -> None:
+    """Translate some lines and write what comes out, in order."""
+    from regard.search import SearchTree
+    from regard.search.formats import as_object, as_rows
+    from regard.search.tree_page import Shown
+
+    texts = [line for _, line in chunk]
+    trees = [SearchTree() for _ in texts] if shown is not None else None
+    found = translator.hypotheses(texts, search, trees=trees)
+    if shown is not None and trees is not None:
+        whole = [Shown(*one) for one in zip(texts, trees, found, strict=True) if one[2]]
+        shown += whole[: MOST_SHOWN - len(shown)]
+    for (number, source), best in zip(chunk, found, strict=True):
+        explained = [translator.explained(source, one) for one in best] if wanted & {"alignment", "attention"} else best
+        if form == "jsonl":
+            tokenizers = translator.source_tokenizer, translator.target_tokenizer
+            stream.write(json.dumps(as_object(number, source, explained, wanted, tokenizers), ensure_ascii=False))
+            stream.write("\n")
+        else:
+            for row in as_rows(number, explained, search.count, wanted):
+                stream.write((row[3] if form == "text" else "\t".join(row)) + "\n")
+
+
+@contextmanager
+def _writing(output: Path | None, call: str, rows: int) -> Iterator[tuple[TextIO, int]]:
+    """Where output goes, and how many lines of input it holds already.
+
+    A file is written beside its place as `OUT.partial` and renamed when it is whole; what an interruption leaves is
+    continued by the same command, known by `OUT.partial.call`.
+    """
+    if output is None:
+        yield sys.stdout, 0
+        return
+    if output.is_dir():
+        raise UsageError(f"{output} is a directory: name a file in it.")
+    if output.exists() and not output.is_file():  # a device or a pipe, such as /dev/null: never put a file in its place
+        with output.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream, 0
+        return
+    output = output.resolve()  # behind a link stands the file that is replaced
+    partial = output.with_name(f"{output.name}.partial")
+    note = output.with_name(f"{output.name}.partial.call")
+    mark = sha256(call.encode()).hexdigest()
+    done = 0
+    if partial.exists():
+        if not note.exists() or note.read_text() != mark:
+            raise UsageError(f"{partial} is left from another command: finish that one, or delete the file.")
+        done = _whole_lines(partial, rows)
+        if done:
+            print(f"{partial} holds {done:,} lines already: going on behind them.", file=sys.stderr)
+    note.write_text(mark)
+    try:
+        with partial.open("a", encoding="utf-8", newline="\n") as stream:
+            yield stream, done
+    except BaseException:
+        count = _whole_lines(partial, rows)
+        if count:
+            print(f"{partial} holds {count:,} lines: the same command goes on behind them.", file=sys.stderr)
+        else:
+            partial.unlink(missing_ok=True)
+            note.unlink(missing_ok=True)
+        raise
+    from regard import durable
+
+    durable.flush(partial)
+    partial.replace(output)
+    note.unlink(missing_ok=True)
+
+
+def _whole_lines(path: Path, rows: int) -> int:
+    """How many inputs a partial output covers, `rows` lines each; what is behind the last whole one is cut off."""
+    count, end, place = 0, 0, 0
+    with path.open("r+b") as file:
+        for line in file:
+            place += len(line)
+            if not line.endswith(b"\n"):
+                break
+            count += 1
+            if count % rows == 0:
+                end = place
+        file.truncate(end)
+    return count // rows
+
+
+@contextmanager
+def _progress(files: list[Path]) -> Iterator[Any]:
+    """A bar on a terminal, once files have taken more than two seconds; a function that is told how many are done."""
+    if not files or not sys.stderr.isatty() or any(str(file) == "-" for file in files):
+        yield lambda lines: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    total = sum(1 for _ in _lines(files))
+    columns = (TextColumn("translating"), BarColumn(), MofNCompleteColumn(), TextColumn("lines"), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("lines", total=total)
+    start = time.monotonic()
+
+    def advance(lines: int) -> None:
+        bar.advance(task, lines)
+        if not bar.live.is_started and time.monotonic() - start > 2:
+            bar.start()
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
+
+
+def _show(path: Path, shown: "Iterable[Shown]", translator: "Translator") -> None:
+    """Write search trees as a page or as JSON."""
+    from regard import durable
+    from regard.search.tree_page import tree_page
+
+    names = translator.target_tokenizer.vocabulary
+    searches = list(shown)
+    if path.suffix == ".html":
+        durable.write(path, tree_page(searches, lambda token: names[token]))
+        return
+    content = [
+        {
+            "source": one.source,
+            "hypotheses": [{"text": each.text, "score": each.score, "ended": each.ended} for each in one.found],
+            "nodes": one.tree.to_json(lambda token: names[token]),
+        }
+        for one in searches
+    ]
+    durable.write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a stream of UTF-8, without their ends; what is not UTF-8 is refused with its line."""
-    from regard.errors import RegardError
-
     for number, line in enumerate(stream, start=1):
         try:
             yield line.decode("utf-8").rstrip("\r\n")

@@ -1,7 +1,7 @@
 """Everything that can be asked of a search, in one place."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from regard.errors import UsageError
@@ -14,6 +14,12 @@ KEEP = {
     "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
 }
 """What `keep` knows by name; anything else is a regular expression."""
+
+
+def kept_kinds(values: Sequence[str]) -> tuple[str, ...]:
+    """What to keep, as it is typed: names with commas between them, or regular expressions as they are."""
+    split = [value.split(",") if set(value.split(",")) <= set(KEEP) else [value] for value in values]
+    return tuple(kind for kinds in split for kind in kinds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,52 @@
+"""Hypotheses as rows of a table and as objects for JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from regard.search.hypothesis import Hypothesis
+from regard.text.specials import EOS, SPECIALS
+from regard.text.tokenizer import Tokenizer
+
+
+def as_rows(number: int, best: Sequence[Hypothesis], count: int, wanted: set[str]) -> Iterator[list[str]]:
+    """Exactly `count` rows for one line: its number, rank, score, text, then token scores and alignment if wanted."""
+    for rank in range(count):
+        one = best[rank] if rank < len(best) else None
+        text = " ".join(one.text.splitlines()).replace("\t", " ") if one else ""
+        row = [str(number), str(rank + 1), f"{one.score:.4f}" if one else "", text]
+        if "scores" in wanted:
+            row.append(" ".join(f"{value:.4f}" for value in one.log_probs) if one else "")
+        if "alignment" in wanted:
+            row.append(" ".join(f"{source}-{target}" for source, target in one.alignment or ()) if one else "")
+        yield row
+
+
+def as_object(
+    number: int,
+    source: str,
+    best: Sequence[Hypothesis],
+    wanted: set[str],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> dict[str, Any]:
+    """What is said of one line; hypotheses after the best stand in `others`."""
+    told = [_told(source, one, wanted, tokenizers) for one in best] or [{"text": ""}]
+    others = {"others": told[1:]} if len(told) > 1 else {}
+    return {"line": number, "source": source, **told[0], **others}
+
+
+def _told(source: str, one: Hypothesis, wanted: set[str], tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, Any]:
+    said = [tokenizers[1].vocabulary[token] for token in one.tokens]
+    end = [SPECIALS[EOS]]
+    told: dict[str, Any] = {"text": one.text, "score": round(one.score, 6), "ended": one.ended}
+    if "scores" in wanted:
+        told["tokens"] = said + (end if len(one.log_probs) == len(said) + 1 else [])
+        told["log_probs"] = [round(value, 6) for value in one.log_probs]
+    if "alignment" in wanted:
+        told["alignment"] = one.alignment
+    if "attention" in wanted:
+        told["attention"] = {
+            "source": [*tokenizers[0].encode(source).tokens, *end],
+            "target": said + end,
+            "weights": [[round(weight, 4) for weight in row] for row in one.attention or ()],
+        }
+    return told
