@@ -93,6 +93,39 @@ def test_the_language_is_how_a_reference_ends(tmp_path, capsys):
     assert "lang:en|" in typed(capsys, "evaluate", *named, "--language", "en")[1]
 
 
+def test_perplexity_alone_translates_nothing(run, capsys, tmp_path):
+    code, out, _ = typed(capsys, "evaluate", run.directory, "--metrics", "perplexity", "-o", tmp_path / "new")
+    assert code == 0 and "30 sentences" in out
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["scores.json"]
+
+
+def test_a_run_compared_with_itself_is_never_better(run, files, capsys, tmp_path):
+    typed(capsys, "evaluate", run.directory, "-o", tmp_path)
+    named = ("--source", files["source"], "--reference", files["target"], "--samples", 50)
+    again = ("--system", f"again={tmp_path / 'hypotheses.txt'}")
+    pages = ("-o", tmp_path / "page.html", "--picture", tmp_path / "length.png")
+    code, out, _ = typed(capsys, "compare", run.directory, *named, *again, *pages)
+    assert code == 0 and "not significant" in out and "0 of 30 sentences differ" in out
+    assert (tmp_path / "page.html").stat().st_size and (tmp_path / "length.png").stat().st_size
+    facts = json.loads(typed(capsys, "compare", run.directory, *named, *again, "--json")[1])
+    assert facts["significance"]["again"]["bleu"]["bootstrap"] == 1
+    assert facts["systems"]["copy"] == facts["systems"]["again"]
+
+
+def test_contrast_prints_accuracy_by_category(run, capsys, tmp_path):
+    pairs = [json.loads(line) for line in (run.data / "test.jsonl").read_text().splitlines()]
+    for name in ("one", "other"):
+        rows = [f"{pair['source']}\t{pair['target']}\t{pair['target']} {pair['target']}\n" for pair in pairs]
+        (tmp_path / f"{name}.tsv").write_text("".join(rows))
+    suites = (tmp_path / "one.tsv", tmp_path / "other.tsv")
+    code, out, _ = typed(capsys, "contrast", run.directory, *suites, "-o", tmp_path / "items.tsv")
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["category", "one", "other", "all"]
+    facts = json.loads(typed(capsys, "contrast", run.directory, *suites, "--json")[1])
+    assert facts["total"]["count"] == 60 and facts["categories"]["one"] == facts["categories"]["other"]
+    margins = [float(line.split("\t")[0]) for line in (tmp_path / "items.tsv").read_text().splitlines()[1:]]
+    assert len(margins) == 60 and margins == sorted(margins)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -106,6 +139,24 @@ def test_the_language_is_how_a_reference_ends(tmp_path, capsys):
         (["evaluate", "--hypotheses", "two", "--reference", "gone"], 1, "gone does not exist"),
         (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "blue"], 2, "did you mean `bleu`"),
         (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "perplexity"], 2, "name a run"),
+        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", ","], 2, "Which metrics"),
+        (["compare", "RUN", "--reference", "two"], 2, "at least two"),
+        (["compare", "RUN", "RUN", "--reference", "two"], 2, "--source FILE"),
+        (["compare", "RUN", "RUN", "--source", "two"], 2, "--reference FILE"),
+        (["compare", "--system", "two", "--system", "b=two", "--reference", "two"], 2, "NAME=FILE"),
+        (["compare", "--system", "a=two", "--system", "a=two", "--reference", "two"], 2, "Two systems are called `a`"),
+        (
+            ["compare", "--system", "a=two", "--system", "b=three", "--reference", "two"],
+            2,
+            "2 lines, but three has 3",
+        ),
+        (["contrast", "RUN", "two"], 1, "two:1 has 1 tab-separated columns"),
+        (["judge", "make", "--source", "two", "--system", "a=two", "-o", "form.txt"], 2, "neither .html nor .csv"),
+        (
+            ["judge", "make", "--source", "two", "--system", "a=three", "-o", "form.html"],
+            2,
+            "2 lines, but three has 3",
+        ),
         (["score", "RUN", "--source", "two", "--target", "three"], 2, "two has 2 lines, but .*three has 3"),
     ],
 )

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from regard.evaluation import meteor
 from regard.evaluation.meteor import LANGUAGES, Link, Meteor, Settings, align, words
 
 NLTK = Settings(alpha=0.9, beta=3.0, gamma=0.5, delta=0.5, stem=1.0, stemmer="english")
@@ -91,3 +92,17 @@ def test_the_best_of_several_references_counts():
 
 def test_marks_are_words():
     assert words("Don't stop!") == ["don", "'", "t", "stop", "!"]
+
+
+def test_a_synonym_matches_where_there_is_a_wordnet(monkeypatch):
+    sets = {"quick": frozenset({"fast.a"}), "rapid": frozenset({"fast.a", "rapid.n"})}
+    monkeypatch.setattr(meteor, "_wordnet", lambda: lambda word: sets.get(word, frozenset()))
+    known = Meteor("en")
+    monkeypatch.setattr(meteor, "_wordnet", lambda: None)
+    unknown = Meteor("en")
+    assert one(known, "a quick dog", "a rapid dog") > one(unknown, "a quick dog", "a rapid dog")
+    assert "|syn:wordnet-0.8|" in known.signature and "|syn:no|" in unknown.signature
+
+
+def test_babble_is_aligned_in_bounded_time():
+    assert 0 < one(Meteor("en"), "salad bowl " * 100, "bowl salad " * 100) < 100

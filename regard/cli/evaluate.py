@@ -52,6 +52,8 @@ def evaluate(
     if (run is None) == (hypotheses is None):
         raise UsageError("What is to be scored? Name either a run or --hypotheses FILE.")
     names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    if not names:
+        raise UsageError("Which metrics? Name at least one, for example --metrics bleu,chrf.")
     given = reference or []
     spoken = language or spoken_in(given)
     make([name for name in names if name != "perplexity"], spoken)

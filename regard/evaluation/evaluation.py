@@ -23,7 +23,9 @@ PERPLEXITY = "perplexity"
 class Evaluation:
     """The outputs of a system and how good they are."""
 
-    outputs: Sequence[str]
+    sentences: int
+    outputs: Sequence[str] | None
+    """`None` if no metric needed any."""
     scores: Scores
     perplexity: Perplexity | None = None
     """Of the references (of all of them, if there are several), where a model was asked."""
@@ -31,7 +33,7 @@ class Evaluation:
     def facts(self) -> dict[str, Any]:
         """All scores, signatures and details, as JSON knows them."""
         facts: dict[str, Any] = {
-            "sentences": len(self.outputs),
+            "sentences": self.sentences,
             "scores": dict(self.scores.values),
             "signatures": dict(self.scores.signatures),
             "details": {metric: dict(parts) for metric, parts in self.scores.details.items()},
@@ -47,12 +49,13 @@ class Evaluation:
         if one := self.perplexity:
             parts = f"per token; {one.per_word:.2f} per word, {one.per_character:.3f} per character"
             rows.append((PERPLEXITY, f"{one.per_token:.2f}", parts))
-        return columns(rows, right=[1]) + f"\n{len(self.outputs):,} sentences"
+        return columns(rows, right=[1]) + f"\n{self.sentences:,} sentences"
 
     def save(self, directory: Path) -> None:
         """Write `hypotheses.txt` and `scores.json`: the file, scored again, gives the same numbers."""
         directory.mkdir(parents=True, exist_ok=True)
-        durable.write(directory / "hypotheses.txt", "".join(f"{output}\n" for output in self.outputs))
+        if self.outputs is not None:
+            durable.write(directory / "hypotheses.txt", "".join(f"{output}\n" for output in self.outputs))
         durable.write(directory / "scores.json", json.dumps(self.facts(), indent=2, ensure_ascii=False) + "\n")
 
 
@@ -62,7 +65,8 @@ def evaluate_text(
     """Score any system's outputs."""
     if PERPLEXITY in metrics:
         raise UsageError("Perplexity is a model's, not a text's: name a run, or leave perplexity out of --metrics.")
-    return Evaluation(outputs=outputs, scores=score_text(outputs, references, metrics, language=language))
+    scores = score_text(outputs, references, metrics, language=language)
+    return Evaluation(sentences=len(outputs), outputs=outputs, scores=scores)
 
 
 def evaluate_run(
@@ -79,13 +83,13 @@ def evaluate_run(
     of_text = [metric for metric in metrics if metric != PERPLEXITY]
     make(of_text, language)  # what is impossible is told before an hour of translating
     several = check(sources, references)
-    outputs = translated(translator, sources, beam=beam, progress=progress) if of_text else ["" for _ in sources]
+    outputs = translated(translator, sources, beam=beam, progress=progress) if of_text else None
+    scores = Scores(values={}) if outputs is None else score_text(outputs, several, of_text, language=language)
     scored = None
     if PERPLEXITY in metrics:
-        pairs = [(source, one) for source, all_of_it in zip(sources, several, strict=True) for one in all_of_it]
+        pairs = [(source, one) for source, some in zip(sources, several, strict=True) for one in some]
         scored = total(likelihoods(translator, *map(list, zip(*pairs, strict=True)), progress=progress))
-    scores = score_text(outputs, several, of_text, language=language)
-    return Evaluation(outputs=outputs, scores=scores, perplexity=scored)
+    return Evaluation(sentences=len(sources), outputs=outputs, scores=scores, perplexity=scored)
 
 
 def _bleu_parts(details: Any) -> str:

@@ -14,6 +14,8 @@ from regard.evaluation.metric import Metric, References, Statistics
 
 BEAM = 40
 """Partial alignments kept, as in METEOR."""
+CHOICES = 12
+"""Links tried for a word in each of them, those that go on with a chunk and the nearest first: a bound on babble."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +150,21 @@ class _Partial(NamedTuple):
         """More matches first, then fewer chunks, then weightier and nearer matches."""
         return -len(self.links), self.chunks, -self.weight, self.distance
 
+    def follows(self, link: Link) -> bool:
+        """Whether a link goes on with the last chunk."""
+        return bool(self.links) and self.links[-1][:2] == (link.hypothesis - 1, link.reference - 1)
+
+    def nearest(self, links: Sequence[Link]) -> list[Link]:
+        """The few links most worth trying."""
+        order = sorted(links, key=lambda link: (not self.follows(link), abs(link.hypothesis - link.reference)))
+        return order[:CHOICES]
+
     def with_link(self, link: Link) -> "_Partial":
-        follows = self.links and self.links[-1][:2] == (link.hypothesis - 1, link.reference - 1)
+        """This alignment and one link more."""
         return _Partial(
             (*self.links, link),
             self.used | 1 << link.reference,
-            self.chunks + (not follows),
+            self.chunks + (not self.follows(link)),
             self.weight + link.weight,
             self.distance + abs(link.hypothesis - link.reference),
         )
@@ -176,7 +187,8 @@ def align(said: Sequence[str], wanted: Sequence[str], match: Callable[[str, str]
         grown: dict[tuple[int, int], _Partial] = {}
         contested = all(demand[link.reference] > 1 for link in links)
         for partial in beam:
-            fitting = [partial.with_link(link) for link in links if not partial.used >> link.reference & 1]
+            free = [link for link in links if not partial.used >> link.reference & 1]
+            fitting = [partial.with_link(link) for link in (free if len(free) <= CHOICES else partial.nearest(free))]
             for one in [*fitting, *([partial] if contested or not fitting else [])]:
                 last = one.links[-1] if one.links else None
                 state = one.used, last.reference if last and last.hypothesis == links[0].hypothesis else -1
