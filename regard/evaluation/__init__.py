@@ -1,1 +1,1 @@
-"""How good is the text: metrics with their signatures."""
+"""How good is a model, and how good its text: likelihood, metrics, comparisons, contrasts, human judgements."""
