@@ -79,19 +79,7 @@ def _drawing(tree: SearchTree, readable: Callable[[int], str]) -> str:
     for place, node in enumerate(nodes):
         depths.append(0 if node.parent < 0 else depths[node.parent] + 1)
         children.setdefault(node.parent, []).append(place)
-    order = {"chosen": 0, "ended": 1, "lived": 1, "died": 2}
-    rows: dict[int, int] = {}
-    waiting, row = sorted(children.get(-1, []), key=lambda one: (order[nodes[one].fate], -nodes[one].total)), -1
-    waiting.reverse()
-    fresh = set(waiting)
-    while waiting:  # depth first, without recursion: outputs may be long
-        place = waiting.pop()
-        if place in fresh:
-            row += 1
-        rows[place] = row
-        below = sorted(children.get(place, []), key=lambda one: (order[nodes[one].fate], -nodes[one].total))
-        fresh |= set(below[1:])
-        waiting += reversed(below)
+    rows = _rows(tree, depths, children)
     widths = [0.0] * (max(depths, default=-1) + 1)
     for label, depth in zip(labels, depths, strict=True):
         widths[depth] = max(widths[depth], len(label) * LETTER + 2 * PADDING, 44)
@@ -113,5 +101,33 @@ def _drawing(tree: SearchTree, readable: Callable[[int], str]) -> str:
             f'rx="12"/><text class="token" x="{x + width / 2:.0f}" y="{y + 20:.0f}">{escape(labels[place])}</text>'
             f'<text class="total" x="{x + width / 2:.0f}" y="{y + 38:.0f}">{node.total:.2f}</text></g>'
         )
-    across, down = (lefts[-1] + widths[-1] if lefts else 0), (row + 1) * 1.5 * ROW
+    across, down = (lefts[-1] + widths[-1] if lefts else 0), (max(rows, default=-1) + 1) * 1.5 * ROW
     return f'<svg width="{across + 4:.0f}" height="{down + 4:.0f}" role="img">{"".join(drawn)}</svg>'
+
+
+def _rows(tree: SearchTree, depths: list[int], children: dict[int, list[int]]) -> list[int]:
+    """The row of each node: a path stays on the row of its best continuation, others take the next that is free."""
+    order = {"chosen": 0, "ended": 1, "lived": 1, "died": 2}
+
+    def best_first(places: list[int]) -> list[int]:
+        return sorted(places, key=lambda place: (order[tree.nodes[place].fate], -tree.nodes[place].total))
+
+    rows = [0] * len(tree.nodes)
+    taken: set[tuple[int, int]] = set()
+    waiting = best_first(children.get(-1, []))
+    while waiting:
+        line = [waiting.pop(0)]
+        beside: list[int] = []
+        while below := best_first(children.get(line[-1], [])):
+            line.append(below[0])
+            beside += below[1:]
+        parent = tree.nodes[line[0]].parent
+        row = rows[parent] + 1 if parent >= 0 else 0
+        columns = range(depths[line[0]] - (parent >= 0), depths[line[-1]] + 1)
+        while any((row, column) in taken for column in columns):
+            row += 1
+        taken |= {(row, column) for column in columns}
+        for place in line:
+            rows[place] = row
+        waiting += best_first(beside)
+    return rows
