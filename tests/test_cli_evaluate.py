@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -124,6 +126,14 @@ def test_contrast_prints_accuracy_by_category(run, capsys, tmp_path):
     assert facts["total"]["count"] == 60 and facts["categories"]["one"] == facts["categories"]["other"]
     margins = [float(line.split("\t")[0]) for line in (tmp_path / "items.tsv").read_text().splitlines()[1:]]
     assert len(margins) == 60 and margins == sorted(margins)
+
+
+def test_scoring_mere_text_needs_no_torch(tmp_path):
+    (tmp_path / "a.de").write_text("Ein Hund.\n")
+    arguments = ["evaluate", "--hypotheses", str(tmp_path / "a.de"), "--reference", str(tmp_path / "a.de")]
+    code = f"import sys; from regard.cli import main; main({arguments!r}); print('torch' in sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.endswith("False\n")
 
 
 @pytest.mark.parametrize(

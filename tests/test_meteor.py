@@ -1,9 +1,11 @@
 """Laws of METEOR, and its agreement with an independent implementation."""
 
 import itertools
+import sys
 
 import pytest
 
+from regard.errors import RegardError, UsageError
 from regard.evaluation import meteor
 from regard.evaluation.meteor import LANGUAGES, Link, Meteor, Settings, align, words
 
@@ -106,3 +108,15 @@ def test_a_synonym_matches_where_there_is_a_wordnet(monkeypatch):
 
 def test_babble_is_aligned_in_bounded_time():
     assert 0 < one(Meteor("en"), "salad bowl " * 100, "bowl salad " * 100) < 100
+
+
+def test_an_unknown_language_is_refused():
+    with pytest.raises(UsageError, match="`xx`: choose from en, de"):
+        Meteor("xx")
+
+
+def test_a_missing_stemmer_is_told_with_its_remedy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "snowballstemmer", None)
+    with pytest.raises(RegardError, match=r"pip install \"regard\[meteor\]\""):
+        Meteor("de")
+    assert one(Meteor("other"), "a", "a") == 100  # exact matches need none

@@ -66,6 +66,8 @@ def compare(
     with bar() as progress:
         for folder in folders:
             name = folder.name if folder.name and folder.name not in outputs else str(folder)
+            if name in outputs:
+                raise UsageError(f"The run {folder} is named twice: name each once.")
             outputs[name] = translated(regard.load(folder), sources or [], beam=beam, progress=progress)
     for name, lines in zip(files, texts[len(given) :], strict=True):
         if name in outputs:

@@ -4,16 +4,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard import durable
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.evaluation.likelihood import Perplexity, likelihoods, total
 from regard.evaluation.metrics import METRICS, Scores, check, make, score_text
 from regard.evaluation.texts import translated
-from regard.translator import Translator
+
+if TYPE_CHECKING:
+    from regard.evaluation.likelihood import Perplexity
+    from regard.translator import Translator
 
 PERPLEXITY = "perplexity"
 """The one metric that is a model's and not a text's."""
@@ -27,7 +29,7 @@ class Evaluation:
     outputs: Sequence[str] | None
     """`None` if no metric needed any."""
     scores: Scores
-    perplexity: Perplexity | None = None
+    perplexity: "Perplexity | None" = None
     """Of the references (of all of them, if there are several), where a model was asked."""
 
     def facts(self) -> dict[str, Any]:
@@ -70,7 +72,7 @@ def evaluate_text(
 
 
 def evaluate_run(
-    translator: Translator,
+    translator: "Translator",
     sources: Sequence[str],
     references: Sequence[str | Sequence[str]],
     metrics: Sequence[str],
@@ -80,6 +82,8 @@ def evaluate_run(
     progress: Progress | None = None,
 ) -> Evaluation:
     """Translate, score the translations, and, if `perplexity` is among the metrics, the references."""
+    from regard.evaluation.likelihood import likelihoods, total  # torch, which scoring mere text does not need
+
     of_text = [metric for metric in metrics if metric != PERPLEXITY]
     make(of_text, language)  # what is impossible is told before an hour of translating
     several = check(sources, references)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.evaluation.function_words import FUNCTION_WORDS
 from regard.evaluation.metric import Metric, References, Statistics
 
@@ -68,13 +68,15 @@ class Meteor(Metric):
     label = "METEOR"
 
     def __init__(self, language: str = "other", settings: Settings | None = None) -> None:
-        self.settings = settings or LANGUAGES.get(language, LANGUAGES["other"])
+        if language not in LANGUAGES:
+            raise UsageError(f"METEOR does not know the language `{language}`: choose from {', '.join(LANGUAGES)}.")
+        self.settings = settings or LANGUAGES[language]
         self._function_words = FUNCTION_WORDS.get(language, frozenset())
         self._stem = _stemmer(self.settings.stemmer) if self.settings.stem else None
         self._synonyms = _wordnet() if self.settings.synonym else None
         chosen = self.settings
         self.signature = (
-            f"meteor:1.5-regard|lang:{language if language in LANGUAGES else 'other'}|alpha:{chosen.alpha:g}"
+            f"meteor:1.5-regard|lang:{language}|alpha:{chosen.alpha:g}"
             f"|beta:{chosen.beta:g}|gamma:{chosen.gamma:g}|delta:{chosen.delta:g}|exact:1"
             f"|stem:{f'snowball-{chosen.stem:g}' if self._stem else 'no'}"
             f"|syn:{f'wordnet-{chosen.synonym:g}' if self._synonyms else 'no'}|para:no|case:lc|tok:words+marks"

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.data.lines import read_lines
 from regard.data.progress import Progress
 from regard.errors import RegardError, UsageError
-from regard.translator import Translator
+
+if TYPE_CHECKING:
+    from regard.translator import Translator
 
 CHUNK = 500
 """Sentences translated before the bar moves: enough to sort by length."""
@@ -46,7 +49,7 @@ def named_files(given: Sequence[str]) -> dict[str, Path]:
 
 
 def translated(
-    translator: Translator, sources: Sequence[str], *, beam: int | None = None, progress: Progress | None = None
+    translator: "Translator", sources: Sequence[str], *, beam: int | None = None, progress: Progress | None = None
 ) -> list[str]:
     """What a run makes of each source, on one line each, as `regard translate` writes it."""
     outputs: list[str] = []
