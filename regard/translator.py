@@ -22,7 +22,7 @@ from regard.search.guards import patience_for
 from regard.search.hypothesis import joined
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.phrases import Required
-from regard.search.rules import Every, Free, Rule
+from regard.search.rules import Every, Free, Rule, Stuck
 from regard.search.steps import AttentiveSteps
 from regard.text.normalising import WORD_START
 from regard.text.sentences import Piece, pieces
@@ -152,7 +152,13 @@ class Translator:
         beside = search.samples or search.beam or 1
         for group in groups([len(ids) for ids in sources], self.config.decoding.batch_tokens // beside):
             shown = [trees[place] for place in group] if trees else None
-            best = self._search([texts[one] for one in group], [sources[one] for one in group], search, shown)
+            try:
+                best = self._search([texts[one] for one in group], [sources[one] for one in group], search, shown)
+            except Stuck as error:
+                text = texts[group[error.row]]
+                raise RegardError(
+                    f'No output found for "{text[:80]}" keeps to all constraints: relax one, or use a wider beam.'
+                ) from None
             for place, hypotheses in zip(group, best, strict=True):
                 said = [replace(one, text=self.target_tokenizer.decode(one.tokens)) for one in hypotheses]
                 found[place] = _chosen(said, search)
@@ -181,13 +187,7 @@ class Translator:
         kinds: dict[str, Any] = {
             name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
         }
-        found = beam(steps, batch, limits, width=search.beam or 1, trees=trees, **kinds, **options)
-        for text, best in zip(texts, found, strict=True):
-            if not best:
-                raise RegardError(
-                    f'No output for "{text[:60]}" keeps to all constraints: relax one, or use a wider beam.'
-                )
-        return found
+        return beam(steps, batch, limits, width=search.beam or 1, trees=trees, **kinds, **options)
 
     def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
         """What is searched, and its sources B×S."""
@@ -267,6 +267,12 @@ class Ensemble(Translator):
         self.trained_length = min(member.trained_length for member in members)
         self.members = tuple(members)
 
+    @property
+    def _positions(self) -> int | None:
+        """The fewest that any member has learned."""
+        learned = [member._positions for member in self.members if member._positions is not None]
+        return min(learned, default=None)
+
     def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Refused: members may read different tokens."""
         raise UsageError("Attention and alignment are of one model: translate with one run.")
@@ -274,7 +280,10 @@ class Ensemble(Translator):
     def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
         if attentive:
             raise UsageError("A coverage penalty needs the attention of one model: translate with one run.")
-        batches = [member._batch(member.source_tokenizer.encode_batch(texts)) for member in self.members]
+        own = [member.source_tokenizer.encode_batch(texts) for member in self.members]
+        for rows in own:
+            self._check_lengths(rows)
+        batches = [member._batch(rows) for member, rows in zip(self.members, own, strict=True)]
         device = batches[0].device
         steps = EnsembleSteps([ModelSteps(member.model) for member in self.members], [b.shape[1] for b in batches])
         return steps, torch.cat([batch.to(device) for batch in batches], dim=1)  # B×ΣS

@@ -11,12 +11,16 @@ from typer.testing import CliRunner
 import regard
 from regard.cli import main
 from regard.cli.translate import _whole_lines
+from regard.config.text import Tokenizer as Settings
 from regard.errors import RegardError, UsageError
+from regard.models import build
 from regard.search import Constraints, Hypothesis, Search
+from regard.text.learning import train as learn
 from regard.text.sentences import pieces, sentences
 from regard.training.loop import train
 from regard.training.view import View
-from regard.translator import Ensemble, groups
+from regard.translator import Ensemble, Translator, groups
+from tests.cells import cell
 from tests.test_training import tiny
 
 LINES = ["a b c", "", "d e", "a b c", "t s r q p", "b"]
@@ -105,6 +109,15 @@ def test_several_runs_are_an_ensemble(run, source, translator, capfd, tmp_path):
     other = train(tiny("data.train.symbols=5"), tmp_path / "other", view=View()).run.directory
     code, _, error = typed(capfd, run, other, source)
     assert code == 2 and "another target vocabulary" in error
+
+
+def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(translator):
+    letters = learn(Settings.model_validate({"kind": "characters"}), lambda: iter(LINES * 20), "source")
+    model = build(cell(encoder={"kind": "transformer"}), letters.size, translator.target_tokenizer.size).eval()
+    reader = Translator(model, translator.config, letters, translator.target_tokenizer)
+    assert [bool(text) for text in Ensemble([translator, reader]).translate(LINES)] == [bool(line) for line in LINES]
+    with pytest.raises(UsageError, match="one run"):
+        Ensemble([translator, reader]).translate("a", Search(coverage_penalty=0.1))
 
 
 @pytest.mark.parametrize(
@@ -207,8 +220,8 @@ def test_a_choice_by_minimum_bayes_risk_is_one_of_the_samples(translator):
 def test_what_is_kept_must_be_spellable_and_free(translator):
     with pytest.raises(UsageError, match="42"):
         translator.translate("a 42 b", Search(keep=("numbers",)))
-    with pytest.raises(RegardError):
-        translator.translate("a b", Search(keep=("b",), constraints=Constraints(forbid=("b",)), beam=2))
+    with pytest.raises(RegardError, match='"a b"'):
+        translator.translate(["c", "a b"], Search(keep=("b",), constraints=Constraints(forbid=("b",)), beam=2))
     kept = Search(keep=("urls", "numbers", "placeholders")).kept("See https://a.b/c?d=1, {name} %s: 3,5 or 7. v2")
     assert kept == ["https://a.b/c?d=1", "3,5", "7", "{name}", "%s"]
 

@@ -59,11 +59,13 @@ def translate(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.")
+        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.", metavar="FILE")
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", help="text (a line for a line), tsv (line, rank, score, text) or jsonl."),
+        typer.Option(
+            "--format", help="text (a line for a line), tsv (line, rank, score, text) or jsonl.", metavar="FORMAT"
+        ),
     ] = None,
     extras: Annotated[
         str | None, typer.Option("--with", help="More on each output: scores, alignment, attention.", metavar="LIST")
@@ -92,24 +94,30 @@ def translate(
         str | None,
         typer.Option("--mbr", help="Choose among samples by chrf, bleu, ter or exact.", metavar="METRIC"),
     ] = None,
-    prefix: Annotated[str | None, typer.Option("--prefix", help="Outputs begin with this text.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Outputs begin with this text.", metavar="TEXT")
+    ] = None,
     require: Annotated[
-        list[str] | None, typer.Option("--require", help="Outputs contain this text; may be repeated.")
+        list[str] | None, typer.Option("--require", help="Outputs contain this text; may be repeated.", metavar="TEXT")
     ] = None,
     forbid: Annotated[
-        Path | None, typer.Option("--forbid", help="Outputs contain no phrase of this file (cat* is any ending).")
+        Path | None,
+        typer.Option("--forbid", help="Outputs contain no phrase of this file (cat* is any ending).", metavar="FILE"),
     ] = None,
-    only: Annotated[Path | None, typer.Option("--only", help="Outputs are lines of this file.")] = None,
+    only: Annotated[Path | None, typer.Option("--only", help="Outputs are lines of this file.", metavar="FILE")] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", help="Keep unchanged: urls, numbers, placeholders, or a regular expression."),
+        typer.Option(
+            "--keep", help="Keep unchanged: urls, numbers, placeholders, or a regular expression.", metavar="KIND"
+        ),
     ] = None,
     split: Annotated[
         bool | None,
         typer.Option("--split/--no-split", help="Cut lines into sentences; by default those too long for the model."),
     ] = None,
     show_search: Annotated[
-        Path | None, typer.Option("--show-search", help="Write the beam as a tree: a .html page or .json.")
+        Path | None,
+        typer.Option("--show-search", help="Write the beam as a tree: a .html page or .json.", metavar="FILE"),
     ] = None,
 ) -> None:
     """Translate files, or standard input, line by line; as many lines come out as went in."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.errors import UsageError
 from regard.search.guards import PATIENCE, loop_start
 from regard.search.hypothesis import Ended, Hypothesis, scored
-from regard.search.rules import NOTHING, Free, Rule, keep_to, may_end
+from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
 from regard.search.tree import SearchTree
 from regard.text.specials import BOS, EOS, PAD
@@ -220,6 +220,8 @@ def beam(
             covered.select(rows)
         active = [active[place] for place in alive]
     found_all = [ranked([one for group in sentence for one in group.best()])[:count] for sentence in sentences]
+    if rules and not all(found_all):
+        raise Stuck(found_all.index([]))
     for tree, given in zip(trees or [], found_all, strict=bool(trees)):
         tree.finish([one.tokens for one in given])
     return found_all

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.search.guards import PATIENCE, loop_start
 from regard.search.hypothesis import Ended, Hypothesis, scored
-from regard.search.rules import NOTHING, Rule, keep_to, may_end, stuck
+from regard.search.rules import NOTHING, Rule, Stuck, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
 from regard.text.specials import BOS, EOS
 
@@ -77,7 +77,7 @@ def walk(
         keep = []
         for place, (row, token, log_prob) in enumerate(zip(rows, last.tolist(), said, strict=True)):
             if log_prob == NOTHING:
-                raise stuck()
+                raise Stuck(row // repeat)
             log_probs[row].append(log_prob)
             ended: Ended | None = "end" if token == EOS else None
             if token != EOS:

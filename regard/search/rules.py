@@ -16,6 +16,14 @@ from regard.text.specials import EOS
 NOTHING = float("-inf")
 
 
+class Stuck(RegardError):
+    """Rules leave nothing to say in a row: no output keeps to all of them."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__("The constraints leave nothing to say: no output keeps to all of them. Relax one.")
+        self.row = row
+
+
 class Rule(Protocol):
     """What may be said next."""
 
@@ -123,10 +131,3 @@ def may_end(rule: Rule, tokens: Sequence[int], size: int) -> bool:
         state = rule.after(state, token)
     mask = rule.allowed(state, 1, size)
     return mask is None or bool(mask[EOS])
-
-
-def stuck() -> RegardError:
-    """What to say when rules leave nothing to say."""
-    return RegardError(
-        "The constraints leave nothing to say: no output keeps to all of them. Relax one, or use a wider beam."
-    )
