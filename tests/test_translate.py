@@ -113,7 +113,8 @@ def test_several_runs_are_an_ensemble(run, source, translator, capfd, tmp_path):
 
 def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(translator):
     letters = learn(Settings.model_validate({"kind": "characters"}), lambda: iter(LINES * 20), "source")
-    model = build(cell(encoder={"kind": "transformer"}), letters.size, translator.target_tokenizer.size).eval()
+    apart = cell(encoder={"kind": "transformer"}, embeddings={"tie": "target"})
+    model = build(apart, letters.size, translator.target_tokenizer.size).eval()
     reader = Translator(model, translator.config, letters, translator.target_tokenizer)
     assert [bool(text) for text in Ensemble([translator, reader]).translate(LINES)] == [bool(line) for line in LINES]
     with pytest.raises(UsageError, match="one run"):
