@@ -33,7 +33,7 @@ class Watcher(View):
 
 
 def exact_after_training(directory, task, model, *, goal=95.0, steps=2500, exposure=None):
-    """The best exact match on held-out rows that a training reaches within so many steps, or the first past the goal."""
+    """The best exact match on held-out rows that a training reaches within so many steps, or the first at the goal."""
     settings = {
         "data": {
             "train": {"generate": task, "size": 8000, "symbols": 8, "max_length": 5, "seed": SEED},
