@@ -14,6 +14,9 @@ def write(path: Path, content: str | bytes) -> None:
 
 def build(path: Path, make: Callable[[Path], object]) -> None:
     """Let `make` write a file aside, then put it in place in one act; a failure leaves nothing behind."""
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
+        make(path)
+        return
     aside = path.with_name(f".{path.name}.aside")
     try:
         make(aside)

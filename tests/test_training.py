@@ -396,3 +396,8 @@ class TestSettings:
             outcome = train(tiny(*options), tmp_path / str(number), view=View())
             assert outcome.step == 12 and math.isfinite(outcome.validation["loss"])
             assert Path(outcome.run.directory / "model.safetensors").is_file()
+
+
+def test_training_leaves_small_numbers_to_others_as_they_were(tmp_path):
+    train(tiny(steps=2), tmp_path / "run", view=View())
+    assert torch.tensor(1e-310, dtype=torch.float64) / 2 > 0

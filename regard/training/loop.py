@@ -49,6 +49,8 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
         stack.callback(view.close)
         interruption = stack.enter_context(Interruption())
         stack.enter_context(ranks.together(device))
+        torch.set_flush_denormal(True)  # numbers too small to matter, but a hundred times slower
+        stack.callback(torch.set_flush_denormal, False)
         if ranks.first and not resume:
             Run.create(directory, config)
         ranks.wait()
@@ -159,7 +161,6 @@ class _Course:
             self.ranks.world_size,
             dropout,
         )
-        torch.set_flush_denormal(True)
         trainer = Trainer(
             self.config, batches, (tokenizers[0].size, tokenizers[1].size), device=self.device, ranks=self.ranks
         )
