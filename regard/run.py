@@ -212,7 +212,13 @@ class Run:
             return not _try_lock(file.fileno())
 
     def _fingerprints(self) -> dict[str, str]:
-        return {side: facts["fingerprint"] for side, facts in self.info.get("tokenizers", {}).items()}
+        known = self.info.get("tokenizers") or {}
+        try:
+            return {side: str(facts["fingerprint"]) for side, facts in known.items()}
+        except (AttributeError, KeyError, TypeError) as error:
+            raise RegardError(
+                f"{self.directory / 'run.json'} does not describe its tokenizers: it is damaged."
+            ) from error
 
     def _check_tokenizers(self, fingerprints: Mapping[str, str]) -> None:
         for side, known in self._fingerprints().items():

@@ -55,6 +55,7 @@ class Translator:
         from regard.run import Run
 
         run = Run.open(directory)
+        _check_overrides(overrides)
         config = load(run.directory / "config.yaml", overrides)
         source, target = load_tokenizers(run.tokenizers)
         model = build(config.model, source.size, target.size)
@@ -333,3 +334,14 @@ def groups(lengths: list[int], tokens: int) -> Iterator[list[int]]:
         group.append(place)
     if group:
         yield group
+
+
+def _check_overrides(overrides: Sequence[str]) -> None:
+    """Refuse settings that a trained model cannot change any more."""
+    for override in overrides:
+        name = override.partition("=")[0].strip()
+        if not name.startswith("decoding.") and name not in ("model.positions.ntk", "training.device"):
+            raise UsageError(
+                f"{name} cannot be changed in a trained run: decoding.* can, and training.device, and "
+                "model.positions.ntk (for rotary positions)."
+            )

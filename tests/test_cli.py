@@ -104,3 +104,25 @@ def test_a_run_from_a_newer_regard_is_refused(copy_run, tmp_path):
     (other / "run.json").write_text(json.dumps(info | {"format": 99}))
     done = typed("translate", other, text=b"a\n")
     assert done.returncode == 1 and b"upgrade" in done.stderr
+
+
+def test_what_a_trained_run_cannot_change_is_refused(copy_run):
+    done = typed("translate", copy_run, "model.width=3", text=b"a\n")
+    assert done.returncode == 2 and b"cannot be changed" in done.stderr
+
+
+def test_a_file_is_not_written_over_while_it_is_read(copy_run, tmp_path):
+    (tmp_path / "in.txt").write_text("a b\n")
+    done = typed("translate", copy_run, "in.txt", "-o", "in.txt", where=tmp_path)
+    assert done.returncode == 2 and (tmp_path / "in.txt").read_text() == "a b\n"
+
+
+def test_a_mark_at_the_start_of_a_stream_is_no_text(copy_run):
+    done = typed("translate", copy_run, text=b"\xef\xbb\xbfa b c\n")
+    assert done.stdout == b"a b c\n"
+
+
+@pytest.mark.parametrize("options", [["--beam", "100000"], ["--length-penalty", "1e308"], ["decoding.max_ratio=1e308"]])
+def test_numbers_out_of_reach_are_refused(copy_run, options):
+    done = typed("translate", copy_run, *options, text=b"a\n")
+    assert done.returncode == 2 and b"bug" not in done.stderr

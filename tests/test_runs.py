@@ -229,3 +229,23 @@ def test_a_run_whose_data_cannot_be_used_leaves_its_place_free(tmp_path):
     with pytest.raises(RegardError, match="not aligned"):
         train(config, tmp_path / "run", view=View())
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "damage", [{"created": None}, {"step": "many"}, {"parameters": "x"}, {"best": 3}, {"steps": [1]}, {"result": 7}]
+)
+def test_one_damaged_run_does_not_hide_the_others(tmp_path, damage, capsys):
+    for name in ("good", "bad"):
+        Run.create(tmp_path / name, tiny())
+    info = json.loads((tmp_path / "bad" / "run.json").read_text())
+    (tmp_path / "bad" / "run.json").write_text(json.dumps(info | damage))
+    assert main(["runs", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "damaged" in said and "stopped" in said
+
+
+def test_a_model_that_has_diverged_is_told_of_without_a_number():
+    from regard.training.view import scores_line
+
+    assert scores_line({"loss": float("nan"), "perplexity": None}) == "loss not finite"
+    assert scores_line({"loss": 200.0, "perplexity": 7.2e86}) == "loss 200.000, perplexity 7.2e+86"

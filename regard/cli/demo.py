@@ -1,5 +1,6 @@
 """`regard demo`: train the date normaliser, use it, and show where it looked."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,17 +51,21 @@ def demo(
     console.print()
     console.print(f"{ASIDE}The same as a picture, for {len(maps)} dates:  [bold]{picture}[/]")
     console.print(f"{ASIDE}What the run is and how it learnt:  [bold]{run / 'README.md'}[/]")
-    console.print(f'{ASIDE}Try your own:  [bold]echo "9. Mai 2018" | regard translate {run}[/]')
+    command = Path(sys.argv[0]) if len(Path(sys.argv[0]).parts) > 1 else Path("regard")
+    console.print(f'{ASIDE}Try your own:  [bold]echo "9. Mai 2018" | {command} translate {run}[/]')
 
 
 def _train(run: Path, console: "Console") -> None:
     """Train the run, go on with it, or leave it as it is if it is finished."""
     from regard.config.loading import load
+    from regard.errors import UsageError
     from regard.recipes import recipe
     from regard.run import Run
     from regard.training.loop import train
 
     there = (run / "run.json").is_file()
+    if there and getattr(Run.open(run).config.data.train, "generate", None) != "dates":
+        raise UsageError(f"{run} is a run of something else: choose another place with --run.")
     if there and Run.open(run).info.get("status") == "finished":
         console.print(f"{ASIDE}{run} is trained already (delete it to see it learn again).")
         return

@@ -32,7 +32,7 @@ def _facts(run: "Run") -> dict[str, Any]:
 
     try:
         info = run.info
-        return {
+        facts = {
             "name": run.name,
             "directory": str(run.directory),
             "cell": info.get("cell"),
@@ -44,7 +44,9 @@ def _facts(run: "Run") -> dict[str, Any]:
             "test": (info.get("result") or {}).get("test"),
             "age_seconds": round(age(info["created"])),
         }
-    except (RegardError, KeyError, ValueError):
+        _row(facts)
+        return facts
+    except (RegardError, KeyError, ValueError, TypeError, AttributeError):  # whatever stands in a damaged file
         return {"name": run.name, "directory": str(run.directory), "status": "damaged"}
 
 
@@ -62,16 +64,21 @@ def _table(found: list[dict[str, Any]]) -> None:
         table.add_column(title, justify="right" if title in ("parameters", "step", "best", "age") else "left")
     colours = {"running": "cyan", "finished": "green", "stopped": "yellow", "damaged": "red"}
     for facts in found:
-        table.add_row(
-            Text(facts["name"]),
-            Text(facts.get("cell") or ""),
-            _count(facts.get("parameters")),
-            f"{facts['step']:,}/{facts['steps']:,}" if facts.get("steps") else "",
-            Text(facts["status"], style=colours.get(facts["status"], "")),
-            _best(facts.get("best")),
-            _age(facts.get("age_seconds")),
-        )
+        table.add_row(*(Text(value, style=colours.get(value, "")) for value in _row(facts)))
     console.print(table)
+
+
+def _row(facts: dict[str, Any]) -> tuple[str, ...]:
+    """A run as a row of the table."""
+    return (
+        str(facts["name"]),
+        str(facts.get("cell") or ""),
+        _count(facts.get("parameters")),
+        f"{facts['step']:,d}/{facts['steps']:,d}" if facts.get("steps") else "",
+        str(facts["status"]),
+        _best(facts.get("best")),
+        _age(facts.get("age_seconds")),
+    )
 
 
 def _count(number: int | None) -> str:

@@ -1,5 +1,6 @@
 """`regard train`: from a configuration to a run, or on with one that stopped."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ Examples:
   regard train my.yaml model.encoder.kind=rnn --run runs/mine
   regard train --resume runs/mine                 go on after Ctrl-C or a crash
   regard train --resume runs/mine training.steps=9000
-  torchrun --nproc-per-node 4 -m regard train my.yaml
+  torchrun --nproc-per-node 4 -m -- regard train my.yaml --run runs/mine
 """
 
 
@@ -57,7 +58,9 @@ def train(
 
     from regard.training.loop import train as train_run
 
-    _report(train_run(config, directory, resume=resume is not None))
+    outcome = train_run(config, directory, resume=resume is not None)
+    if os.environ.get("RANK", "0") == "0":
+        _report(outcome)
 
 
 def _report(outcome: "Outcome") -> None:

@@ -137,6 +137,8 @@ def translate(
         samples = count
     form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
     _check_output(form, wanted, show_search, drawn=drawn, split=split)
+    if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
+        raise UsageError(f"{output} is read and would be written over: name another file with -o.")
 
     from regard.search import Constraints, Search
     from regard.search.options import kept_kinds
@@ -402,7 +404,7 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a stream of UTF-8, without their ends; what is not UTF-8 is refused with its line."""
     for number, line in enumerate(stream, start=1):
         try:
-            yield line.decode("utf-8").rstrip("\r\n")
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise RegardError(
                 f"{name}, line {number}: byte {error.start + 1} is not UTF-8. Convert the text, for example with iconv."

@@ -10,11 +10,11 @@ class Decoding(Section):
 
     beam: int = Field(default=5, ge=1, le=1000)
     """Hypotheses kept; 1 is greedy."""
-    length_penalty: float = Field(default=1.0, ge=0.0)
+    length_penalty: float = Field(default=1.0, ge=0.0, le=10.0)
     """Scores are divided by length to this power: 0 favours short output, 1 is the mean log-probability."""
-    max_length: int = Field(default=256, ge=1)
+    max_length: int = Field(default=256, ge=1, le=100_000)
     """Longest output in tokens."""
-    max_ratio: float = Field(default=3.0, gt=0.0)
+    max_ratio: float = Field(default=3.0, gt=0.0, le=1000.0)
     """Longest output as a multiple of the source length (ten tokens of grace): a guard against endless babble."""
     batch_tokens: int = Field(default=4096, ge=1)
     """Source tokens decoded together."""

@@ -62,7 +62,13 @@ class Search:
     def _problems(self) -> Iterator[tuple[bool, str]]:
         """What cannot be, and what to say of it."""
         width, sampled = self.beam, self.samples > 0
-        yield width is not None and width < 1, f"A beam of {width} is none: use at least 1."
+        yield (
+            self.length_penalty is not None and not 0 <= self.length_penalty <= 10,
+            f"A length penalty of {self.length_penalty:g} is out of reach: use 0 to 10."
+            if self.length_penalty is not None
+            else "",
+        )
+        yield width is not None and not 1 <= width <= 1000, f"A beam of {width} is out of reach: use 1 to 1000."
         yield self.count < 1, f"{self.count} hypotheses cannot be given: ask for at least 1."
         yield (
             not sampled and width is not None and width < self.count,

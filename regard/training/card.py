@@ -1,5 +1,6 @@
 """The card of a run: what it is, what it learned from, how good it is, how to use it: its README.md."""
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def _scores(card: Card) -> Iterator[str]:
     search = f"beam {beam}" if beam > 1 else "greedy"
     rows = [
         ("loss", f"{card.validation.loss:.3f}", ""),
-        ("perplexity", f"{perplexity(card.validation.loss):.2f}", ""),
+        ("perplexity", _shown(perplexity(card.validation.loss)) if math.isfinite(card.validation.loss) else "–", ""),
     ]
     for metric, name in NAMES.items():
         test = f"{card.test[metric]:.1f}" if card.test else ""
@@ -103,6 +104,10 @@ def _scores(card: Card) -> Iterator[str]:
         yield f"Beware: {card.prepared.report.overlap:,} validation pairs also occur in the training data."
     for metric, signature in validation.signatures.items():
         yield f"{NAMES[metric]} by sacrebleu: `{signature}`."
+
+
+def _shown(puzzled: float) -> str:
+    return f"{puzzled:.2f}" if puzzled < 1e6 else f"{puzzled:.1e}"
 
 
 def _facts(card: Card) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ import torch
 from regard.config.run import RunConfig
 from regard.data.batches import Batches
 from regard.data.prepare import Prepared, is_prepared, prepare
-from regard.device import choose_device
+from regard.device import choose_device, choose_precision
 from regard.errors import RegardError
 from regard.run import Run
 from regard.text.dropout import BpeDropout
@@ -43,6 +43,7 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
     ranks = Ranks.from_environment()
     view = (view or default_view()) if ranks.first else View()
     device = choose_device(config.training.device, ranks.local_rank)
+    choose_precision(config.training.precision, device)
     if config.training.tensorboard:
         require_tensorboard()
     with ExitStack() as stack:

@@ -1,5 +1,6 @@
 """What a person sees of a run while it learns: a live view on a terminal, a few plain lines elsewhere."""
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -233,7 +234,9 @@ def default_view() -> View:
 
 def scores_line(line: Mapping[str, Any]) -> str:
     """A validation in a few words."""
-    parts = [f"loss {line['loss']:.3f}", f"perplexity {line['perplexity']:.2f}"] if line.get("loss") is not None else []
+    loss, puzzled = line.get("loss"), line.get("perplexity")
+    parts = [] if loss is None else [f"loss {loss:.3f}" if math.isfinite(loss) else "loss not finite"]
+    parts += [] if puzzled is None else [f"perplexity {puzzled:.2f}" if puzzled < 1e6 else f"perplexity {puzzled:.1e}"]
     parts += [f"{name} {line[metric]:.1f}" for metric, name in NAMES.items() if line.get(metric) is not None]
     return ", ".join(parts) or "nothing to measure"
 
