@@ -126,3 +126,9 @@ def test_a_mark_at_the_start_of_a_stream_is_no_text(copy_run):
 def test_numbers_out_of_reach_are_refused(copy_run, options):
     done = typed("translate", copy_run, *options, text=b"a\n")
     assert done.returncode == 2 and b"bug" not in done.stderr
+
+
+def test_a_finished_run_does_not_pretend_to_change(copy_run):
+    done = typed("train", "--resume", copy_run, "model.width=3")
+    assert done.returncode == 2 and b"model.width cannot change" in done.stderr
+    assert b"is finished" in typed("train", "--resume", copy_run).stdout

@@ -58,6 +58,7 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
         run = Run.open(directory)
         if ranks.first:
             stack.enter_context(run.lock())
+        check_continuation(run.config, config)
         if run.info.get("status") == "finished" and config.training.steps <= int(run.info.get("steps", 0)):
             return known_outcome(run, already=True)
         ranks.wait()
@@ -343,9 +344,7 @@ class _Course:
 
 def _begin(run: Run, config: RunConfig) -> None:
     """Note that a run is being trained, and with which configuration."""
-    old = run.config
-    if old != config:
-        check_continuation(old, config)
+    if run.config != config:
         run.put_config(config)
     run.note(status="running", steps=config.training.steps)
 
