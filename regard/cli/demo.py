@@ -121,7 +121,7 @@ def _show_map(console: "Console", found: "AttentionMap") -> None:
 
 def _one(token: str) -> str:
     """A token in one column."""
-    return {"</s>": "↵", "": " "}.get(token, token[:1])
+    return {"</s>": "↵"}.get(token, token[:1])
 
 
 def _shade(weight: float, console: "Console") -> "Text":

@@ -48,7 +48,7 @@ def trace(translator: Translator, source: str, target: str | None = None) -> Tra
 
 
 def readable(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
-    """Tokens for the eye: a word's leading mark is dropped, a lone one is shown as an open box."""
+    """Tokens for the eye: a word's leading mark is dropped; alone it is an open box, or ▸ at the start of a text."""
     tokens = [SPECIALS[one] if one < len(SPECIALS) else tokenizer.vocabulary[one] for one in ids]
     marked = [token.removeprefix("▁") or "␣" for token in tokens]
-    return ["" if place == 0 and token == "␣" else token for place, token in enumerate(marked)]
+    return ["▸" if place == 0 and token == "␣" else token for place, token in enumerate(marked)]
