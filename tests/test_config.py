@@ -495,3 +495,9 @@ def test_dropping_merges_needs_merges():
         from_mapping(
             {"data": {"train": {"generate": "copy"}}, "text": {"bpe_dropout": 0.1, "tokenizer": {"kind": "words"}}}
         )
+
+
+def test_a_vocabulary_too_small_for_bytes_is_refused_before_any_data_is_read():
+    with pytest.raises(UsageError, match="at least 263"):
+        from_mapping({"data": {"train": {"tsv": "absent.tsv"}}, "text": {"tokenizer": {"vocabulary": 17}}})
+    from_mapping({"data": {"train": {"tsv": "absent.tsv"}}, "text": {"tokenizer": {"vocabulary": 17, "kind": "words"}}})

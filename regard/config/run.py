@@ -11,6 +11,9 @@ from regard.config.text import Text
 from regard.config.training import Training
 from regard.errors import UsageError
 
+LEAST_WITH_BYTES = 263
+"""Six special tokens, a token for each byte, and one more: the smallest vocabulary that can spell everything."""
+
 
 class RunConfig(Section):
     """One file describes one run: what it learns from, what it is, how it learns, how it speaks."""
@@ -31,6 +34,7 @@ class RunConfig(Section):
         model = resolve(self.model, shared_vocabulary=self.text.shared)
         _check_positions(model, self.data.cleaning.max_length)
         _check_dropout(self.text)
+        _check_vocabulary(self.text)
         return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
 
 
@@ -52,6 +56,15 @@ def _check_positions(model: Model, longest: int) -> None:
             f"model.positions.max_length is {positions.max_length}, but data.cleaning.max_length lets in texts of "
             f"{longest} tokens and an end symbol: make it at least {longest + 1}."
         )
+
+
+def _check_vocabulary(text: Text) -> None:
+    for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
+        if tokenizer.kind != "words" and tokenizer.vocabulary is not None and tokenizer.vocabulary < LEAST_WITH_BYTES:
+            raise UsageError(
+                f"{place}.vocabulary is {tokenizer.vocabulary}, but kind `{tokenizer.kind}` needs at least "
+                f"{LEAST_WITH_BYTES}: the special tokens, 256 bytes and a letter."
+            )
 
 
 def _check_dropout(text: Text) -> None:
