@@ -44,8 +44,9 @@ def compare(
     from regard.errors import UsageError
     from regard.evaluation import comparison, slices
     from regard.evaluation.display import bar
+    from regard.evaluation.length_picture import draw_by_length
     from regard.evaluation.metrics import make
-    from regard.evaluation.side_by_side import draw_by_length, write_page
+    from regard.evaluation.side_by_side import write_page
     from regard.evaluation.texts import named_files, read_aligned, translated
 
     given, folders = reference or [], runs or []
