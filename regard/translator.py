@@ -28,6 +28,7 @@ from regard.text.normalising import WORD_START
 from regard.text.sentences import Piece, pieces
 from regard.text.specials import BOS, EOS, PAD, UNK
 from regard.text.tokenizer import Tokenizer
+from regard.trace import Side, Trace, check_cost, trace
 
 Texts = list[str] | tuple[str, ...]
 
@@ -124,6 +125,21 @@ class Translator:
         else:
             said = self.target_tokenizer.encode_batch([target])[0]
         return self._tensor([[*ids, EOS]]), self._tensor([[BOS, *said, EOS]])
+
+    def trace(self, source: str, target: str | None = None) -> Trace:
+        """Watch the model translate a source, or read a target that it is given: every tap by its name."""
+        check_cost(self.model, len(self.source_tokenizer.encode_batch([source])[0]))
+        source_ids, target_ids = self.forced(source, target)
+        self._check_lengths([source_ids[0, :-1].tolist(), target_ids[0, 1:-1].tolist()])
+        said, read = target_ids[0, 1:].tolist(), target_ids[0, :-1].tolist()
+        if target is not None and UNK in said:
+            raise UsageError(
+                f'The target "{target[:80]}" has a word that this model cannot say (word '
+                f"{Side.of(self.target_tokenizer, said).words[said.index(UNK)] + 1}): use words of its vocabulary."
+            )
+        tokenizer = self.target_tokenizer
+        sides = Side.of(self.source_tokenizer, source_ids[0].tolist()), Side.of(tokenizer, said)
+        return trace(self.model, *sides, Side.of(tokenizer, read))
 
     def _settled(self, search: Search, beam: int | None, count: int | None) -> Search:
         """A search with nothing left open."""

@@ -70,3 +70,28 @@ def browser(tmp_path_factory) -> Iterator:
     opened.set_window_size(1200, 900)
     yield opened
     opened.quit()
+
+
+@pytest.fixture(scope="session")
+def transformer_run(tmp_path_factory) -> Path:
+    """A run that has learnt to say rows of letters again: a Transformer of two layers and two heads a side."""
+    from regard.config.loading import from_mapping
+    from regard.training.loop import train
+    from regard.training.view import View
+
+    side = {"kind": "transformer", "layers": 2, "feed_forward": 64}
+    settings = {
+        "data": {"train": {"generate": "copy", "size": 4000, "symbols": 6, "max_length": 8}, "held_out": 100},
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {"width": 32, "dropout": 0.0, "encoder": side, "decoder": side, "attention": {"heads": 2}},
+        "training": {
+            "steps": 500,
+            "batch_tokens": 512,
+            "label_smoothing": 0.0,
+            "optimizer": {"learning_rate": 0.005},
+            "schedule": {"kind": "cosine"},
+        },
+    }
+    directory = tmp_path_factory.mktemp("runs") / "transformer"
+    train(from_mapping(settings), directory, view=View())
+    return directory
