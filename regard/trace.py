@@ -98,6 +98,8 @@ class Trace:
     """What each tap saw, without the batch axis: weights H×T×S, states T×D, …"""
     log_probabilities: Tensor
     """T×V: of every token at every target position."""
+    tokenizer: Tokenizer | None = None
+    """The target's, for analyses that speak of words that were not said."""
 
     def matching(self, pattern: str) -> dict[str, Tensor]:
         """The activations of the taps whose names match a pattern, in the order of the model."""
@@ -110,10 +112,17 @@ class Trace:
 
     def again(self, write: Mapping[str, Write]) -> "Trace":
         """The same pass with interventions: each function is given the tap's value with its batch axis of one."""
-        return trace(self.model, self.source, self.target, self.inputs, write)
+        return trace(self.model, self.source, self.target, self.inputs, write, self.tokenizer)
 
 
-def trace(model: Model, source: Side, target: Side, inputs: Side, write: Mapping[str, Write] | None = None) -> Trace:
+def trace(
+    model: Model,
+    source: Side,
+    target: Side,
+    inputs: Side,
+    write: Mapping[str, Write] | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Trace:
     """Watch the model read a source and a target; `write` as in `taps.watch`."""
     check_cost(model, max(len(source), len(target)))
     device = model.output_bias.device
@@ -121,7 +130,7 @@ def trace(model: Model, source: Side, target: Side, inputs: Side, write: Mapping
         logits = model(torch.tensor([source.ids], device=device), torch.tensor([inputs.ids], device=device))
     ordered = sorted(taps.names(model), key=lambda name: not name.startswith("encoder"))  # the source comes first
     seen = {name: recording[name][0].cpu() for name in ordered if name in recording}
-    return Trace(model, source, target, inputs, seen, logits[0].log_softmax(-1).cpu())
+    return Trace(model, source, target, inputs, seen, logits[0].log_softmax(-1).cpu(), tokenizer)
 
 
 def check_cost(model: Model, tokens: int) -> None:

@@ -139,7 +139,7 @@ class Translator:
             )
         tokenizer = self.target_tokenizer
         sides = Side.of(self.source_tokenizer, source_ids[0].tolist()), Side.of(tokenizer, said)
-        return trace(self.model, *sides, Side.of(tokenizer, read))
+        return trace(self.model, *sides, Side.of(tokenizer, read), tokenizer=tokenizer)
 
     def _settled(self, search: Search, beam: int | None, count: int | None) -> Search:
         """A search with nothing left open."""
