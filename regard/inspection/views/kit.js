@@ -5,8 +5,30 @@ function view(name, show) { VIEWS[name] = show; }
 /** Fill every panel of the page. */
 function showAll(panels) {
   const sections = document.querySelectorAll("section.panel > .view");
-  panels.forEach((panel, place) => VIEWS[panel.view](sections[place], panel.data));
+  panels.forEach((panel, place) => {
+    try {
+      VIEWS[panel.view](sections[place], panel.data);
+    } catch (error) {  // the other panels can still be read
+      console.error(error);
+      sections[place].append(el("p", { class: "quiet" }, `This part cannot be shown: ${error.message}`));
+    }
+  });
   document.body.dataset.ready = "true";
+}
+/**
+ * What Python's `page.pack(tensor)` packed (four digits a number), as nested arrays whose innermost are typed: a tensor of
+ * shape [2, 3, 4] becomes two arrays of three Float32Arrays of four.
+ */
+function unpack({ shape, packed }) {
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const whole = Float32Array.from(new Int16Array(bytes.buffer), (value) => value / 10000);
+  let parts = [];
+  const last = shape[shape.length - 1];
+  for (let at = 0; last && at < whole.length; at += last) parts.push(whole.subarray(at, at + last));
+  for (const size of shape.slice(1, -1).reverse()) {
+    parts = Array.from({ length: parts.length / size }, (_, place) => parts.slice(place * size, (place + 1) * size));
+  }
+  return parts;
 }
 
 /** An element; text given as a child is text, never HTML. `on…` attributes are listeners. */
@@ -42,19 +64,39 @@ function hint(text, event) {
 // --- controls ---
 /** A row of controls. */
 function controls(...parts) { return el("div", { class: "controls" }, parts); }
-/** Buttons of which one is pressed (a list to pull down, if there are many): `options` are [value, text]. */
+/**
+ * Buttons of which one is pressed (a list to pull down, if there are many): `options` are [value, text].
+ * What it returns has `choose(value)`, which shows another choice without telling `changed`.
+ */
 function choice(name, options, chosen, changed) {
   if (options.length > 7) {
     const list = el("select", { "aria-label": name, onchange: () => changed(options[list.selectedIndex][0]) },
       options.map(([value, text]) => el("option", { selected: value === chosen }, text)));
-    return el("label", {}, el("span", { class: "name" }, name), list);
+    const made = el("label", {}, el("span", { class: "name" }, name), list);
+    made.choose = (value) => { list.selectedIndex = options.findIndex(([one]) => one === value); };
+    return made;
   }
   const buttons = options.map(([value, text]) => el("button", {
     type: "button", "aria-pressed": String(value === chosen), onclick: (event) => {
       buttons.forEach((one) => one.setAttribute("aria-pressed", String(one === event.currentTarget)));
       changed(value);
     } }, text));
-  return el("span", { class: "choice", role: "group", "aria-label": name }, el("span", { class: "name" }, name), el("span", {}, buttons));
+  const made = el("span", { class: "choice", role: "group", "aria-label": name }, el("span", { class: "name" }, name), el("span", {}, buttons));
+  made.choose = (value) => buttons.forEach((one, place) => one.setAttribute("aria-pressed", String(options[place][0] === value)));
+  return made;
+}
+/** Arrow keys, Home and End go from one element to the next (Tab stops once for all); `step` elements up and down. */
+function roving(elements, step = 1) {
+  elements.forEach((one, place) => {
+    one.tabIndex = place ? -1 : 0;
+    one.addEventListener("focus", () => elements.forEach((other) => { other.tabIndex = other === one ? 0 : -1; }));
+    one.addEventListener("keydown", (event) => {
+      const far = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -step, ArrowDown: step, Home: -place, End: elements.length - 1 - place }[event.key];
+      if (far === undefined || !elements[place + far]) return;
+      event.preventDefault();
+      elements[place + far].focus();
+    });
+  });
 }
 /** A box to tick. */
 function toggle(name, on, changed) {
@@ -79,13 +121,32 @@ function mix(from, to, share) {
 }
 /** The colour of a weight from 0 to 1; with `signed`, from −1 to 1. */
 function shade(value, signed = false) {
-  const size = Math.min(1, Math.abs(value)) ** 0.8;
-  return mix(colour("--cell-0"), colour(signed ? (value < 0 ? "--cell-minus" : "--cell-plus") : "--cell-1"), size);
+  const full = signed ? (value < 0 ? "--cell-minus" : "--cell-plus") : "--cell-1";
+  return mix(colour("--cell-0"), colour(full), Math.min(1, Math.abs(value)) ** 0.8);
 }
-/** The same for many values: colours are looked up once. */
-function shader(signed = false) {
-  const [zero, full, minus, plus] = ["--cell-0", "--cell-1", "--cell-minus", "--cell-plus"].map(colour);
-  return (value) => mix(zero, signed ? (value < 0 ? minus : plus) : full, Math.min(1, Math.abs(value)) ** 0.8);
+/** The same for many values: 256 shades of a colour are mixed once. A smaller `curve` shows small values better. */
+function shader(signed = false, curve = 0.8) {
+  const zero = colour("--cell-0");
+  const ramp = (full) => Array.from({ length: 256 }, (_, step) => mix(zero, full, (step / 255) ** curve));
+  const over = ramp(colour(signed ? "--cell-plus" : "--cell-1")), under = signed ? ramp(colour("--cell-minus")) : over;
+  return (value) => (value < 0 ? under : over)[Math.round(Math.min(1, Math.abs(value)) * 255)];
+}
+/** `paint()` is called whenever the page turns dark or light, as long as the canvas lives. */
+const PAINTERS = new Set();
+function onTheme(canvas, paint) { canvas.paint = paint; PAINTERS.add(new WeakRef(canvas)); }
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => PAINTERS.forEach((one) => {
+  if (one.deref()) one.deref().paint(); else PAINTERS.delete(one);
+}));
+/** A bar that says what the colours of a map mean, from 0 (or −top) to top; `curve` as in the map. */
+function scale(top = 1, signed = false, curve = 0.8) {
+  const bar = el("canvas", { width: 120, height: 10, "aria-hidden": "true" });
+  const paint = () => {
+    const pen = bar.getContext("2d"), shadeOf = shader(signed, curve);
+    for (let x = 0; x < 120; x++) { pen.fillStyle = shadeOf(signed ? (x / 119) * 2 - 1 : x / 119); pen.fillRect(x, 0, 1, 10); }
+  };
+  onTheme(bar, paint);
+  paint();
+  return el("span", { class: "scale" }, say(signed ? -top : 0), bar, say(top));
 }
 /** A number for people: 0.04, 12.3, 1,234. */
 function say(value, digits = 2) {
@@ -95,87 +156,153 @@ function say(value, digits = 2) {
 
 // --- heat maps ---
 /**
- * A matrix on a canvas, with names along both sides; fast at hundreds of tokens.
- * options: rows, columns (names), values[row][column], top (value of the full colour, default 1), signed,
- * hover(row, column) → text of the hint, pick(row, column), size (of a cell in pixels), names (false: no labels),
- * emphasis(row, column) → whether a cell is framed.
- * Returns { element, update(values), mark(row, column) }.
+ * A matrix on a canvas, with names along both sides; fast at hundreds of tokens. Arrow keys move from cell to cell.
+ * options: rows, columns (names), values[row][column] (arrays or typed arrays), top (value of the full colour, default 1),
+ * signed, hover(row, column) → text of the hint, pick(row, column), over(row, column) and out() as the pointer or the keys
+ * move, size (of a cell in pixels), names (false: no labels), emphasis(row, column) → whether a cell is framed,
+ * curve (how fast colours darken, default 0.8), label (what the map is, for those who listen).
+ * Returns { element, canvas, update(values, top), mark(row, column) }.
  */
 function heatmap(options) {
-  const { rows, columns, pick, signed = false, names = true } = options;
+  const { rows, columns, pick, signed = false, names = true, curve = 0.8 } = options;
   let { values, top = 1 } = options;
-  let marked = [null, null];
+  let marked = [null, null], cursor = null;
   const size = options.size || Math.max(11, Math.min(26, Math.floor(900 / Math.max(rows.length, columns.length))));
   const font = Math.max(9, Math.min(13, size - 2));
-  const canvas = el("canvas", { role: "img", tabindex: pick ? 0 : null, "aria-label": `map of ${rows.length} by ${columns.length}` });
+  const canvas = el("canvas", { role: "img", tabindex: 0,
+    "aria-label": `${options.label || "map"}: ${rows.length} rows, ${columns.length} columns; arrow keys read the cells` });
   const pen = canvas.getContext("2d");
   const written = `${font}px system-ui, sans-serif`;
   pen.font = written;
-  const slanted = names && Math.max(...columns.map((one) => pen.measureText(one).width), 0) > size - 2;
-  const left = names ? Math.ceil(Math.max(...rows.map((one) => pen.measureText(one).width), 0)) + 8 : 0;
-  const longest = Math.max(...columns.map((one) => pen.measureText(one).width), 0);
+  const widest = (texts) => Math.max(...texts.map((one) => pen.measureText(one).width), 0);
+  const longest = Math.min(widest(columns), 160), left = names ? Math.ceil(Math.min(widest(rows), 160)) + 8 : 0;
+  const slanted = names && longest > size - 2;
   const above = names ? (slanted ? Math.ceil(longest * 0.87) + 12 : font + 8) : 0;
-  const beyond = names && slanted ? Math.ceil(Math.max(0, pen.measureText(columns[columns.length - 1] || "").width * 0.5 - size / 2)) + 4 : 1;
+  const beyond = names && slanted ? Math.ceil(Math.max(0, ...columns.map((one, c) =>
+    Math.min(pen.measureText(one).width, 160) * 0.5 + font - (columns.length - c - 0.5) * size))) + 2 : 1;
   const wide = left + columns.length * size + beyond, high = above + rows.length * size + 1;
+  const gap = size > 8 ? 1 : 0;
+  const sheet = document.createElement("canvas");  // the cells and the names; marks are drawn over it
 
-  function paint() {
+  function fresh() {
     const ratio = window.devicePixelRatio || 1;
-    canvas.width = Math.ceil(wide * ratio); canvas.height = Math.ceil(high * ratio);
+    for (const one of [canvas, sheet]) { one.width = Math.ceil(wide * ratio); one.height = Math.ceil(high * ratio); }
     canvas.style.width = `${wide}px`; canvas.style.height = `${high}px`;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const shadeOf = shader(signed), ink = colour("--ink"), quiet = colour("--quiet"), accent = colour("--accent");
-    const gap = size > 8 ? 1 : 0;
+    const ground = sheet.getContext("2d");
+    ground.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const shadeOf = shader(signed, curve), ink = colour("--ink");
     values.forEach((row, r) => row.forEach((value, c) => {
-      if (value === null || value === undefined) return;
-      pen.fillStyle = shadeOf(top ? value / top : 0);
-      pen.fillRect(left + c * size, above + r * size, size - gap, size - gap);
+      if (value === null || value === undefined || Number.isNaN(value)) return;
+      ground.fillStyle = shadeOf(top ? value / top : 0);
+      ground.fillRect(left + c * size, above + r * size, size - gap, size - gap);
     }));
-    pen.strokeStyle = colour("--line");
-    pen.strokeRect(left - 0.5, above - 0.5, columns.length * size + 1 - gap, rows.length * size + 1 - gap);
+    ground.strokeStyle = colour("--line");
+    ground.strokeRect(left - 0.5, above - 0.5, columns.length * size + 1 - gap, rows.length * size + 1 - gap);
     if (options.emphasis) {
-      pen.strokeStyle = accent;
+      ground.strokeStyle = colour("--accent");
       values.forEach((row, r) => row.forEach((_, c) => {
-        if (options.emphasis(r, c)) pen.strokeRect(left + c * size + 0.5, above + r * size + 0.5, size - 2, size - 2);
+        if (options.emphasis(r, c)) ground.strokeRect(left + c * size + 0.5, above + r * size + 0.5, size - 2, size - 2);
       }));
     }
-    if (marked[0] !== null || marked[1] !== null) {
-      pen.strokeStyle = accent;
-      if (marked[0] !== null) pen.strokeRect(left - 0.5, above + marked[0] * size - 0.5, columns.length * size, size);
-      if (marked[1] !== null) pen.strokeRect(left + marked[1] * size - 0.5, above - 0.5, size, rows.length * size);
+    if (names) { rows.forEach((_, r) => nameRow(ground, r, ink)); columns.forEach((_, c) => nameColumn(ground, c, ink)); }
+    paint();
+  }
+  function nameRow(on, r, ink) {
+    on.font = written; on.fillStyle = ink; on.textBaseline = "middle"; on.textAlign = "right";
+    on.fillText(rows[r], left - 5, above + (r + 0.5) * size, 160);
+  }
+  function nameColumn(on, c, ink) {
+    on.save();
+    on.font = written; on.fillStyle = ink;
+    on.translate(left + (c + 0.5) * size, above - 6);
+    if (slanted) { on.rotate(-Math.PI / 3); on.textAlign = "left"; on.textBaseline = "middle"; }
+    else { on.textAlign = "center"; on.textBaseline = "bottom"; on.translate(0, 4); }
+    on.fillText(columns[c], 0, 0, 160);
+    on.restore();
+  }
+  function paint() {
+    const ratio = window.devicePixelRatio || 1;
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(sheet, 0, 0);
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.strokeStyle = colour("--accent");
+    const [row, column] = marked;
+    if (row !== null) pen.strokeRect(left - 0.5, above + row * size - 0.5, columns.length * size, size);
+    if (column !== null) pen.strokeRect(left + column * size - 0.5, above - 0.5, size, rows.length * size);
+    if (cursor) {
+      pen.lineWidth = 2;
+      pen.strokeRect(left + cursor[1] * size - 0.5, above + cursor[0] * size - 0.5, size, size);
+      pen.lineWidth = 1;
     }
     if (!names) return;
-    pen.font = written; pen.textBaseline = "middle"; pen.textAlign = "right";
-    rows.forEach((name, r) => { pen.fillStyle = marked[0] === r ? accent : ink; pen.fillText(name, left - 5, above + (r + 0.5) * size); });
-    columns.forEach((name, c) => {
-      pen.fillStyle = marked[1] === c ? accent : ink;
-      pen.save();
-      pen.translate(left + (c + 0.5) * size, above - 6);
-      if (slanted) { pen.rotate(-Math.PI / 3); pen.textAlign = "left"; } else { pen.textAlign = "center"; pen.textBaseline = "bottom"; pen.translate(0, 4); }
-      pen.fillText(name, 0, 0);
-      pen.restore();
-    });
+    const accent = colour("--accent");
+    for (const r of new Set([row, cursor && cursor[0]])) if (r !== null) nameRow(pen, r, accent);
+    for (const c of new Set([column, cursor && cursor[1]])) if (c !== null) nameColumn(pen, c, accent);
   }
   function at(event) {
     const box = canvas.getBoundingClientRect();
     const c = Math.floor((event.clientX - box.left - left) / size), r = Math.floor((event.clientY - box.top - above) / size);
     return r >= 0 && r < rows.length && c >= 0 && c < columns.length ? [r, c] : null;
   }
+  function go(cell, place) {
+    const moved = String(cell) !== String(cursor);
+    cursor = cell;
+    if (moved) paint();
+    if (moved && cell && options.over) options.over(...cell);
+    if (moved && !cell && options.out) options.out();
+    hint(cell && (options.hover ? options.hover(...cell) : `${rows[cell[0]]} → ${columns[cell[1]]}: ${say(values[cell[0]][cell[1]], 3)}`), place);
+  }
   canvas.addEventListener("mousemove", (event) => {
     const cell = at(event);
     canvas.style.cursor = cell && pick ? "pointer" : "default";
-    if (!cell) { hint(null); return; }
-    const value = values[cell[0]][cell[1]];
-    hint(options.hover ? options.hover(...cell) : `${rows[cell[0]]} → ${columns[cell[1]]}: ${say(value, 3)}`, event);
+    go(cell, event);
   });
-  canvas.addEventListener("mouseleave", () => hint(null));
+  canvas.addEventListener("mouseleave", () => go(null));
+  canvas.addEventListener("blur", () => go(null));
   canvas.addEventListener("click", (event) => { const cell = at(event); if (cell && pick) pick(...cell); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-  paint();
+  canvas.addEventListener("keydown", (event) => {
+    if ((event.key === "Enter" || event.key === " ") && cursor && pick) { event.preventDefault(); pick(...cursor); return; }
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [];
+    if (down === undefined || !rows.length || !columns.length) return;
+    event.preventDefault();
+    const [r, c] = cursor || [-down, -right];
+    const next = [Math.max(0, Math.min(rows.length - 1, r + down)), Math.max(0, Math.min(columns.length - 1, c + right))];
+    const box = canvas.getBoundingClientRect();
+    go(next, { clientX: box.left + left + (next[1] + 0.5) * size, clientY: box.top + above + (next[0] + 0.5) * size });
+  });
+  onTheme(canvas, fresh);
+  fresh();
   return {
     element: el("div", { class: "scroll" }, canvas), canvas,
-    update(newer, newTop = top) { values = newer; top = newTop; paint(); },
+    update(newer, newTop = top) { values = newer; top = newTop; fresh(); },
     mark(row = null, column = null) { marked = [row, column]; paint(); },
   };
+}
+/** A matrix as a picture of at most `side` pixels, without names; where cells share a pixel it shows the largest. */
+function thumbnail(values, options = {}) {
+  const { side = 64, top = 1, signed = false, curve = 0.8 } = options;
+  const rows = values.length, columns = rows ? values[0].length : 0;
+  const high = Math.max(1, Math.min(rows, side)), wide = Math.max(1, Math.min(columns, side));
+  const canvas = el("canvas", { class: "thumbnail", width: wide, height: high, "aria-hidden": "true" });
+  const largest = new Float32Array(wide * high);
+  values.forEach((row, r) => row.forEach((value, c) => {
+    const place = Math.floor((r * high) / rows) * wide + Math.floor((c * wide) / columns);
+    if (Math.abs(value) > Math.abs(largest[place])) largest[place] = value;
+  }));
+  const paint = () => {
+    const pen = canvas.getContext("2d"), dots = pen.createImageData(wide, high);
+    const [zero, over, under] = ["--cell-0", signed ? "--cell-plus" : "--cell-1", "--cell-minus"].map((name) => parts(colour(name)));
+    largest.forEach((value, place) => {
+      const share = Math.min(1, Math.abs(value / (top || 1))) ** curve, full = value < 0 ? under : over;
+      for (let part = 0; part < 3; part++) dots.data[place * 4 + part] = zero[part] + (full[part] - zero[part]) * share;
+      dots.data[place * 4 + 3] = 255;
+    });
+    pen.putImageData(dots, 0, 0);
+  };
+  onTheme(canvas, paint);
+  paint();
+  return canvas;
 }
 
 // --- tables and charts ---
@@ -255,9 +382,10 @@ function tokens(names, options = {}) {
   return {
     element: el("div", { class: "tokens" }, spans),
     tint(values, signed = false) {
+      const shadeOf = shader(signed);
       spans.forEach((span, place) => {
         const value = values ? values[place] : null;
-        span.style.background = value === null || value === undefined ? "" : shade(value, signed);
+        span.style.background = value === null || value === undefined ? "" : shadeOf(value);
         span.style.color = value !== null && value !== undefined && Math.abs(value) > 0.45 ? "var(--paper)" : "";
       });
     },
