@@ -53,7 +53,7 @@ class Result(ABC):
         if ending == "html":
             durable.write(path, self.page())
         elif ending == "json":
-            durable.write(path, json.dumps(self.to_json(), ensure_ascii=False, indent=2) + "\n")
+            durable.write(path, _written(self.to_json()) + "\n")
         elif ending == "txt":
             durable.write(path, f"{self}\n")
         elif ending in PICTURES:
@@ -66,3 +66,14 @@ class Result(ABC):
         """How a notebook shows it: the page in a frame of its own."""
         frame = "width: 100%; height: 640px; border: 1px solid #dde3ee; border-radius: 8px"
         return f'<iframe srcdoc="{html.escape(self.page(), quote=True)}" style="{frame}"></iframe>'
+
+
+def _written(data: Any, indent: str = "") -> str:
+    """JSON that can be read and is not long: rows of numbers and words stay on one line."""
+    inner = indent + "  "
+    if isinstance(data, dict) and data:
+        items = [f"{inner}{json.dumps(str(name), ensure_ascii=False)}: {_written(data[name], inner)}" for name in data]
+        return "{\n" + ",\n".join(items) + f"\n{indent}}}"
+    if isinstance(data, list) and any(isinstance(one, dict | list) for one in data):
+        return "[\n" + ",\n".join(inner + _written(one, inner) for one in data) + f"\n{indent}]"
+    return json.dumps(data, ensure_ascii=False)
