@@ -6,6 +6,8 @@ trace = regard.load("runs/mine").trace("source text")
 inspection.attention(trace).save("page.html")
 """
 
+from regard.inspection.layer_lens import lens
 from regard.inspection.maps import attention
+from regard.inspection.probing import probe
 
-__all__ = ["attention"]
+__all__ = ["attention", "lens", "probe"]

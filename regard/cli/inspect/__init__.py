@@ -6,7 +6,7 @@ Each analysis prints a table; `-o` writes a page (.html), a picture (.png, .svg,
 
 import typer
 
-from regard.cli.inspect import attention
+from regard.cli.inspect import attention, lens, probe
 
 EXAMPLES = """
 \b
@@ -24,3 +24,5 @@ app = typer.Typer(
 
 # The analyses, in the order in which help lists them.
 app.command(epilog=attention.EXAMPLES)(attention.attention)
+app.command(epilog=lens.EXAMPLES)(lens.lens)
+app.command(epilog=probe.EXAMPLES)(probe.probe)
