@@ -71,15 +71,15 @@ def test_a_word_is_decided_where_it_becomes_first_for_good(copier):
     found = inspection.lens(copier.trace("d a c b", "d a c b"))
     for place, layer in enumerate(found.decided):
         first = [bool(rank == 1) for rank in found.ranks[:, place]]
-        assert not first[-1] if layer is None else all(first[layer - 1 :])
-        assert layer in (None, 1) or not first[layer - 2]
+        assert not first[-1] if layer is None else all(first[layer:])
+        assert layer in (None, 0) or not first[layer - 1]
     assert found.decided[0] is not None
     assert found.top[-1][0][0][0] == "d"
 
 
 def test_the_lens_as_a_table_data_and_pictures(copier, transformer_run, tmp_path, capsys):
     assert main(["inspect", "lens", str(transformer_run), "a b c"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].split() == ["said", "layer", "1", "layer", "2", "first", "from"]
+    assert capsys.readouterr().out.splitlines()[0].split() == ["said", "layer", "0", "layer", "1", "first", "from"]
     assert main(["inspect", "lens", str(transformer_run), "a b c", "--target", "c a", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["target"] == ["c", "a", "</s>"] and len(said["layers"]) == 2

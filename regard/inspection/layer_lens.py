@@ -60,14 +60,14 @@ class Lens(Result):
 
     @property
     def decided(self) -> list[int | None]:
-        """For each position the first layer (from 1) from which on the word said stays first; none, if it is not."""
+        """For each position the first layer (from 0) from which on the word said stays first; none, if it is not."""
         first = (self.ranks == 1).tolist()
         found: list[int | None] = []
         for place in range(len(self.target)):
             layer = len(first)
             while layer > 0 and first[layer - 1][place]:
                 layer -= 1
-            found.append(None if layer == len(first) else layer + 1)
+            found.append(None if layer == len(first) else layer)
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Lens(Result):
 
     def __str__(self) -> str:
         """A row for each word said: each layer's own first word, and the rank of the word said where it is another."""
-        rows = [["said", *(f"layer {layer}" for layer in range(1, len(self.top) + 1)), "first from"]]
+        rows = [["said", *(f"layer {layer}" for layer in range(len(self.top))), "first from"]]
         for place, (token, decided) in enumerate(zip(self.target.tokens, self.decided, strict=True)):
             cells = []
             for layer, words in enumerate(self.top):
@@ -107,7 +107,7 @@ class Lens(Result):
         width, height = wide + 1.6, tall + 0.8
         figure = blank(width, height)
         axes = figure.add_axes((1.3 / width, 0.15 / height, wide / width, tall / height))
-        names = [f"layer {layer}" for layer in range(1, layers + 1)]
+        names = [f"layer {layer}" for layer in range(layers)]
         draw_map(axes, self.probabilities.T, self.target.tokens, names)
         axes.tick_params(axis="x", labelrotation=0)
         for label in axes.get_xticklabels():

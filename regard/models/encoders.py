@@ -20,6 +20,10 @@ from regard.nn.taps import Tap
 class Encoder(nn.Module):
     """Source vectors B×S×E and mask B×S in, `Memory` out. Padding never changes a result."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.summary = Tap(time=1)
+
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source."""
         raise NotImplementedError
@@ -44,7 +48,7 @@ class BagEncoder(Encoder):
         """Read the source."""
         states = self.states(self.entrance(embedded))  # B×S×D
         summary = mean_state(states, mask) if self.pool == "mean" else (states * mask[:, :, None]).sum(1)  # B×D
-        return Memory(states, mask, summary)
+        return Memory(states, mask, self.summary(summary))
 
 
 class RnnEncoder(Encoder):
@@ -81,7 +85,7 @@ class RnnEncoder(Encoder):
                 outputs.append(output if name == "forward" else backwards(output, lengths))
             states = tap(torch.cat(outputs, dim=2))  # B×S×D
             summary = torch.cat(ends, dim=1)  # B×D
-        return Memory(self.dropout(states), mask, self.dropout(summary))
+        return Memory(self.dropout(states), mask, self.dropout(self.summary(summary)))
 
 
 class ConvEncoder(Encoder):
@@ -102,7 +106,7 @@ class ConvEncoder(Encoder):
         real = mask[:, :, None]  # B×S×1
         for layer, tap in zip(self.layers, self.states, strict=True):
             states = tap(layer(states * real))
-        return Memory(states, mask, mean_state(states, mask))
+        return Memory(states, mask, self.summary(mean_state(states, mask)))
 
 
 class TransformerEncoderLayer(nn.Module):
@@ -146,7 +150,7 @@ class TransformerEncoder(Encoder):
         for layer in self.layers:
             states = layer(states, mask[:, None, None, :])
         states = self.norm(states)
-        return Memory(states, mask, mean_state(states, mask))
+        return Memory(states, mask, self.summary(mean_state(states, mask)))
 
 
 def make_encoder(cell: config.Model) -> Encoder:

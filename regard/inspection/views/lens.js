@@ -1,6 +1,6 @@
 // The lens: a row for each token said, a column for each decoder layer; a click opens a layer's own words.
 view("lens", (root, data) => {
-  const layers = data.layers, names = layers.map((_, layer) => `layer ${layer + 1}`);
+  const layers = data.layers, names = layers.map((_, layer) => `layer ${layer}`);
   let by = "probability", opened = null;
   const cells = [];
   const detail = el("div", { class: "lens-detail", "aria-live": "polite" });
@@ -32,7 +32,7 @@ view("lens", (root, data) => {
     const said = data.target[place], settled = data.decided[place];
     detail.replaceChildren(
       el("h3", {}, `“${said}”, position ${place + 1}`),
-      el("p", { class: "quiet" }, settled ? `First from layer ${settled} on.` : "Not the first word of the last layer."),
+      el("p", { class: "quiet" }, settled !== null ? `First from layer ${settled} on.` : "Not the first word of the last layer."),
       el("div", { class: "lens-layers" }, layers.map((one, number) => el("div", { class: number === layer ? "now" : null },
         el("b", {}, names[number]), el("span", { class: "quiet" }, ` “${said}” is #${one.ranks[place].toLocaleString("en")}, ${share(one.probabilities[place])}`),
         one.top[place].map(([word, value]) => el("div", { class: "lens-word" }, el("span", { class: word === said ? "said" : null }, word),
