@@ -36,7 +36,9 @@ class RnnDecoder(Decoder):
         self.feeding = isinstance(join, config.AttentionJoin) and bool(join.input_feeding)
         self.embedding = TokenEmbedding(vocabulary, out)
         self.entrance = Entrance(cell, None, positions=False)
-        self.source_attention = source_attention(cell, width) if join.kind == "attention" else None
+        self.source_attention: Attention | None = None
+        if join.kind == "attention":
+            self.source_attention = source_attention(cell, width, "decoder.source_attention")
         context = self.source_attention.out_width if self.source_attention is not None else 0
         beside = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
         beside += source_width if self.form == "every-step" else 0
