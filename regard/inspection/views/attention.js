@@ -3,7 +3,7 @@
 view("attention", (root, data) => {
   const KINDS = { source: "To the source", encoder: "Inside the source", decoder: "Inside the target" };
   const FAINT = 0.01;  // lines below this weight are not drawn
-  const CURVE = 0.7;
+  const CURVE = 0.55;  // most weights are small
   const kinds = Object.keys(KINDS).filter((kind) => data.attention.some((one) => one.kind === kind));
   const attentions = Object.fromEntries(kinds.map((kind) => [kind,
     data.attention.filter((one) => one.kind === kind).sort((a, b) => a.layer - b.layer)]));
@@ -54,8 +54,8 @@ view("attention", (root, data) => {
     if (maps.length === 1) return maps[0];
     return maps[0].map((row, r) => {
       const sum = new Float32Array(row.length);
-      for (const one of maps) one[r].forEach((value, c) => { sum[c] += value; });
-      return sum.map((value) => value / maps.length);
+      for (const one of maps) for (let c = 0; c < sum.length; c++) sum[c] += one[r][c] / maps.length;
+      return sum;
     });
   }
   /** The single heads behind a choice: [{head, weights}]; those of all layers together where the layer is the mean. */
@@ -78,7 +78,7 @@ view("attention", (root, data) => {
   roving(tabs);
   const bar = el("div", { class: "controls" }), chips = el("div", { class: "legend chips" });
   const heading = el("h3", { class: "what" }), readout = el("div", { class: "readout", role: "status" });
-  const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet" });
+  const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet notes" });
   const said = (side) => side.wordTexts.filter((_, word) => !side.special[side.words.indexOf(word)]).join(" ");
   root.append(
     el("p", { class: "pair" }, el("span", {}, said(data.source) || "(nothing)"), el("span", { class: "quiet" }, " → "), el("span", {}, said(data.target) || "(nothing)")),
@@ -87,6 +87,7 @@ view("attention", (root, data) => {
   root.addEventListener("keydown", (event) => { if (event.key === "Escape") { locked = null; look(null); } });
 
   let picture = null;  // what stands on the stage: {redraw(), focus()}
+  let layerChoice = null;
   let values = [], names = [[], []], single = [];
 
   function change(what, afresh = false) {
@@ -110,8 +111,7 @@ view("attention", (root, data) => {
     if (afresh) names = sides().map(shownNames);
     compute();
     if (afresh) { putControls(); putGrid(); }
-    putChips();
-    putNotes();
+    if (!preview) { layerChoice.choose(state.layer); putChips(); putNotes(); }  // nothing may move under the pointer
     if (afresh || !picture) {
       stage.replaceChildren();
       picture = !names[0].length || !names[1].length ? nothing() : ways[state.kind] === "map" ? putMap() : putLines();
@@ -126,7 +126,8 @@ view("attention", (root, data) => {
   function putControls() {
     const layers = attentions[state.kind].map((one) => [one.layer, String(one.layer)]);
     const parts = [choice("Show", [["map", "map"], ["lines", "lines"]], ways[state.kind], (way) => { ways[state.kind] = way; change({}, true); })];
-    if (layers.length > 1) parts.push(choice("Layer", [[null, "mean"], ...layers], state.layer, (layer) => change({ layer, heads: null })));
+    layerChoice = choice("Layer", [[null, "mean"], ...layers], state.layer, (layer) => change({ layer, heads: null }));
+    if (layers.length > 1) parts.push(layerChoice);
     parts.push(choice("By", [[false, "token"], [true, "word"]], state.words, (words) => change({ words }, true)));
     if (reading[state.kind]) parts.push(choice("A row is the token", [["written", "being written"], ["read", "just read"]],
       reading[state.kind], (way) => { reading[state.kind] = way; change({}, true); }));
@@ -144,8 +145,7 @@ view("attention", (root, data) => {
   }
   function putChips() {
     const layer = state.layer;
-    chips.hidden = layer === null || headCount(layer) < 2;
-    if (chips.hidden) { chips.replaceChildren(); return; }
+    if (layer === null || headCount(layer) < 2) { chips.replaceChildren(); return; }
     const on = new Set(state.heads || allHeads(layer)), count = headCount(layer);
     if (chips.children.length !== count) {
       chips.replaceChildren(...allHeads(layer).map((head) => el("button", { type: "button", title: "Click: switch this head. Double click: this head alone.",
@@ -173,13 +173,12 @@ view("attention", (root, data) => {
     const side = widest > 8 ? 44 : widest > 4 ? 58 : 76;
     const tall = Math.round(side * Math.min(1.6, Math.max(0.6, names[0].length / names[1].length)));
     const tile = (layer, heads, label, maps) => {
-      const map = shaped(mean(maps));
       const made = el("button", { type: "button", class: "tile", "aria-label": label, style: `width:${side}px;height:${tall}px`,
         onclick: () => { hint(null); change({ layer, heads }); },
         onmouseenter: () => { preview = { layer, heads }; show(false); },
         onmousemove: (event) => hint(label, event),
-        onmouseleave: () => { hint(null); if (preview) { preview = null; show(false); } } }, thumbnail(map, { side: 2 * side, curve: CURVE }));
-      tiles.push({ made, layer, heads });
+        onmouseleave: () => { hint(null); if (preview) { preview = null; show(false); } } });
+      tiles.push({ made, layer, heads, maps });
       return made;
     };
     const rows = all.map((one) => {
@@ -197,6 +196,17 @@ view("attention", (root, data) => {
       el("div", { class: "scroll" }, el("div", { class: "grid", style: `grid-template-columns:auto repeat(${widest + (meanColumn ? 1 : 0)},${side}px)` },
         [top, ...rows].flat().filter(Boolean))), whole || "");
     roving(tiles.map((one) => one.made), widest + (meanColumn ? 1 : 0));
+    fillTiles(tiles.filter((one) => one.maps), side);
+  }
+  /** Small maps come row by row behind the large one, so that the page answers at once. */
+  function fillTiles(waiting, side) {
+    const until = performance.now() + 12;
+    while (waiting.length && performance.now() < until) {
+      const { made, maps } = waiting.shift();
+      made.replaceChildren(thumbnail(shaped(mean(maps)), { side: side - 6, curve: CURVE }));
+    }
+    const still = tiles;
+    if (waiting.length) setTimeout(() => { if (tiles === still) fillTiles(waiting, side); });
   }
   function markGrid() {
     const heads = state.layer !== null && state.heads && state.heads.length === headCount(state.layer) ? null : state.heads;
@@ -234,9 +244,11 @@ view("attention", (root, data) => {
   // --- the map ---
   function putMap() {
     const map = heatmap({ rows: names[0], columns: names[1], values, curve: CURVE, hover: pair, label: `${KINDS[state.kind]}, row looks at column`,
-      over: (row) => look({ row }), out: () => look(null), pick: (row) => lock({ row }) });
+      over: (row) => look({ row }), out: () => look(null), pick: (row) => lock({ row }),
+      overName: (row, column) => look(row === null ? { column } : { row }),
+      pickName: (row, column) => lock(row === null ? { column } : { row }) });
     stage.append(map.element);
-    const mark = () => map.mark(locked ? locked.row ?? null : null, locked ? locked.column ?? null : null);
+    const mark = () => { const at = focus() || {}; map.mark(at.row ?? null, at.column ?? null); };
     mark();
     return { redraw() { map.update(values); }, focus: mark };
   }
@@ -291,7 +303,7 @@ view("attention", (root, data) => {
       const tint = (items, given) => items.forEach((item, place) => {
         const value = given ? given[place] : 0;
         item.style.background = value >= FAINT ? shadeOf(value) : "";
-        item.style.color = value > 0.4 ? "var(--paper)" : "";
+        item.style.color = value ** CURVE > 0.5 ? "var(--paper)" : "";
       });
       tint(right, at && at.row !== undefined ? values[at.row] : null);
       tint(left, at && at.column !== undefined ? values.map((row) => row[at.column]) : null);
@@ -308,7 +320,7 @@ view("attention", (root, data) => {
   function putNotes() {
     const parts = [];
     if (ways[state.kind] === "lines") parts.push(`Left looks at right; thickness and opacity are the weight, lines below ${FAINT} are not drawn.`);
-    if (ways[state.kind] === "lines" && state.layer === null && !preview && !grid.hidden) parts.push("Choose a layer to see its heads in colours of their own.");
+    if (ways[state.kind] === "lines" && state.layer === null && !grid.hidden) parts.push("Choose a layer to see its heads in colours of their own.");
     if (state.kind === "source") parts.push(reading.source === "read"
       ? "A row stands beside the token that the decoder had just read when it looked." : "A row stands beside the token that was written after looking.");
     if (state.kind === "decoder") parts.push(reading.decoder === "read"
