@@ -76,6 +76,7 @@ class Translator:
 
         An empty text stays empty. The order and the company of texts do not matter.
         """
+        _check_texts(text)
         if isinstance(text, str):
             return self.translate([text], search, beam=beam)[0]
         return [best[0].text if best else "" for best in self.hypotheses(text, search, beam=beam)]
@@ -93,6 +94,9 @@ class Translator:
 
         `beam` and `count` change those of `search`; `trees`, one per text, record the beam (of texts not split).
         """
+        if isinstance(texts, str):
+            raise UsageError("Hypotheses are for a list of texts: write [text].")
+        _check_texts(texts)
         search = self._settled(search or Search(), beam, count)
         if search.splits is False:
             return self._find(texts, search, trees)
@@ -350,6 +354,17 @@ def groups(lengths: list[int], tokens: int) -> Iterator[list[int]]:
         group.append(place)
     if group:
         yield group
+
+
+def _check_texts(given: object) -> None:
+    """Refuse what is neither a text nor a list of texts."""
+    if isinstance(given, str):
+        return
+    if not isinstance(given, list | tuple):
+        raise UsageError(f"A text, or a list of texts, can be translated; this is of type {type(given).__name__}.")
+    for place, text in enumerate(given, start=1):
+        if not isinstance(text, str):
+            raise UsageError(f"Text {place} of the list is no text, but of type {type(text).__name__}.")
 
 
 def _check_overrides(overrides: Sequence[str]) -> None:

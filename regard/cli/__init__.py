@@ -15,6 +15,7 @@ import typer
 
 import regard
 from regard.cli import compare, config, contrast, demo, evaluate, inspect, judge, runs, score, train, translate
+from regard.cli.grouped import grouped
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -37,10 +38,10 @@ app = typer.Typer(
 
 # The verbs, in the order in which help lists them.
 app.command(epilog=train.EXAMPLES)(train.train)
-app.command(epilog=translate.EXAMPLES)(translate.translate)
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
+app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command()(runs.runs)
 app.command(epilog=demo.EXAMPLES)(demo.demo)

@@ -13,6 +13,13 @@ Examples:
   regard compare --system old=old.de --system new=new.de --reference test.de --picture length.png
 """
 
+GROUPS = {
+    "What is compared": ("source", "reference", "system"),
+    "How": ("metrics", "frequencies", "beam", "samples", "seed"),
+    "Output": ("output", "picture", "as_json"),
+}
+"""How help groups the options."""
+
 
 def compare(
     runs: Annotated[
