@@ -14,6 +14,7 @@ from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
 from regard.nn.attention import Attention, Remembered
 from regard.nn.convolution import GatedConvolution
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
@@ -52,7 +53,7 @@ class ConvDecoder(ParallelDecoder):
         self.entrance = Entrance(cell, self.width, positions=True)
         self.fixed = fixed_vector(cell)
         self.layers = Stack(ConvDecoderLayer(cell, part, depth) for depth in range(part.layers))
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.exit = Exit(cell)
 
     def start(self, memory: Memory) -> DecodingState:

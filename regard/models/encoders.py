@@ -11,6 +11,7 @@ from regard.config.cell import settled
 from regard.models.memory import Memory
 from regard.models.parts import Entrance, feed_forward, self_attention
 from regard.nn.convolution import GatedConvolution
+from regard.nn.dropout import Dropout
 from regard.nn.normalisation import make_norm
 from regard.nn.recurrence import RecurrentLayer, backwards
 from regard.nn.stack import Stack
@@ -67,7 +68,7 @@ class RnnEncoder(Encoder):
             Stack(RecurrentLayer(part.cell, wide, width) for _ in self.directions) for wide in widths_in
         )
         self.states = Stack(Tap(time=1) for _ in widths_in)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source, each direction within the row's own length."""
@@ -120,7 +121,7 @@ class TransformerEncoderLayer(nn.Module):
         self.attention_norm = make_norm(part.norm, width)
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:

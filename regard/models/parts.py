@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from regard.config import model as config
 from regard.config.cell import settled
 from regard.nn.attention import Attention
+from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Distances, make_distances, make_places
 from regard.nn.taps import Tap
@@ -24,7 +25,7 @@ class Entrance(nn.Module):
         if positions:
             kind, max_length = settled(cell.positions).kind, settled(cell.positions).max_length
             self.places = make_places(kind, width=embedding_width, max_length=max_length)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.linear = nn.Identity() if self.width == embedding_width else nn.Linear(embedding_width, self.width)
         self.embedded = Tap(time=1)
 

@@ -12,6 +12,7 @@ from regard.models.decoder import Choose, Decoder
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
 from regard.nn.attention import Attention, Remembered
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.recurrence import RecurrentLayer
 from regard.nn.stack import Stack
@@ -48,7 +49,7 @@ class RnnDecoder(Decoder):
         self.first = nn.Linear(source_width, sum(self._state_widths)) if self.form == "transformed" else None
         self.states = Stack(Tap(time=1) for _ in range(part.layers))
         self.readout = nn.Linear(width + context, out) if self.source_attention is not None or width != out else None
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.output = Tap(time=1)
 
     @property

@@ -12,6 +12,7 @@ from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, remembere
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, feed_forward, self_attention, source_attention
 from regard.nn.attention import Attention, Remembered
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.normalisation import make_norm
 from regard.nn.stack import Stack
@@ -34,7 +35,7 @@ class TransformerDecoderLayer(nn.Module):
             self.source_norm = make_norm(part.norm, width)
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
     def forward(
