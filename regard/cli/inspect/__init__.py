@@ -6,7 +6,7 @@ Each analysis prints a table; `-o` writes a page (.html), a picture (.png, .svg,
 
 import typer
 
-from regard.cli.inspect import attention, lens, probe
+from regard.cli.inspect import align, attention, attribute, contributions, heads, lens, patch, probe, prune
 
 EXAMPLES = """
 \b
@@ -25,4 +25,10 @@ app = typer.Typer(
 # The analyses, in the order in which help lists them.
 app.command(epilog=attention.EXAMPLES)(attention.attention)
 app.command(epilog=lens.EXAMPLES)(lens.lens)
+app.command(epilog=patch.EXAMPLES)(patch.patch)
+app.command(epilog=align.EXAMPLES)(align.align)
 app.command(epilog=probe.EXAMPLES)(probe.probe)
+app.command(epilog=prune.EXAMPLES)(prune.prune)
+app.command(epilog=attribute.EXAMPLES)(attribute.attribute)
+app.command(epilog=contributions.EXAMPLES)(contributions.contributions)
+app.command(epilog=heads.EXAMPLES)(heads.heads)
