@@ -145,6 +145,7 @@ view("attention", (root, data) => {
   }
   function putChips() {
     const layer = state.layer;
+    chips.hidden = attentions[state.kind].every((one) => weightsOf(one).length < 2);
     if (layer === null || headCount(layer) < 2) { chips.replaceChildren(); return; }
     const on = new Set(state.heads || allHeads(layer)), count = headCount(layer);
     if (chips.children.length !== count) {
