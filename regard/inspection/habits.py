@@ -4,6 +4,7 @@ Axes: B sentences, H heads, T rows (tokens that look), S columns (tokens that ar
 out on both sides: a row counts if it belongs to a real token, and its maximum is taken over real tokens.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,7 @@ class Habits:
         self.heads = heads
         self.rows = 0
         self.surest = torch.zeros(heads, dtype=torch.float64)
-        self.offsets: list[dict[int, int]] = [{} for _ in range(heads)]
+        self.offsets: list[Counter[int]] = [Counter() for _ in range(heads)]
         self.same = torch.zeros(heads, dtype=torch.float64)
         self.rare_rows = 0
         self.rare = torch.zeros(heads, dtype=torch.float64)
@@ -76,17 +77,14 @@ class Habits:
         self.surest += (value.double() * each).sum((0, 2))
         offset = place - torch.arange(longest)  # B×H×T
         for head in range(self.heads):
-            found, times = offset[:, head][counted].unique(return_counts=True)
-            for one, count in zip(found.tolist(), times.tolist(), strict=True):
-                self.offsets[head][one] = self.offsets[head].get(one, 0) + count
+            self.offsets[head].update(offset[:, head][counted].tolist())
         if same is not None:
             equal = same[:, None].expand(-1, self.heads, -1, -1).gather(3, place[..., None])[..., 0]
             self.same += (equal & each).sum((0, 2))
         if rarity is not None:
             asked = each & rarity.counts[:, None, None]
-            for sums, mask in ((self.rare, rarity.rarest), (self.two, rarity.two)):
-                hit = mask[:, None].expand(-1, self.heads, -1).gather(2, place)
-                sums += (hit & asked).sum((0, 2))
+            self.rare += (_at(rarity.rarest, place) & asked).sum((0, 2))
+            self.two += (_at(rarity.two, place) & asked).sum((0, 2))
             chosen = rarity.counts
             self.rare_rows += int(rows[chosen].sum())
             self.chance += float((rarity.two.sum(1) / columns.clamp(min=1) * rows)[chosen].sum())
@@ -98,6 +96,11 @@ class Habits:
     def reachable(self, offset: int) -> int:
         """How many rows have a column at this offset."""
         return sum(max(0, min(rows, columns - offset) - max(0, -offset)) for rows, columns in self._lengths)
+
+
+def _at(mask: Tensor, place: Tensor) -> Tensor:
+    """What a mask B×S says at places B×H×T."""
+    return mask[:, None].expand(-1, place.shape[1], -1).gather(2, place)
 
 
 def equal_tokens(rows: Tensor, columns: Tensor, texts: tuple[Sequence[str], Sequence[str]] | None = None) -> Tensor:

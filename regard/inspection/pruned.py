@@ -153,5 +153,5 @@ def _box(x: int, y: int, face: str) -> Any:
     from matplotlib.patches import FancyBboxPatch
 
     return FancyBboxPatch(
-        (x - 0.4, y - 0.36), 0.8, 0.72, boxstyle="round,rounding_size=0.08", facecolor=face, edgecolor=LINE
+        (x - 0.4, y - 0.36), 0.8, 0.72, boxstyle="round,pad=0,rounding_size=0.08", facecolor=face, edgecolor=LINE
     )

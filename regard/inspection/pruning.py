@@ -7,6 +7,7 @@ pruned".
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -93,7 +94,7 @@ def chosen(model: Model, which: Which) -> list[str]:
     """The names of the attentions whose heads are meant; refused in a sentence where there are none."""
     if which not in get_args(Which):
         raise UsageError(f"There are no heads called {which}: say one of {', '.join(get_args(Which))}.")
-    kinds = {
+    kinds: dict[str, Callable[[str], bool]] = {
         "encoder": lambda name: name.startswith("encoder."),
         "decoder": lambda name: name.startswith("decoder.") and name.endswith(".attention"),
         "source": lambda name: name.endswith("source_attention"),

@@ -65,8 +65,8 @@ class HeadFigures:
 
     @property
     def name(self) -> str:
-        """Layer and head as people count them, such as `2.3`."""
-        return f"{self.layer + 1}.{self.head + 1}"
+        """Layer and head, counted from 0, such as `2.3`."""
+        return f"{self.layer}.{self.head}"
 
     @property
     def said(self) -> str:
@@ -104,6 +104,12 @@ class Roles(Result):
         """The heading of the page."""
         return "What the heads do"
 
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of attention that the model has, the encoder's first."""
+        order: tuple[Kind, ...] = ("encoder", "decoder", "source")
+        return [kind for kind in order if self.of_kind(kind)]
+
     def of_kind(self, kind: Kind) -> list[HeadFigures]:
         """The heads of one kind of attention."""
         return [one for one in self.heads if one.kind == kind]
@@ -115,10 +121,10 @@ class Roles(Result):
     def __str__(self) -> str:
         """A line for each head, and a line for each relation."""
         parts = []
-        for kind, name in KINDS.items():
+        for kind in self.kinds:
             if chosen := self.of_kind(kind):
                 over = f"{self.sentences:,} sentences of {self.corpus}" if kind == "encoder" else f"{self.pairs} pairs"
-                parts.append(f"Heads {name}, over {over}\n" + _listing(chosen))
+                parts.append(f"Heads {KINDS[kind]}, over {over}\n" + _listing(chosen))
         parts.append(f"Importance by {self.pairs} validation pairs; the whole model's loss there is {self.loss:.3f}.")
         if self.relations:
             parts.append("Relations\n" + self._relations())
@@ -151,8 +157,7 @@ class Roles(Result):
 
     def draw(self) -> "Figure":
         """The grid of heads, coloured by role, and the relations against their baselines."""
-        kinds = [kind for kind in KINDS if self.of_kind(kind)]
-        kinds.sort(key=lambda kind: ("encoder", "decoder", "source").index(kind))
+        kinds = self.kinds
         shown = [one for one in self.relations if one.name != "punct"][:16]
         width = 2.2 + 2.9 * len(kinds) + (4.6 if shown else 0)
         figure = blank(width, 4.6, self.title, layout="constrained")
@@ -198,7 +203,13 @@ class Roles(Result):
             "tokens look among real tokens. Pick a head to see the figures behind it."
         )
         meanings = {role: {"colour": colour, "meaning": meaning} for role, (colour, meaning) in ROLES.items()}
-        return [Panel("heads", self.to_json() | {"kinds": KINDS, "meanings": meanings}, note=note)]
+        return [
+            Panel(
+                "heads",
+                self.to_json() | {"kinds": {kind: KINDS[kind] for kind in self.kinds}, "meanings": meanings},
+                note=note,
+            )
+        ]
 
 
 def _listing(chosen: Sequence[HeadFigures]) -> str:
@@ -235,7 +246,7 @@ def _draw_grid(axes: "Axes", chosen: Sequence[HeadFigures], title: str) -> None:
     layers = max(one.layer for one in chosen) + 1
     for one in chosen:
         face = ROLES[one.roles[0]][0] if one.roles else PAPER
-        form = "round,rounding_size=0.08"
+        form = "round,pad=0,rounding_size=0.08"
         box = FancyBboxPatch(
             (one.head - 0.42, one.layer - 0.38), 0.84, 0.76, boxstyle=form, facecolor=face, edgecolor=LINE
         )
@@ -246,8 +257,8 @@ def _draw_grid(axes: "Axes", chosen: Sequence[HeadFigures], title: str) -> None:
         axes.text(one.head, one.layer + 0.22, figures, ha="center", va="center", fontsize=6.5, color=ink)
     axes.set_xlim(-0.6, most - 0.4)
     axes.set_ylim(layers - 0.4, -0.6)
-    axes.set_xticks(range(most), [f"head {head + 1}" for head in range(most)])
-    axes.set_yticks(range(layers), [f"layer {layer + 1}" for layer in range(layers)])
+    axes.set_xticks(range(most), [f"head {head}" for head in range(most)])
+    axes.set_yticks(range(layers), [f"layer {layer}" for layer in range(layers)])
     axes.tick_params(length=0, labelsize=8, labelcolor=INK)
     axes.spines[:].set_visible(False)
     axes.set_title(f"{title}\nrole; confidence · importance", loc="left", fontsize=9, color=INK)

@@ -6,7 +6,6 @@ pruned", with importances after Michel et al. (2019).
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from regard.inspection.role_views import HeadFigures, Roles
 from regard.inspection.words import Matched, matched_corpus
 from regard.nn import taps
 from regard.run import Run
-from regard.text.specials import BOS, EOS
+from regard.text.specials import BOS, EOS, PAD
 from regard.translator import Translator, groups
 
 POSITIONAL = 0.9
@@ -194,11 +193,11 @@ def _read_pairs(translator: Translator, pairs: Pairs, habits: Mapping[str, Habit
     if tokenizers[0] is not tokenizers[1]:
         texts = tokenizers[1].vocabulary, tokenizers[0].vocabulary
     names = [name for name in attentions(model) if name.startswith("decoder.")]
-    for source, target in pairs if names else ():
+    for read, wanted in pairs if names else ():
         with taps.watch(model, *(f"{name}.weights" for name in names)) as seen:
-            model(source, target[:, :-1])
-        source, target = source.cpu(), target.cpu()
-        sources, targets = (source != 0).sum(1) - 1, (target != 0).sum(1) - 2  # without BOS and EOS
+            model(read, wanted[:, :-1])
+        source, target = read.cpu(), wanted.cpu()
+        sources, targets = (source != PAD).sum(1) - 1, (target != PAD).sum(1) - 2  # without BOS and EOS
         said = target[:, 1:]  # B×T
         across, along = equal_tokens(said, source, texts), equal_tokens(said[:, :-1], said[:, :-1])
         for name in names:
