@@ -50,19 +50,31 @@ class Mixed:
         return left[:, : int((singular > least).sum())]
 
 
-def mixed(attention: Attention, values: Tensor) -> list[Mixed]:
-    """T of every head, from the values H×S×K that the head has looked at: with their bias, as the model has them.
+@dataclass(frozen=True)
+class Slices:
+    """The part of the output projection that belongs to each head, as far as it matters here."""
 
-    Without an output projection, T is the values themselves.
-    """
-    heads, _, wide = values.shape
-    if attention.out is None:
-        return [Mixed(rows, wide) for rows in values.double()]
-    slices = attention.out.weight.detach().double().cpu().view(-1, heads, wide).unbind(1)  # H of D×K
-    return [
-        Mixed(rows @ torch.linalg.qr(part, mode="r").R.T, len(part))
-        for rows, part in zip(values.double(), slices, strict=True)
-    ]
+    triangles: list[Tensor] | None
+    """H of K×K: W_O (slice) = R·Q, Q with orthonormal rows; None where there is no output projection."""
+    width: int
+
+    @classmethod
+    def of(cls, attention: Attention, width: int) -> "Slices":
+        """The slices of an attention whose heads are `width` wide."""
+        if attention.out is None:
+            return cls(None, width)
+        whole = attention.out.weight.detach().double().cpu()  # D×HK
+        return cls([torch.linalg.qr(one, mode="r").R.T for one in whole.split(width, dim=1)], len(whole))
+
+    def mixed(self, values: Tensor) -> list[Mixed]:
+        """T of every head, from the values H×S×K that it looks at: with their bias, as the model has them.
+
+        Without an output projection, T is the values themselves.
+        """
+        rows = values.double()
+        if self.triangles is None:
+            return [Mixed(one, self.width) for one in rows]
+        return [Mixed(one @ turn, self.width) for one, turn in zip(rows, self.triangles, strict=True)]
 
 
 def project(weights: Tensor, what: Mixed, *, causal: bool, sums: bool = False) -> tuple[Tensor, int]:

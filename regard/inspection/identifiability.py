@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.evaluation.display import columns
 from regard.inspection.drawing import CELL, INK, blank, draw_map
-from regard.inspection.effective import correlation, elsewhere, mixed, project
+from regard.inspection.effective import Slices, correlation, elsewhere, project
 from regard.inspection.interventions import attentions
 from regard.inspection.maps import Kind
 from regard.inspection.page import Panel, pack
@@ -268,7 +268,7 @@ def identify(trace: Trace, *, exact: bool = False) -> Identifiability:
         )
         causal = kind == "decoder"
         heads, moved = [], []
-        for raw, what in zip(weights, mixed(module, values), strict=True):
+        for raw, what in zip(weights, Slices.of(module, values.shape[2]).mixed(values), strict=True):
             part, rank = project(raw, what, causal=causal)
             same_sum, _ = project(raw, what, causal=causal, sums=True)
             heads.append(Head(raw, part, same_sum, rank, correlation(raw, part, causal=causal)))

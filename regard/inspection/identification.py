@@ -17,7 +17,7 @@ from regard.data.conllu import read_conllu
 from regard.data.lines import read_lines
 from regard.data.progress import Progress
 from regard.errors import RegardError
-from regard.inspection.effective import correlation, mixed, project
+from regard.inspection.effective import Slices, correlation, project
 from regard.inspection.identification_result import Identification, Likeness, MixingByLayer
 from regard.inspection.interventions import attentions
 from regard.inspection.maps import Kind
@@ -26,13 +26,12 @@ from regard.inspection.token_identity import token_identity
 from regard.inspection.token_mixing import mixing
 from regard.models import Model
 from regard.nn import taps
-from regard.search import Search
 from regard.text.specials import BOS, EOS
 from regard.translator import Translator
 
 FEWEST = 20
 """Sentences without which maps cannot be learned and measured."""
-MIXED = 200
+MIXED = 100
 """Sentences whose contributions are computed: they take by far the longest."""
 PROJECTIONS = 4
 """For each token of those; their errors nearly cancel over a corpus."""
@@ -90,7 +89,7 @@ def _targets(
         return translator.target_tokenizer.encode_batch(list(targets))
     found: list[list[int]] = []
     for start in range(0, len(texts), 64):
-        best = translator.hypotheses(texts[start : start + 64], Search(splits=False), beam=1)
+        best = translator.hypotheses(texts[start : start + 64], beam=1)
         found += [list(one[0].tokens) if one else [] for one in best]
         if progress:
             progress("translating", len(found), len(texts))
@@ -119,14 +118,14 @@ def _batch(model: Model, pairs: Sequence[_Pair]) -> list[Likeness]:
     found = []
     for name, module in attentions(model).items():
         weights, values = recording[f"{name}.weights"].cpu(), recording[f"{name}.values"].cpu()
-        kind = kind_of(name)
+        kind, slices = kind_of(name), Slices.of(module, values.shape[3])
         layer = next((int(piece) for piece in name.split(".") if piece.isdigit()), 0)
         for row, pair in enumerate(pairs):
             queries = len(pair.source if kind == "encoder" else pair.target) + 1
             length = len(pair.target if kind == "decoder" else pair.source) + 1
             raw, seen = weights[row, :, :queries, :length], values[row, :, :length]
             ranks, alike = [], []
-            for one, what in zip(raw, mixed(module, seen), strict=True):
+            for one, what in zip(raw, slices.mixed(seen), strict=True):
                 part, rank = project(one, what, causal=kind == "decoder")
                 ranks.append(rank)
                 alike.append(correlation(one, part, causal=kind == "decoder"))
