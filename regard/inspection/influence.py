@@ -125,7 +125,10 @@ def listing(trace: Trace, one: Influence, heads: Sequence[str] = (), cells: Sequ
 def draw_influences(
     trace: Trace, found: Sequence[Influence], shares: Tensor | None = None, flagged: Sequence[bool] = ()
 ) -> "Figure":
-    """Matrices one below the other: the source to the left, the prefix to the right, and a bar of shares if given."""
+    """Matrices one below the other: the source to the left, the prefix to the right, and a bar of shares if given.
+
+    Amounts are drawn by the largest of their row, shares by the largest of all.
+    """
     rows = len(trace.target)
     left, right, gap, above, below = 1.0, 0.4, 0.25, 0.95, 0.25
     wide = [len(trace.source) * CELL, len(trace.inputs) * CELL, 1.0 if shares is not None else 0.0]
@@ -135,11 +138,13 @@ def draw_influences(
     figure = blank(width, height)
     for number, one in enumerate(found):
         bottom = height - (number + 1) * (tall + above) - number * below
-        top = max(one.source.abs().max().item(), one.prefix.abs().max().item()) or 1.0
+        values = torch.cat([one.source, one.prefix], dim=1)
+        largest = values.abs().amax(-1, keepdim=True) if one.signed else values.abs().max()
+        shown = (values / largest.clamp(min=1e-9)).split([len(trace.source), len(trace.inputs)], dim=1)
         start = left
-        for place, (values, side) in enumerate(((one.source, trace.source), (one.prefix, trace.inputs))):
+        for place, side in enumerate((trace.source, trace.inputs)):
             axes = figure.add_axes((start / width, bottom / height, wide[place] / width, tall / height))
-            draw_map(axes, values, trace.target.tokens, side.tokens, top=top, signed=one.signed)
+            draw_map(axes, shown[place], trace.target.tokens, side.tokens, signed=one.signed)
             if place:
                 axes.set_yticks([])
             start += wide[place] + gap
