@@ -18,7 +18,7 @@ from regard.inspection.removal import without_heads
 from regard.nn import taps
 from regard.run import Run
 from regard.training.view import View
-from tests.cells import ATTENTIONS, CELLS, POSITIONS, VOCABULARY, model_of, sentences
+from tests.cells import ATTENTIONS, CELLS, POSITIONS, model_of, sentences
 
 PROJECTED = [
     name for name, cell in CELLS.items() if cell.attentions and cell.attention.project and cell.attention.heads > 1
@@ -227,4 +227,41 @@ def test_fixed_gates_and_removed_heads_say_the_same(transformer_run):
         gated = model(source, inputs)
     with torch.no_grad():
         torch.testing.assert_close(without_heads(model, kept)(source, inputs), gated, rtol=1e-4, atol=1e-4)
-    assert VOCABULARY > 0
+
+
+def test_what_is_frozen_stays_and_a_name_that_nothing_has_is_refused(tmp_path):
+    from regard.training.loop import train
+
+    settings = {
+        "data": {"train": {"generate": "copy", "size": 200, "symbols": 6, "max_length": 5}, "held_out": 10},
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {"width": 8, "encoder": {"kind": "bag"}, "decoder": {"kind": "rnn"}},
+        "training": {"steps": 3, "batch_tokens": 64},
+    }
+
+    def trained(name, frozen):
+        config = from_mapping(settings | {"training": settings["training"] | {"frozen": frozen}})
+        train(config, tmp_path / name, view=View())
+        return dict(regard.load(tmp_path / name).model.named_parameters())
+
+    free, frozen = trained("free", None), trained("frozen", ["decoder.*", "output_bias"])
+    assert not torch.equal(free["output_bias"], frozen["output_bias"]) and frozen["output_bias"].abs().max() == 0
+    with pytest.raises(UsageError, match="no parameter is called nothing"):
+        trained("wrong", ["nothing"])
+    with pytest.raises(UsageError, match="nothing to learn"):
+        trained("all", ["*"])
+
+
+def test_a_frozen_output_layer_has_no_gradient_and_changes_no_other():
+    from regard.training.objective import cross_entropy
+
+    torch.manual_seed(0)
+    weight, bias, targets = torch.randn(9, 5), torch.randn(9), torch.randint(0, 9, (3, 4))
+    slopes = []
+    for frozen in (False, True):
+        states = torch.ones(3, 4, 5, requires_grad=True)
+        own = weight.clone().requires_grad_(not frozen)
+        cross_entropy(states, own, bias, targets, smoothing=0.1).smoothed.backward()
+        slopes.append(states.grad)
+        assert (own.grad is None) == frozen
+    assert torch.equal(*slopes)
