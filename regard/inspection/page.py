@@ -48,7 +48,8 @@ def render_parts(title: str, lead: Sequence[str], parts: Sequence[Part], left_ou
     """A long page: some paragraphs, a table of contents, the parts, and what is left out with its reason."""
     paragraphs = "".join(f"<p>{escape(text)}</p>" for text in lead)
     links = "".join(
-        f'<li><a href="#{escape(part.name)}">{escape(part.title)}</a> <span class="quiet">{escape(part.name)}</span></li>'
+        f'<li><a href="#{escape(part.name)}">{escape(part.title)}</a> '
+        f'<span class="quiet">{escape(part.name)}</span></li>'
         for part in parts
     )
     absent = "".join(f"<dt>{escape(name)}</dt><dd>{escape(reason)}</dd>" for name, reason in left_out.items())
