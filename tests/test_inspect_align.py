@@ -193,8 +193,8 @@ def test_empty_lines_have_no_links_and_keep_their_place(recurrent):
 
 def test_what_cannot_be_aligned_is_refused(recurrent, transformer, rows):
     for wrong, message in (
-        ({"layer": 7}, "layers are 0 to 1"),
-        ({"layer": 0, "head": 5}, "heads are 0 to 1"),
+        ({"layer": 7}, "layers are 0, 1"),
+        ({"layer": 0, "head": 5}, "heads are 0, 1"),
         ({"head": 1}, "of which layer"),
         ({"method": "magic"}, "attention, contributions"),
         ({"reading": "sideways"}, "reads, writes"),
@@ -257,3 +257,7 @@ def test_a_word_that_is_picked_shows_its_own_lines_only(recurrent, rows, browser
     browser.find_elements(By.CSS_SELECTOR, ".controls .choice button")[1].click()  # worst first
     assert "AER" in browser.find_element(By.CSS_SELECTOR, ".controls .quiet").text
     assert browser.get_log("browser") == []
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390  # a telephone shows it
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

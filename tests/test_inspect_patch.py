@@ -6,18 +6,25 @@ import re
 import pytest
 import torch
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 import regard
 from regard import inspection
 from regard.cli import main
 from regard.inspection import patching
 from regard.inspection.patching import ENCODER_LAYERS, SUMMARY, Spot, differences
+from regard.inspection.removal import without_heads
 from regard.text.specials import BOS, EOS
 from regard.trace import Side, trace
 from tests.cells import CELLS, model_of
 
 CLEAN, CORRUPTED = [9, 7, 8, 12, EOS], [9, 15, 8, 12, EOS]
 PREFIX, ANSWER, INSTEAD = [11, 6], 9, 13
+NAMES = {
+    "encoder": ["encoder.layers.0.attention", "encoder.layers.1.attention"],
+    "decoder": ["decoder.layers.0.attention", "decoder.layers.1.attention"],
+    "source": ["decoder.layers.0.source_attention", "decoder.layers.1.source_attention"],
+}
 
 
 def traced(model, source, last):
@@ -88,6 +95,22 @@ def test_there_is_a_map_of_states_attention_and_heads_of_every_kind(copier):
         assert one.values.shape == (len(one.rows), len(one.columns)) and one.values.isfinite().all()
 
 
+def test_layers_may_have_lost_heads(monkeypatch):
+    model = without_heads(
+        model_of("transformer>transformer/attention"),
+        {"encoder.layers.0.attention": [1], "decoder.layers.1.source_attention": [], "decoder.layers.0.attention": [0]},
+    )
+    pair = traced(model, CLEAN, ANSWER), traced(model, CORRUPTED, INSTEAD)
+    monkeypatch.setattr(patching, "SMALLEST", 0.01)  # the model is random
+    found = inspection.patch(*pair)
+    heads = {one.kind: one.values.isfinite().sum(1).tolist() for one in found.maps if one.part == "heads"}
+    counts = {
+        kind: [len(pair[0].activations[f"{name}.head_outputs"]) for name in names] for kind, names in NAMES.items()
+    }
+    assert heads == counts
+    assert json.dumps(found.to_json(), allow_nan=False)
+
+
 @pytest.mark.parametrize(
     ("clean", "corrupted", "more", "message"),
     [
@@ -127,6 +150,10 @@ def test_the_page_switches_between_states_attention_and_heads(copier, browser, t
         button.click()
         titles.append([one.text for one in browser.find_elements(By.CSS_SELECTOR, ".patch-maps h3")])
     assert [len(some) for some in titles] == [2, 3, 3]
-    browser.find_element(By.CSS_SELECTOR, ".patch-maps canvas").click()
+    browser.find_element(By.CSS_SELECTOR, ".patch-maps canvas").send_keys(Keys.ARROW_RIGHT, Keys.ENTER)
     assert "recovers" in browser.find_element(By.CSS_SELECTOR, ".patch-said").text
     assert browser.get_log("browser") == []
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390  # a telephone shows it
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -90,7 +90,7 @@ class Alignments(Result):
         if self.reverse is not None:
             return f"{said}; in the reverse run {self.reverse}; {self.combining}."
         if self.combining == "none":
-            return f"{said}; the most weighty source word of each target word."
+            return f"{said}; for each target word the source word with the most weight."
         return f"{said}; {self.combining} of the maxima of its rows and of its columns (one model, not two)."
 
     def to_json(self) -> dict[str, Any]:
@@ -275,9 +275,11 @@ class _Asked:
         layers = sorted({layer for layer, _ in keys if layer is not None})
         heads = sorted({head for layer, head in keys if layer == (self.layer or 0) and head is not None})
         if self.layer is not None and self.layer not in layers:
-            raise UsageError(f"There is no layer {self.layer} that looks at the source: layers are 0 to {layers[-1]}.")
+            raise UsageError(
+                f"There is no layer {self.layer} that looks at the source: layers are {', '.join(map(str, layers))}."
+            )
         if self.head is not None and self.head not in heads:
-            which = f"heads are 0 to {heads[-1]}" if heads else "contributions are of all heads together"
+            which = f"heads are {', '.join(map(str, heads))}" if heads else "contributions are of all heads together"
             raise UsageError(f"There is no head {self.head} there: {which}.")
         wanted: list[int | None] = [self.layer] if self.layer is not None else [*layers]
         if self.layer is None and len(layers) > 1:

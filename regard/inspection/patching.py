@@ -5,7 +5,8 @@ Axes: B batch (one row for each patch), S source tokens, T target tokens, D widt
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -64,8 +65,9 @@ class Recovery:
     rows: list[str]
     """Layers."""
     columns: list[str]
-    """Positions, or heads."""
+    """Positions, or heads (counted among those that are left)."""
     values: Tensor
+    """Rows × columns; no number where a layer has fewer heads than others."""
 
     @property
     def name(self) -> str:
@@ -109,10 +111,11 @@ class Patching(Result):
     def strongest(self) -> list[tuple[str, float]]:
         """Single activations by what they recover, most first."""
         found = [
-            (f"{one.name}, {row}, {column}", float(value))
+            (f"{one.name}, {row}, {column}", value)
             for one in self.maps
             for row, line in zip(one.rows, one.values, strict=True)
-            for column, value in zip(one.columns, line, strict=True)
+            for column, value in zip(one.columns, line.tolist(), strict=True)
+            if not isnan(value)
         ]
         return sorted(found, key=lambda item: -abs(item[1]))
 
@@ -134,7 +137,7 @@ class Patching(Result):
                     "name": one.name,
                     "rows": one.rows,
                     "columns": one.columns,
-                    "values": [[round(value, 4) for value in row] for row in one.values.tolist()],
+                    "values": [[None if isnan(x) else round(x, 4) for x in row] for row in one.values.tolist()],
                 }
                 for one in self.maps
             ],
@@ -212,15 +215,15 @@ def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -
             "sources (or targets) that the model tells apart."
         )
     layout, wholes = _layout(clean, corrupted, place), _wholes(clean)
-    patches = [(spot,) for _, spots in layout for row in spots for spot in row] + [spots for _, spots in wholes]
+    alone = [(spot,) for _, spots in layout for row in spots for spot in row if spot is not None]
+    patches = [*alone, *(spots for _, spots in wholes)]
     found = differences(corrupted, clean.activations, patches, (answer, instead), place, progress=progress)
     shares = (found - before[1]) / (before[0] - before[1])
-    maps, done = [], 0
-    for one, spots in layout:
-        many = len(spots) * len(one.columns)
-        values = shares[done : done + many].view(len(spots), -1)
-        maps.append(Recovery(one.part, one.kind, one.rows, one.columns, values))
-        done += many
+    each = iter(shares.tolist())
+    maps = [
+        replace(one, values=torch.tensor([[nan if spot is None else next(each) for spot in row] for row in spots]))
+        for one, spots in layout
+    ]
     return Patching(
         clean.source.tokens,
         corrupted.source.tokens,
@@ -229,7 +232,7 @@ def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -
         corrupted.target.tokens[place],
         (before[0], before[1]),
         maps,
-        [(name, float(share)) for (name, _), share in zip(wholes, shares[done:], strict=True)],
+        [(name, share) for (name, _), share in zip(wholes, each, strict=True)],
     )
 
 
@@ -323,7 +326,7 @@ def _parting(clean: Trace, corrupted: Trace) -> int:
     return place
 
 
-_Layout = list[tuple[Recovery, list[list[Spot]]]]
+_Layout = list[tuple[Recovery, list[list[Spot | None]]]]
 
 
 def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
@@ -334,21 +337,25 @@ def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
     nothing = torch.zeros(0)
     found: _Layout = []
 
-    def add(part: Part, kind: Kind, names: list[str], across: list[str], suffix: str = "") -> None:
-        if not names:
-            return
-        rows = [_layer_name(name) for name in names]
-        places = [(None, at) if part == "heads" else (at, None) for at in range(len(across))]
-        spots = [[Spot(f"{name}{suffix}", *at) for at in places] for name in names]
-        found.append((Recovery(part, kind, rows, across, nothing), spots))
+    def add(part: Part, kind: Kind, names: list[str], across: list[str], spots: list[list[Spot | None]]) -> None:
+        if names and across:
+            found.append((Recovery(part, kind, [_layer_name(name) for name in names], across, nothing), spots))
 
-    add("states", "encoder", [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)], source)
-    add("states", "decoder", [name for name in clean.activations if LAYERS.fullmatch(name)], target)
+    def everywhere(names: list[str], across: list[str]) -> list[list[Spot | None]]:
+        return [[Spot(name, at) for at in range(len(across))] for name in names]
+
+    encoder = [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)]
+    decoder = [name for name in clean.activations if LAYERS.fullmatch(name)]
+    add("states", "encoder", encoder, source, everywhere(encoder, source))
+    add("states", "decoder", decoder, target, everywhere(decoder, target))
     for kind, names in _attentions(clean).items():
-        heads = [f"head {head}" for head in range(len(clean.activations[f"{names[0]}.head_outputs"]))]
-        add("attention", kind, names, source if kind == "encoder" else target, ".output")
-        if len(names) * len(heads) > 1:
-            add("heads", kind, names, heads, ".head_outputs")
+        across = source if kind == "encoder" else target
+        add("attention", kind, names, across, everywhere([f"{name}.output" for name in names], across))
+        found_by = {f"{name}.head_outputs": len(clean.activations[f"{name}.head_outputs"]) for name in names}
+        most = max(found_by.values())
+        if sum(found_by.values()) > 1:
+            spots = [[Spot(tap, head=n) if n < count else None for n in range(most)] for tap, count in found_by.items()]
+            add("heads", kind, names, [f"head {n}" for n in range(most)], spots)
     return sorted(found, key=lambda item: list(PARTS).index(item[0].part))
 
 

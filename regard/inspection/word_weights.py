@@ -127,16 +127,18 @@ def _attention(translator: Translator, pairs: Sequence[Pair]) -> list[Maps]:
     inputs = padded([np.asarray(pair.target_ids) for pair in pairs], [BOS], []).to(device)  # B×T
     with torch.no_grad(), taps.watch(model, SOURCE_ATTENTION) as seen:
         model.decode(model.encode(source), inputs)
-    layers = [seen[name].cpu() for name in seen if seen[name].shape[1]]  # B×H×T×S each, those with heads left
+    layers = {number: seen[name].cpu() for number, name in enumerate(seen) if seen[name].shape[1]}  # B×H×T×S each
     if not layers:
         raise UsageError(
-            "This model does not look at its source: its join is a fixed vector, from which no alignment can be read."
+            "This model does not look at its source (its join is a fixed vector, or no head is left): no alignment can "
+            "be read from it."
         )
     found = []
     for row, pair in enumerate(pairs):
-        own = [layer[row, :, : len(pair.target_ids) + 1, : len(pair.source_ids) + 1] for layer in layers]
-        maps: Maps = {(None, None): torch.cat(own).mean(0)}
-        for number, weights in enumerate(own):
+        rows, across = len(pair.target_ids) + 1, len(pair.source_ids) + 1
+        own = {number: layer[row, :, :rows, :across] for number, layer in layers.items()}  # those with heads left
+        maps: Maps = {(None, None): torch.cat(list(own.values())).mean(0)}
+        for number, weights in own.items():
             maps[number, None] = weights.mean(0)
             maps |= {(number, head): one for head, one in enumerate(weights)}
         found.append(maps)
@@ -152,8 +154,9 @@ def _contributions(translator: Translator, pair: Pair) -> Maps:
     sides = Side.of(own, [*pair.source_ids, EOS]), Side.of(other, said), Side.of(other, read)
     layers = decomposed(trace(translator.model, *sides))
     maps: Maps = {(None, None): layers.roll()[0]}
-    for number, layer in enumerate(one for one in layers.decoder if one.source is not None):
-        maps[number, None] = layer.source.cpu() if layer.source is not None else maps[None, None]
+    for number, layer in enumerate(layers.decoder):
+        if layer.source is not None:
+            maps[number, None] = layer.source.cpu()
     return maps
 
 
