@@ -165,6 +165,16 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
             2,
             "2 lines, but three has 3",
         ),
+        (
+            ["compare", "RUN", "RUN", "--reference", "two", "--source", "two", "-o", "no/page.html"],
+            2,
+            "no directory no",
+        ),
+        (["compare", "RUN", "RUN", "--reference", "two", "--source", "two", "--picture", "."], 2, "is a directory"),
+        (["contrast", "RUN", "two", "-o", "no/items.tsv"], 2, "no directory no. Make it first"),
+        (["judge", "make", "--source", "two", "--system", "a=two", "-o", "no/form.html"], 2, "no directory no"),
+        (["translate", "RUN", "two", "-o", "no/out.txt"], 2, "no directory no"),
+        (["translate", "RUN", "two", "--show-search", "no/tree.html"], 2, "no directory no"),
         (["contrast", "RUN", "two"], 1, "two:1 has 1 tab-separated columns"),
         (["judge", "make", "--source", "two", "--system", "a=two", "-o", "form.txt"], 2, "neither .html nor .csv"),
         (
