@@ -250,3 +250,30 @@ def test_a_hundred_tokens_do_not_stall(browser, tmp_path):
         browser.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 50))")
         assert spent() - before < 1, tab
     assert not browser.get_log("browser")
+
+
+@pytest.fixture(scope="module")
+def report(transformer_run, tmp_path_factory):
+    """Everything about one translation, patching included."""
+    found = inspection.report(transformer_run, "a b c d", corrupted="a b f d")
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    found.save(path)
+    return path, found
+
+
+def test_a_report_fills_every_part_and_links_to_it(browser, report):
+    path, found = report
+    opened(browser, path)
+    assert one_of(browser, "body").get_attribute("data-ready") == "true"
+    assert [part.get_attribute("id") for part in all_of(browser, "article")] == list(found.results)
+    for view in all_of(browser, ".view"):
+        assert view.size["height"] > 30 and "cannot be shown" not in view.text
+    one_of(browser, '.contents a[href="#lens"]').click()
+    assert abs(one_of(browser, "#lens").rect["y"] - browser.execute_script("return scrollY")) < 40
+    assert one_of(browser, "#left-out ~ dl").text.startswith("prune")
+    assert not browser.get_log("browser")
+
+
+def test_a_report_fits_a_telephone(browser, report):
+    opened(browser, report[0], NARROW)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= NARROW

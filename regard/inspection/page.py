@@ -36,7 +36,6 @@ class Part:
     """What a link to it is called: one word."""
     title: str
     panels: Sequence[Panel]
-    note: str = ""
 
 
 def render(title: str, panels: Sequence[Panel]) -> str:
@@ -57,7 +56,6 @@ def render_parts(title: str, lead: Sequence[str], parts: Sequence[Part], left_ou
     end = '<li><a href="#left-out">Left out</a></li>' if absent else ""
     body = "\n".join(
         f'<article id="{escape(part.name)}"><h2>{escape(part.title)}</h2>'
-        + (f'<p class="quiet">{escape(part.note)}</p>' if part.note else "")
         + "\n".join(_section(panel, "h3") for panel in part.panels)
         + "</article>"
         for part in parts
