@@ -34,6 +34,9 @@ METHODS: dict[Method, str] = {
 STEPS, MOST_STEPS = 50, 400
 """Points on the path of integrated gradients: at first, and at most where the gap stays wide."""
 
+AGAIN = 2**21
+"""Tokens that may be read again to narrow gaps: about a minute for a small model on one core."""
+
 GAP = 0.01
 """The gap of integrated gradients that is borne: this share of what was to be explained, or these nats, if more."""
 
@@ -228,7 +231,7 @@ def integrate(
 ) -> tuple[Tensor, Tensor, int]:
     """Integrated gradients Q×T×(S+T) by Gauss-Legendre, their gaps Q×T, and the points taken.
 
-    Where the gap is wider than is borne, the points are doubled.
+    Where the gap is wider than is borne, the points are doubled, as long as that is cheap.
     """
     steps, asked = STEPS, _all(questions)
     found = torch.zeros(*explained.shape, len(vectors.source) + len(vectors.inputs))
@@ -240,7 +243,8 @@ def integrate(
             found[number, place] = newer[number, place]
         gaps = (found.sum(-1) - explained).abs()  # Q×T
         asked = [(number, place) for number, place in (gaps > borne(explained)).nonzero().tolist()]
-        if not asked or steps >= MOST_STEPS:
+        cost = 2 * steps * len(asked) * found.shape[-1]
+        if not asked or steps >= MOST_STEPS or cost > AGAIN:
             return found, gaps, steps
         steps *= 2
 
