@@ -2,7 +2,7 @@
 
 Are the weights of a head the only ones that do what they do? How much of each token is still in its hidden state?
 
-Axes: H heads, S source tokens, T target tokens, L layers (0 is the embedding).
+Axes: H heads, S source tokens, T target tokens, L layers (the embedding first).
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from regard.inspection.interventions import attentions
 from regard.inspection.maps import Kind
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
+from regard.inspection.states import layer_names
 from regard.inspection.token_mixing import Mixing, affordable, mixing
 from regard.nn.taps import Write
 from regard.trace import Side, Trace
@@ -157,8 +158,8 @@ class Identifiability(Result):
             parts.append(columns(told, right=(1, 2, 3)))
         how = "the exact Jacobian" if self.projections is None else f"{self.projections} random projections"
         told = [["layer", "own contribution (median)", "tokens that still contribute most", "standard error"]]
-        for depth, (own, main, error) in enumerate(zip(*self._tokens(), strict=True)):
-            place = "embedding" if depth == 0 else str(depth)
+        names = layer_names(len(self.mixing.own))
+        for place, own, main, error in zip(names, *self._tokens(), strict=True):
             share, spread = float(main.double().mean()), float(error.square().mean().sqrt())
             told.append([place, f"{float(own.median()):.1%}", f"{share:.1%}", f"{spread:.2%}"])
         parts.append(
@@ -290,12 +291,11 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
         return []
     generator = torch.Generator().manual_seed(0)
     chance = {}
-    for name, weights in raw.items():  # the same change of every row, dealt to other tokens that it may look at
-        change = effective[name] - weights
+    for name, old in raw.items():  # the same change of every row, dealt to other tokens that it may look at
         causal = name.startswith("decoder") and not name.endswith("source_attention")
-        drawn = torch.rand(weights.shape, generator=generator)
-        drawn = drawn.masked_fill(~torch.ones_like(weights, dtype=torch.bool).tril(), 2.0) if causal else drawn
-        chance[name] = weights + change.gather(-1, drawn.argsort(-1))
+        drawn = torch.rand(old.shape, generator=generator)
+        drawn = drawn.masked_fill(~torch.ones_like(old, dtype=torch.bool).tril(), 2.0) if causal else drawn
+        chance[name] = old + (effective[name] - old).gather(-1, drawn.argsort(-1))
     wanted: list[tuple[Literal["effective", "elsewhere", "control"], dict[str, Tensor]]] = [
         ("effective", effective),
         ("elsewhere", others),

@@ -1,6 +1,6 @@
 """Identifiability over a corpus: raw and effective attention by length, tokens and their contributions by layer.
 
-Axes: H heads, S source tokens, T target tokens, L layers (0 is the embedding).
+Axes: H heads, S source tokens, T target tokens, L layers (the embedding first).
 """
 
 from collections.abc import Sequence

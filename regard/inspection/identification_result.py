@@ -9,6 +9,7 @@ from regard.inspection.drawing import COLOURS, INK, blank, plain
 from regard.inspection.maps import KINDS, Kind
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
+from regard.inspection.states import layer_names
 from regard.inspection.token_identity import AMONG, MAPS, NEARNESS, TokenIdentity
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Identification(Result):
     @property
     def layers(self) -> list[str]:
         """Names of the encoder's layers."""
-        return ["embedding", *(str(depth) for depth in range(1, len(self.mixing.median)))]
+        return layer_names(len(self.mixing.median))
 
     def bins(self, kind: Kind, layer: int | None = None) -> list[Bin]:
         """Correlations by length, of one layer or of all."""

@@ -3,12 +3,13 @@
 Probes after Belinkov et al. (2017), control tasks after Hewitt and Liang (2019), code lengths after Voita and Titov
 (2020).
 
-Axes: L layers (0 is the embedding), N words, D width, C labels.
+Axes: L layers (the embedding first), N words, D width, C labels.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from regard.inspection.codelength import CodeLength, blocks, online_code
 from regard.inspection.probe_result import Curves, Probing
 from regard.inspection.probes import Examples, Probes, train_probes
 from regard.inspection.properties import Labelled, read_labelled
-from regard.inspection.states import End, Pool, Reading, layer_taps, longest_sentence, word_states
+from regard.inspection.states import End, Pool, Reading, layer_names, layer_taps, longest_sentence, word_states
 from regard.models import Model, build
 from regard.translator import Translator
 
@@ -66,7 +67,7 @@ def probe(
         wanted=wanted,
         side=end,
         pool=pool,
-        layers=["embedding", *(f"{depth}" for depth in range(1, len(layer_taps(translator.model, end))))],
+        layers=layer_names(len(layer_taps(translator.model, end))),
         sentences={name: len(part) for name, part in split.parts.items()},
         words={name: len(split.words(name)) for name in split.parts},
         too_long=split.too_long,
@@ -113,7 +114,7 @@ class Split:
     def bounds(self) -> list[int]:
         """Where among all words the parts begin and end."""
         counts = (sum(len(one.words) for one, _ in part) for part in self.parts.values())
-        return np.cumsum([0, *counts]).tolist()
+        return [0, *accumulate(counts)]
 
 
 def control_labels(words: Sequence[str], labels: Tensor, seed: int) -> Tensor:

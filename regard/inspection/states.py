@@ -1,6 +1,6 @@
 """The states of every layer over a whole corpus, from one batched pass, padding left out.
 
-Axes: B batch, S positions, D width, L layers (0 is the embedding), N words or tokens of the corpus.
+Axes: B batch, S positions, D width, L layers (the embedding first), N words or tokens of the corpus.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,6 +47,11 @@ def layer_taps(model: Model, end: End = "encoder") -> list[str]:
     shapes = (f"{end}.layers.*.states", f"{end}.states.*", f"{end}.states")
     inner = [name for name in taps.names(model) if any(fnmatchcase(name, shape) for shape in shapes)]
     return [f"{end}.entrance.embedded", *inner]
+
+
+def layer_names(count: int) -> list[str]:
+    """Names of so many layers for people: the embedding, then as in the names of the model, from 0."""
+    return ["embedding", *(str(depth) for depth in range(count - 1))]
 
 
 def longest_sentence(translator: Translator) -> int:

@@ -4,7 +4,7 @@ A map g from the states of a layer back to the input vectors is learned (or left
 input vector is the nearest to g(state): among the inputs of its own sentence, or among all words of the vocabulary put
 at its place. Repeated tokens with one and the same input vector count as one.
 
-Axes: L layers (0 is the embedding), N tokens, D width, E width of the input, V vocabulary.
+Axes: L layers (the embedding first), N tokens, D width, E width of the input, V vocabulary.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ with the Frobenius norm of the Jacobian of state e_j with respect to input vecto
 (forward-mode differentiation) carries a direction u at one input token through all layers at once; for random signs u
 the expectation of ‖J u‖² is ‖J‖², and for all unit vectors u their sum is exactly that.
 
-Axes: L layers (0 is the embedding), S tokens, E width of the input, P projections.
+Axes: L layers (the embedding first), S tokens, E width of the input, P projections.
 """
 
 import warnings

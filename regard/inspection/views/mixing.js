@@ -1,6 +1,6 @@
 // How much of each input token is in each hidden state, layer by layer.
 view("mixing", (root, data) => {
-  const layers = unpack(data.contributions), names = layers.map((_, place) => (place ? String(place) : "embedding"));
+  const layers = unpack(data.contributions), names = layers.map((_, place) => (place ? String(place - 1) : "embedding"));
   let layer = layers.length - 1;
   const said = el("p", { "aria-live": "polite" });
   const map = heatmap({ rows: data.tokens, columns: data.tokens, values: layers[layer], label: "contributions of input tokens (across) to hidden states (down)",
