@@ -125,7 +125,7 @@ class Contributions(Result):
         if self.usual is None:
             return "The run has no held-out pairs to compare with, so no word is flagged."
         told = f"▾ less of the source than {1 - QUANTILE:.0%} of like tokens in {self.usual.pairs} held-out pairs"
-        return f"{told}: is it invented?" if any(self.flagged) else f"No token has {told[2:]}."
+        return f"{told}: a weak sign of invention." if any(self.flagged) else f"No token has {told[2:]}."
 
     def draw(self) -> "Figure":
         """Contributions with the source to the left, the prefix to the right, and the source share as a bar."""

@@ -110,7 +110,7 @@ view("influence", (root, data) => {
     }
     told.replaceChildren(
       el("div", {}, el("strong", {}, name), " ", el("span", { class: "quiet" }, facts.join(" · ")),
-        parts && low(place) ? el("span", { class: "warn" }, ` · less of the source than usual: is it invented?`) : null),
+        parts && low(place) ? el("span", { class: "warn" }, ` · less of the source than usual: a weak sign of invention`) : null),
       el("div", { class: "most" }, most.map(([amount, column]) => el("span", { class: "given" },
         `${columns[column]}${column >= split ? " (prefix)" : ""} `, el("b", { class: amount < 0 ? "minus" : "" }, `${signed() && amount > 0 ? "+" : ""}${say(amount)}`)))),
       el("div", { class: "might" }, pieces.map((token) => el("div", {}, el("span", { class: "quiet" }, "might have said "),
