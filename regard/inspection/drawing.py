@@ -37,6 +37,13 @@ def blank(width: float, height: float, title: str | None = None, **more: Any) ->
     return figure
 
 
+def below_title(figure: "Figure") -> None:
+    """Keep what a figure lays out by itself clear of its title."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.set(rect=(0, 0, 1, 1 - 0.35 / figure.get_figheight()))  # type: ignore[call-arg]
+
+
 def draw_map(
     axes: "Axes",
     values: Tensor,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
-from regard.inspection.drawing import COLOURS, INK, blank, plain
+from regard.inspection.drawing import COLOURS, INK, below_title, blank, plain
 from regard.inspection.maps import KINDS, Kind
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
@@ -178,7 +178,7 @@ class Identification(Result):
 
     def draw(self) -> "Figure":
         """Correlation by length, tokens by layer, contributions by layer."""
-        figure = blank(13, 4.4, self.title, layout="constrained")
+        figure = blank(13, 4.4, self.title, layout=below_title())
         left, middle, right = figure.subplots(1, 3)
         names = list(dict.fromkeys(one.name for kind, _, _ in self.kinds() for one in self.bins(kind)))
         names.sort(key=lambda name: int(name.rstrip("+").split("–")[0]))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
 from regard.inspection.codelength import CodeLength
-from regard.inspection.drawing import COLOURS, INK, QUIET, blank, plain
+from regard.inspection.drawing import COLOURS, INK, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.states import End, Pool
@@ -120,7 +120,7 @@ class Probing(Result):
 
     def draw(self) -> "Figure":
         """Accuracy and code length by layer, for both probes."""
-        figure = blank(11, 4.6, self.title, layout="constrained")
+        figure = blank(11, 4.6, self.title, layout=below_title())
         left, right = figure.subplots(1, 2)
         places = range(len(self.layers))
         for style, (kind, one) in zip(("--", "-"), self.curves.items(), strict=True):
