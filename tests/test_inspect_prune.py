@@ -235,7 +235,7 @@ def test_what_is_frozen_stays_and_a_name_that_nothing_has_is_refused(tmp_path):
     settings = {
         "data": {"train": {"generate": "copy", "size": 200, "symbols": 6, "max_length": 5}, "held_out": 10},
         "text": {"tokenizer": {"kind": "words"}},
-        "model": {"width": 8, "encoder": {"kind": "bag"}, "decoder": {"kind": "rnn"}},
+        "model": {"width": 8, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}},
         "training": {"steps": 3, "batch_tokens": 64},
     }
 

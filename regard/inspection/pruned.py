@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
-from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, blank, plain
+from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 
@@ -112,6 +112,7 @@ class Pruning(Result):
         """BLEU over the heads kept, and which heads they are."""
         names = list(self.kept)
         figure = blank(10.5, 4.2, self.title, layout="constrained")
+        below_title(figure)
         left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
         self._draw_rows(left)
         most = max(gate.head for gate in self.gates) + 1

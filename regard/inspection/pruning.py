@@ -46,7 +46,7 @@ SETTLING = 0.3
 CALMER = 0.25
 """The peak learning rate of a converged model's second training, as a share of that of its first."""
 
-ROWS = 20
+ROWS = 40
 """Measurements on the way, at most."""
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
 from regard.inspection.dependencies import Relation
-from regard.inspection.drawing import INK, LINE, PAPER, QUIET, blank, plain
+from regard.inspection.drawing import INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.maps import KINDS, Kind
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
@@ -160,7 +160,8 @@ class Roles(Result):
         kinds = self.kinds
         shown = [one for one in self.relations if one.name != "punct"][:16]
         width = 2.2 + 2.9 * len(kinds) + (4.6 if shown else 0)
-        figure = blank(width, 4.6, self.title, layout="constrained")
+        figure = blank(width, 4.8, f"{self.title}: role; confidence · importance", layout="constrained")
+        below_title(figure)
         ratios = [1.0] * len(kinds) + ([1.5] if shown else [])
         axes = figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
         for place, kind in zip(axes, kinds, strict=False):
@@ -261,7 +262,7 @@ def _draw_grid(axes: "Axes", chosen: Sequence[HeadFigures], title: str) -> None:
     axes.set_yticks(range(layers), [f"layer {layer}" for layer in range(layers)])
     axes.tick_params(length=0, labelsize=8, labelcolor=INK)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{title}\nrole; confidence · importance", loc="left", fontsize=9, color=INK)
+    axes.set_title(title, loc="left", fontsize=9, color=INK)
 
 
 def _patch(colour: str, role: str) -> Any:
