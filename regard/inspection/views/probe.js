@@ -6,7 +6,7 @@ view("probe", (root, data) => {
   const kilo = (values) => values.map((value) => value / 1000);
   let kind = "mlp";
   const charts = el("div", { class: "grid", style: "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.4rem" });
-  const figures = el("div");
+  const figures = el("div", { style: "margin-top:1.2rem;overflow-wrap:normal" });
 
   function show() {
     const one = data.probes[kind];
