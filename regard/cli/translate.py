@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MBR_SAMPLES = 32
 """Samples to choose among, unless the command says otherwise."""
+MBR_TEMPERATURE = 0.7
+"""Of samples to choose among: training with smoothed labels leaves some probability on every word."""
 MOST_SHOWN = 50
 """Searches on one page."""
 
@@ -185,7 +187,7 @@ def translate(
         groups=diverse,
         diversity=diversity,
         samples=samples or 0,
-        temperature=1.0 if temperature is None else temperature,
+        temperature=temperature if temperature is not None else 1.0 if mbr is None else MBR_TEMPERATURE,
         top_k=top_k,
         top_p=top_p,
         seed=seed or 0,
