@@ -1,5 +1,6 @@
 """`regard inspect all`: one report with every analysis that applies."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -44,3 +45,6 @@ def report(
     with bar() as progress:
         found = inspection.report(run, source, target, corrupted=corrupted, corpus=corpus, progress=progress)
     show(found, output, as_json)
+    if output is not None:
+        for name, why in found.left_out.items():
+            print(f"left out: {name}: {why}", file=sys.stderr)
