@@ -178,7 +178,8 @@ class Identification(Result):
 
     def draw(self) -> "Figure":
         """Correlation by length, tokens by layer, contributions by layer."""
-        figure = blank(13, 4.4, self.title, layout=below_title())
+        figure = blank(13, 4.4, self.title, layout="constrained")
+        below_title(figure)
         left, middle, right = figure.subplots(1, 3)
         names = list(dict.fromkeys(one.name for kind, _, _ in self.kinds() for one in self.bins(kind)))
         names.sort(key=lambda name: int(name.rstrip("+").split("–")[0]))

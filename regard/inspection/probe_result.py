@@ -120,7 +120,8 @@ class Probing(Result):
 
     def draw(self) -> "Figure":
         """Accuracy and code length by layer, for both probes."""
-        figure = blank(11, 4.6, self.title, layout=below_title())
+        figure = blank(11, 4.6, self.title, layout="constrained")
+        below_title(figure)
         left, right = figure.subplots(1, 2)
         places = range(len(self.layers))
         for style, (kind, one) in zip(("--", "-"), self.curves.items(), strict=True):
