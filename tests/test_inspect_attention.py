@@ -116,3 +116,15 @@ def test_a_report_is_no_picture_and_wants_a_corpus_that_is_there(transformer_run
     assert "no picture" in capsys.readouterr().err
     assert main(["inspect", "all", str(transformer_run), "a b", "--corpus", str(tmp_path / "none.conllu")]) == 2
     assert "none.conllu is not a file" in capsys.readouterr().err
+
+
+def test_a_report_asks_a_corpus_where_there_is_one(transformer_run, tmp_path):
+    lines = []
+    for number in range(60):
+        letters = [chr(97 + (number * step + step) % 6) for step in range(1, 6)]
+        rows = [f"{place}\t{one}\t_\t{'VERB' if one in 'ab' else 'NOUN'}" for place, one in enumerate(letters, start=1)]
+        lines += [f"# text = {' '.join(letters)}", *(f"{row}\t_\t_\t0\troot\t_\t_" for row in rows), ""]
+    (tmp_path / "letters.conllu").write_text("\n".join(lines) + "\n")
+    found = inspection.report(transformer_run, "a b c d", corpus=tmp_path / "letters.conllu")
+    assert {"heads", "probe", "identify-corpus"} <= set(found.results), found.left_out
+    found.save(tmp_path / "report.html")
