@@ -177,6 +177,16 @@ def test_the_result_becomes_everything(pruned, tmp_path):
     assert "heads kept" in str(found) and "before" in str(found)
 
 
+def test_a_price_that_no_head_is_worth_closes_all_and_what_is_left_still_runs(transformer_run, tmp_path):
+    directory = tmp_path / "none"
+    found = inspection.prune(transformer_run, price=100.0, which="all", steps=120, directory=directory, view=View())
+    assert sum(map(len, found.kept.values())) == 0 and len(found.gates) == 12
+    small = regard.load(directory)
+    assert all(one.heads == 0 for one in attentions(small.model).values())
+    assert isinstance(small.translate("a b c"), str)
+    assert found.validation_after["bleu"] < found.validation_before["bleu"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
