@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from regard import inspection
 from regard.cli import main
 from regard.data.conllu import read_conllu
 from regard.data.corpus import Pair
+from regard.data.store import TokenStore
 from regard.errors import RegardError, UsageError
 from regard.inspection.dependencies import Dependencies, merging
 from regard.inspection.habits import COMMON, Frequencies, Habits
@@ -93,6 +95,16 @@ def test_only_sentences_with_a_rare_token_are_asked_for_it():
     habits = Habits(1)
     habits.add(weights, torch.tensor([4, 4]), torch.tensor([4, 4]), None, rarity)
     assert habits.rare_rows == 4 and habits.rare.item() == 4 and habits.chance == 2.0
+
+
+def test_a_store_counts_every_token_it_holds(transformer_run):
+    store = TokenStore(transformer_run / "data" / "train")
+    by_hand = [Counter(), Counter()]
+    for number in range(len(store)):
+        for side, ids in zip(by_hand, store[number], strict=True):
+            side.update(ids.tolist())
+    for counts, side in zip(store.counts(40), by_hand, strict=True):
+        assert {token: count for token, count in enumerate(counts.tolist()) if count} == side
 
 
 CONLLU = """# text = the dog barks loudly

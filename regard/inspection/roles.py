@@ -127,10 +127,7 @@ def describe(
 
 def frequencies(store: TokenStore, vocabulary: int) -> Frequencies:
     """How often each source token occurs in a store."""
-    counts = np.zeros(vocabulary, dtype=np.int64)
-    for number in range(len(store)):
-        np.add.at(counts, store[number][0], 1)
-    return Frequencies(counts)
+    return Frequencies(store.counts(vocabulary)[0])
 
 
 def _sentences(
