@@ -43,7 +43,8 @@ class Mixed:
 
         A singular value counts if it exceeds the largest times max(S, D) times the rounding error of a number.
         """
-        left, singular, _ = torch.linalg.svd(self.rows, full_matrices=False)
+        found: tuple[Tensor, Tensor, Tensor] = torch.linalg.svd(self.rows, full_matrices=False)
+        left, singular, _ = found
         if not singular.numel():
             return left[:, :0]
         least = singular[0] * max(len(self.rows), self.width) * EPSILON
@@ -64,7 +65,7 @@ class Slices:
         if attention.out is None:
             return cls(None, width)
         whole = attention.out.weight.detach().double().cpu()  # D×HK
-        return cls([torch.linalg.qr(one, mode="r").R.T for one in whole.split(width, dim=1)], len(whole))
+        return cls([torch.linalg.qr(one, mode="r").R.T for one in torch.split(whole, width, dim=1)], len(whole))
 
     def mixed(self, values: Tensor) -> list[Mixed]:
         """T of every head, from the values H×S×K that it looks at: with their bias, as the model has them.

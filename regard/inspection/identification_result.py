@@ -151,15 +151,15 @@ class Identification(Result):
         for kind, width, _ in self.kinds():
             rows = [["tokens", "sentences", "rank", "identifiable heads", "correlation of raw and effective"]]
             for one in self.bins(kind):
-                shares = f"{one.identifiable:.0%}", f"{one.correlation:.3f}"
-                rows.append([one.name, f"{one.sentences:,}", f"{one.rank:.1f}", *shares])
+                agreeing = f"{one.identifiable:.0%}", f"{one.correlation:.3f}"
+                rows.append([one.name, f"{one.sentences:,}", f"{one.rank:.1f}", *agreeing])
             parts.append(f"Attention {KINDS[kind]} (head width {width}):\n\n{columns(rows, right=range(1, 5))}")
         heads = [["", *(word for how in MAPS for word in (f"map: {how}", "", "", ""))]]
         heads.append(["", *(word for _ in MAPS for word in ("cosine", "", "euclidean", ""))])
         heads.append(["layer", *(word for _ in range(6) for word in ("sent.", "vocab."))])
         for place, name in enumerate(self.layers):
-            shares = [self.tokens.found[how, by, among][place] for how in MAPS for by in NEARNESS for among in AMONG]
-            heads.append([name, *("–" if share is None else f"{100 * share:.1f}" for share in shares)])
+            found = [self.tokens.found[how, by, among][place] for how in MAPS for by in NEARNESS for among in AMONG]
+            heads.append([name, *("–" if share is None else f"{100 * share:.1f}" for share in found)])
         parts.append(
             f"Tokens identified, % of {self.tokens.tokens:,} (by chance in a sentence: {100 * self.tokens.chance:.1f}):"
             f"\n\n{columns(heads, right=range(1, 13))}"
@@ -167,8 +167,8 @@ class Identification(Result):
         told = [["layer", "own contribution: median", "mean", "tokens that still contribute most"]]
         for place, name in enumerate(self.layers):
             mixing = self.mixing
-            shares = [mixing.median[place], mixing.mean[place], mixing.still_main[place]]
-            told.append([name, *(f"{share:.1%}" for share in shares)])
+            own = [mixing.median[place], mixing.mean[place], mixing.still_main[place]]
+            told.append([name, *(f"{share:.1%}" for share in own)])
         parts.append(
             f"Contributions of tokens to their own states ({self.mixing.tokens:,} tokens of {self.mixing.sentences} "
             f"sentences, {self.mixing.projections} random projections each, standard error of one share "

@@ -140,7 +140,7 @@ def draw_influences(
         bottom = height - (number + 1) * (tall + above) - number * below
         values = torch.cat([one.source, one.prefix], dim=1)
         largest = values.abs().amax(-1, keepdim=True) if one.signed else values.abs().max()
-        shown = (values / largest.clamp(min=1e-9)).split([len(trace.source), len(trace.inputs)], dim=1)
+        shown = torch.split(values / largest.clamp(min=1e-9), [len(trace.source), len(trace.inputs)], dim=1)
         start = left
         for place, side in enumerate((trace.source, trace.inputs)):
             axes = figure.add_axes((start / width, bottom / height, wide[place] / width, tall / height))

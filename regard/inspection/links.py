@@ -130,7 +130,8 @@ def read_gold(path: Path | str, lengths: Sequence[tuple[int, int]]) -> list[Gold
         )
     found = []
     for number, (line, sizes) in enumerate(zip(lines, lengths, strict=True), start=1):
-        sure, possible = set(), set()
+        sure: set[Link] = set()
+        possible: set[Link] = set()
         for word in line.split():
             match = _PHARAOH.fullmatch(word)
             if match is None:

@@ -124,7 +124,7 @@ def train_probes(
             rows = order[start : start + size]
             total = loss(probes(train.states[:, rows]), train.labels[rows]).mean(1).sum()
             optimizer.zero_grad()
-            total.backward()
+            total.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         now = probes.losses(stop).mean(1)  # L
         better = now < best

@@ -100,11 +100,11 @@ def word_states(
 def _read(model: Model, readings: Sequence[Reading], names: Sequence[str]) -> list[Tensor]:
     """The watched states of a batch, layer by layer: L of B×S×D."""
     device = model.output_bias.device
-    source = padded([np.asarray(one.source, dtype=np.int64) for one in readings], [], [EOS]).to(device)  # B×S
+    source = padded([np.asarray(one.source, dtype=np.uint32) for one in readings], [], [EOS]).to(device)  # B×S
     with taps.watch(model, *names) as recording:
         memory = model.encode(source)
         if readings[0].target is not None:
-            rows = [np.asarray(one.target, dtype=np.int64) for one in readings]
+            rows = [np.asarray(one.target, dtype=np.uint32) for one in readings]
             model.decode(memory, padded(rows, [BOS], []).to(device))
     return [recording[name].float().cpu() for name in names]
 

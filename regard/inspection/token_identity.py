@@ -104,7 +104,7 @@ def _linear(known: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
     """The linear map with the least squared error on the known states N×D, applied to others: N×E."""
     one = torch.cat([known, torch.ones_like(known[:, :1])], dim=1).double()  # N×D+1
     square = one.T @ one + RIDGE * len(one) * torch.eye(one.shape[1], dtype=torch.float64)
-    weight = torch.linalg.solve(square, one.T @ wanted.double())  # D+1×E
+    weight: Tensor = torch.linalg.solve(square, one.T @ wanted.double())  # D+1×E
     return (torch.cat([asked, torch.ones_like(asked[:, :1])], dim=1).double() @ weight).float()
 
 

@@ -123,11 +123,12 @@ def _pushed(model: Model, ids: list[int], places: Tensor, directions: Tensor) ->
     names = layer_taps(model)
 
     def push(embedded: Tensor) -> Tensor:
-        return forward_ad.make_dual(embedded, tangents.to(embedded))
+        dual: Tensor = forward_ad.make_dual(embedded, tangents.to(embedded))  # type: ignore[no-untyped-call]
+        return dual
 
     open_attention = "encoder.*.weights"  # the fused kernel has no dual form
     watched = taps.watch(model, *names, open_attention, write={names[0]: push})
     with forward_ad.dual_level(), _differentiable(model), watched as recording:
         model.encode(source)
-        found = [forward_ad.unpack_dual(recording[name]).tangent for name in names]
+        found = [forward_ad.unpack_dual(recording[name]).tangent for name in names]  # type: ignore[no-untyped-call]
         return torch.stack([one.double().square().sum(-1).cpu() for one in found])
