@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROLES: dict[str, tuple[str, str]] = {
-    "positional": ("#2f5fae", "positional: at least 90 % of its maxima are at one offset"),
+    "positional": ("#2f5fae", "positional: at least 90 % of its maxima are at one offset, where there is one"),
     "syntactic": ("#4f8f5b", "syntactic: follows a relation 10 % better than any fixed offset"),
     "rare": ("#e0a030", "rare tokens: half of its maxima are on the two rarest tokens"),
     "copy": ("#7a5ea8", "copy: looks at the very token it stands for"),
@@ -220,7 +220,7 @@ def _listing(chosen: Sequence[HeadFigures]) -> str:
     rows = [[*head, "gradient", "loss +", *(["BLEU −"] if bleu else []), "follows"]]
     for one in chosen:
         row = [one.name, ", ".join(one.roles) or "–", f"{one.confidence:.2f}", signed(one.offset)]
-        row += [percent(one.at_offset), percent(one.same)]
+        row += [percent(one.of_possible), percent(one.same)]
         row += [percent(one.rarest), percent(one.two_rarest)] if rare else []
         row += [f"{one.importance:.2f}", f"{one.rise:.3f}"]
         row += [f"{one.bleu_lost:.1f}"] if bleu and one.bleu_lost is not None else []

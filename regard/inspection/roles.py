@@ -35,7 +35,11 @@ from regard.text.specials import BOS, EOS, PAD
 from regard.translator import Translator, groups
 
 POSITIONAL = 0.9
-"""A head is positional if so large a share of its maxima is at one relative offset (Voita et al., 2019)."""
+"""A head is positional if so large a share of its maxima is at one relative offset (Voita et al., 2019).
+
+Of the tokens that have a neighbour there: the first has none before it, and in sentences of a dozen tokens that alone
+would be most of what is missing. An offset that fewer than half of the tokens have does not count.
+"""
 SYNTACTIC = 1.1
 """A head follows a relation if it is right so many times as often as the best fixed offset (Voita et al., 2019)."""
 COPYING = 0.9
@@ -281,7 +285,8 @@ def _figures(
 def _roles(figures: Mapping[str, Any]) -> list[str]:
     """What to call a head, the most telling name first."""
     roles = []
-    positional = figures["at_offset"] >= POSITIONAL
+    common = figures["at_offset"] >= figures["of_possible"] / 2
+    positional = common and figures["of_possible"] >= POSITIONAL
     itself = positional and figures["offset"] == 0 and figures["kind"] != "source"
     if figures["slope"] < DEAD and abs(figures["rise"]) < DEAD:
         roles.append("dead")

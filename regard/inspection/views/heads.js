@@ -62,7 +62,7 @@ view("heads", (root, data) => {
         const button = el("button", { class: "tile head", type: "button", "data-head": `${one.attention}.${head}`,
           style: "min-height: 2.4rem; text-align: center; overflow: hidden; padding: .2rem; font-size: .85rem", onclick: () => pick(one),
           "aria-label": `layer ${layer}, head ${head}, ${name}: ${one.roles.join(", ") || "no role found"}`,
-          onmousemove: (event) => hint(`layer ${layer}, head ${head}: ${one.roles.join(", ") || "no role found"}\nconfidence ${say(one.confidence)}, offset ${offset(one.offset)} (${percent(one.at_offset)})\nimportance ${say(one.importance)}, loss + ${say(one.rise, 3)}`, event),
+          onmousemove: (event) => hint(`layer ${layer}, head ${head}: ${one.roles.join(", ") || "no role found"}\nconfidence ${say(one.confidence)}, offset ${offset(one.offset)} (${percent(one.of_possible)})\nimportance ${say(one.importance)}, loss + ${say(one.rise, 3)}`, event),
           onmouseleave: () => hint(null) });
         tiles.push([button, one]);
         grid.append(button);
