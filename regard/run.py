@@ -245,9 +245,11 @@ def age(created: str) -> float:
 
 
 def _not_a_run(directory: Path) -> str:
-    siblings = [run.name for run in runs_under(directory.parent)] if directory.parent != directory else []
-    near = difflib.get_close_matches(directory.name, siblings, n=3, cutoff=0.4) or siblings[:3]
-    hint = f" Runs beside it: {', '.join(str(directory.parent / name) for name in near)}." if near else ""
+    siblings = (
+        {run.name: run.directory for run in runs_under(directory.parent)} if directory.parent != directory else {}
+    )
+    near = difflib.get_close_matches(directory.name, siblings, n=3, cutoff=0.4) or list(siblings)[:3]
+    hint = f" Runs near it: {', '.join(str(siblings[name]) for name in near)}." if near else ""
     what = "is not a run (it has no run.json)" if directory.exists() else "does not exist"
     return f"{directory} {what}.{hint}"
 

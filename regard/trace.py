@@ -3,6 +3,7 @@
 Axes: S source tokens, T target tokens, V vocabulary, H heads; a trace is of one sentence pair, so there is no batch.
 """
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -125,10 +126,15 @@ def trace(
 ) -> Trace:
     """Watch the model read a source and a target; `write` as in `taps.watch`."""
     check_cost(model, max(len(source), len(target)))
+    known = taps.names(model)
+    for name in write or {}:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=2, cutoff=0.0)
+            raise UsageError(f"This model has no tap {name}: did you mean {' or '.join(near)}?")
     device = model.output_bias.device
     with torch.no_grad(), taps.watch(model, "*", write=write) as recording:
         logits = model(torch.tensor([source.ids], device=device), torch.tensor([inputs.ids], device=device))
-    ordered = sorted(taps.names(model), key=lambda name: not name.startswith("encoder"))  # the source comes first
+    ordered = sorted(known, key=lambda name: not name.startswith("encoder"))  # the source comes first
     seen = {name: recording[name][0].cpu() for name in ordered if name in recording}
     return Trace(model, source, target, inputs, seen, logits[0].log_softmax(-1).cpu(), tokenizer)
 

@@ -132,6 +132,8 @@ class Translator:
 
     def trace(self, source: str, target: str | None = None) -> Trace:
         """Watch the model translate a source, or read a target that it is given: every tap by its name."""
+        if not isinstance(source, str) or not source.strip():
+            raise UsageError("There is nothing to look into: give a source text that is not empty.")
         check_cost(self.model, len(self.source_tokenizer.encode_batch([source])[0]))
         source_ids, target_ids = self.forced(source, target)
         self._check_lengths([source_ids[0, :-1].tolist(), target_ids[0, 1:-1].tolist()])

@@ -111,7 +111,7 @@ def test_frozen_attention_does_not_depend_on_what_is_read(transformer):
 
 def test_an_intervention_on_nothing_is_refused(transformer):
     seen = transformer.trace("a b")
-    with pytest.raises(KeyError, match="no tap"):
+    with pytest.raises(UsageError, match=r"no tap encoder.layers.9.states: did you mean encoder"):
         seen.again({"encoder.layers.9.states": lambda value: value})
     with pytest.raises(UsageError, match="no head 7"):
         seen.again(interventions.scale_head("encoder.layers.0.attention", 7, 0.0))
@@ -141,6 +141,21 @@ def test_merging_to_words_keeps_rows_that_sum_to_one(pieces):
     merged = made.averaged(made.summed(weights))
     assert merged.shape == (3, 4, 4)
     torch.testing.assert_close(merged.sum(-1), torch.ones(3, 4))
+
+
+def test_an_activation_of_another_text_does_not_fit(transformer):
+    seen, other = transformer.trace("a b c d"), transformer.trace("a b")
+    name = "encoder.layers.0.states"
+    with pytest.raises(UsageError, match="as many tokens"):
+        seen.again(interventions.replace(name, other.activations[name]))
+    with pytest.raises(UsageError, match="positions 0 to 4"):
+        seen.again(interventions.replace(name, seen.activations[name], positions=[9]))
+
+
+@pytest.mark.parametrize("source", ["", "  ", ["a"]])
+def test_nothing_cannot_be_looked_into(transformer, source):
+    with pytest.raises(UsageError, match="not empty"):
+        transformer.trace(source)
 
 
 def test_a_target_that_the_model_cannot_say_is_refused(recurrent):

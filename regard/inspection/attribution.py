@@ -304,6 +304,8 @@ def alternative(trace: Trace, text: str) -> Tensor:
     ids = trace.tokenizer.encode(text).ids
     if not ids or UNK in ids:
         raise UsageError(f'"{text.strip()[:80]}" is no word that this model can say: use words of its vocabulary.')
+    if len(text.split()) > 1:
+        raise UsageError(f'Each word is set against one other word, but "{text.strip()[:80]}" is several: give one.')
     others, first = [], 0
     for place, word in enumerate(trace.target.words):
         first = place if place == 0 or word != trace.target.words[place - 1] else first

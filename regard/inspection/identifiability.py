@@ -183,10 +183,10 @@ class Identifiability(Result):
         rows, across = self._sides(one.kind)
         name = f"{one.name}, head {one.heads.index(head)}"
         known = f"{one.length} tokens, width {one.width}, rank {head.rank}"
-        return _row(
-            self.title,
+        return _row(  # raw and effective in the same colours: what looks alike is alike
+            f"{self.title} {name}: {known}",
             [
-                (f"{name}: raw ({known})", head.raw, rows, across, False),
+                ("raw", head.raw, rows, across, True),
                 (f"effective (correlation {head.correlation:.2f})", head.effective, rows, across, True),
                 ("difference", head.raw - head.effective, rows, across, True),
                 ("contributions to states of the last layer", own, self.source, self.source, False),
