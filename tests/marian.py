@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+PAIRS = """a ein,man mann,dog hund,woman frau,runs läuft,sits sitzt,on auf,the der,street straße,with mit,red rotem,
+blue blauem,bicycle fahrrad,near am,water wasser,and und,plays spielt,ball ball"""
 WORDS = {
-    "source": "a man dog woman runs sits on the street with red blue bicycle near water and plays ball".split(),
-    "target": "ein mann hund frau läuft sitzt auf der straße mit rotem blauem fahrrad am wasser und spielt ball".split(),
+    side: [pair.split()[place] for pair in PAIRS.replace("\n", "").split(",")]
+    for place, side in enumerate(("source", "target"))
 }
 
 
@@ -49,7 +51,9 @@ def save_marian(directory: Path, *, shared: bool = True, seed: int = 0, steps: i
     joint = ["</s>", "<unk>", *dict.fromkeys(cut["source"] + cut["target"]), "<pad>"]
     apart = {side: ["</s>", "<unk>", *cut[side], "<pad>"] for side in WORDS}
     # Separate vocabularies still share the numbers of their special tokens: here both are as long as the longer.
-    vocabularies = {"vocab.json": joint} if shared else {"vocab.json": apart["source"], "target_vocab.json": apart["target"]}
+    vocabularies = (
+        {"vocab.json": joint} if shared else {"vocab.json": apart["source"], "target_vocab.json": apart["target"]}
+    )
     for name, tokens in vocabularies.items():
         (directory / name).write_text(json.dumps({token: n for n, token in enumerate(tokens)}, ensure_ascii=False))
     sizes = [len(tokens) for tokens in vocabularies.values()]
@@ -117,4 +121,6 @@ def tokenizer_of(directory: Path):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return transformers.MarianTokenizer.from_pretrained(directory, separate_vocabs=(directory / "target_vocab.json").exists())
+        return transformers.MarianTokenizer.from_pretrained(
+            directory, separate_vocabs=(directory / "target_vocab.json").exists()
+        )

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import compare, config, contrast, demo, evaluate, import_, judge, runs, score, train, translate
+from regard.cli import compare, config, contrast, demo, evaluate, export, import_, judge, runs, score, train, translate
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -44,6 +44,7 @@ app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command()(runs.runs)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(judge.app, name="judge")
 app.add_typer(config.app, name="config")
