@@ -12,8 +12,8 @@ from regard.errors import RegardError, UsageError
 from regard.models import build
 from regard.run import Run
 from regard.text.specials import BOS, EOS, PAD
-from regard.weights import weights_of
 from tests.marian import save_marian, sentences, tokenizer_of
+from tests.random_runs import random_run
 
 transformers = pytest.importorskip("transformers", reason="needs pip install 'regard[huggingface]'")
 pytest.importorskip("sentencepiece", reason="needs pip install 'regard[huggingface]'")
@@ -171,30 +171,6 @@ def test_a_run_is_never_written_over(taught, tmp_path):
     (tmp_path / "run" / "thesis.txt").write_text("do not lose me")
     with pytest.raises(UsageError, match="not an empty directory"):
         import_run(taught[1], tmp_path / "run")
-
-
-def random_run(directory, model, tokenizer="words", target=None):
-    """A run with random weights, as if it had been trained."""
-    from regard.data.prepare import prepare
-    from regard.models import build
-
-    settings = {
-        "data": {"train": {"generate": "copy", "size": 300, "symbols": 12, "max_length": 6}, "held_out": 20},
-        "text": {"tokenizer": {"kind": tokenizer}, **({"target": {"kind": target}} if target else {})},
-        "model": {"width": 32, **model},
-    }
-    config = from_mapping(settings)
-    run = Run.create(directory, config)
-    prepared = prepare(config, directory)
-    torch.manual_seed(0)
-    made = build(config.model, prepared.source_tokenizer.size, prepared.target_tokenizer.size)
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    sides = {"source": prepared.source_tokenizer, "target": prepared.target_tokenizer}
-    run.note(tokenizers={side: {"fingerprint": each.fingerprint} for side, each in sides.items()}, status="finished")
-    run.save_weights(weights_of(made))
-    return run
 
 
 POST = {"norm_place": "post", "activation": "silu", "layers": 2}

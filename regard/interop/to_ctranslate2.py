@@ -13,7 +13,8 @@ from torch import Tensor
 from regard.config.cell import settled
 from regard.config.model import Model, TransformerDecoder, TransformerEncoder
 from regard.data.prepare import load_tokenizers
-from regard.errors import RegardError, UsageError
+from regard.errors import RegardError
+from regard.interop.ctranslate2_library import check_type, library, supports, unique_names
 from regard.interop.marian import check_attention
 from regard.interop.place import fresh_directory
 from regard.nn.positions import sinusoids
@@ -21,8 +22,6 @@ from regard.run import Run
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
 from regard.weights import read_weights
 
-INSTALL = "pip install 'regard[fast]'"
-TYPES = ("float32", "int8", "int16", "float16", "bfloat16")
 POSITIONS = 1024
 """Sinusoids go on for ever; there, a table of them ends here, or a little behind the longest text of the run."""
 NEVER = -1e9
@@ -34,8 +33,7 @@ Weights = Mapping[str, Tensor]
 
 def export_ctranslate2(run: Run, directory: Path, quantize: str | None = None) -> list[str]:
     """Write the run's model for CTranslate2; what a reader should know of it, in sentences."""
-    if quantize is not None and quantize not in TYPES:
-        raise UsageError(f"--quantize is one of {', '.join(TYPES)}, not `{quantize}`.")
+    check_type(quantize or "float32")
     library()
     with fresh_directory(directory) as place:
         write_ctranslate2(run, place, quantize or "float32")
@@ -43,20 +41,6 @@ def export_ctranslate2(run: Run, directory: Path, quantize: str | None = None) -
     if quantize is not None and not supports(quantize):
         told.append(f"This processor has no {quantize} arithmetic: here it will be computed in another type.")
     return told
-
-
-def library() -> Any:
-    """The ctranslate2 library, or the command that installs it."""
-    try:
-        import ctranslate2
-    except ImportError:
-        raise RegardError(f"The ctranslate2 library is not installed: {INSTALL}") from None
-    return ctranslate2
-
-
-def supports(quantize: str) -> bool:
-    """Whether this processor computes in a type."""
-    return quantize in library().get_supported_compute_types("cpu")
 
 
 def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
@@ -67,8 +51,8 @@ def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
     weights = read_weights(run.weights, {"source": source.fingerprint, "target": target.fingerprint})
     longest = max(POSITIONS, config.data.cleaning.max_length + 2, config.decoding.max_length + 2)
     spec = _spec(config.model, weights, longest)
-    spec.register_source_vocabulary(unique(source.vocabulary))
-    spec.register_target_vocabulary(unique(target.vocabulary))
+    spec.register_source_vocabulary(unique_names(source.vocabulary))
+    spec.register_target_vocabulary(unique_names(target.vocabulary))
     spec.config.bos_token, spec.config.eos_token = SPECIALS[BOS], SPECIALS[EOS]
     spec.config.unk_token, spec.config.decoder_start_token = SPECIALS[UNK], SPECIALS[BOS]
     spec.config.add_source_eos = True
@@ -76,16 +60,6 @@ def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
     spec.validate()
     spec.optimize(quantization=quantize)
     spec.save(str(place))
-
-
-def unique(tokens: list[str]) -> list[str]:
-    """Tokens with a name of their own each, as CTranslate2 needs; a repeated one gets its number."""
-    seen: set[str] = set()
-    names: list[str] = []
-    for number, token in enumerate(tokens):
-        names.append(f"{token}#{number}" if token in seen else token)
-        seen.add(token)
-    return names
 
 
 def check_cell(cell: Model) -> None:

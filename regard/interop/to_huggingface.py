@@ -66,6 +66,7 @@ def _tokenizers(place: Path, source: Tokenizer, target: Tokenizer) -> str:
         {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": False,
+            "split_special_tokens": True,  # "</s>" in raw text is four characters, not the end of the sentence
             **{f"{name}_token": SPECIALS[number] for name, number in special.items()},
         },
     )
