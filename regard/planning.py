@@ -7,10 +7,11 @@ training costs 6 a number (Kaplan et al., 2020). Attention comes on top. Axes: S
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
 from regard.data.batches import Batch, Cursor
 from regard.data.corpus import read
+from regard.data.progress import Progress
 from regard.device import choose_device
 from regard.errors import RegardError, UsageError
 from regard.models import build
@@ -41,6 +43,9 @@ USUAL_LENGTH = 25
 CHARACTERS_A_TOKEN = 4.0
 """Of subword vocabularies, in European languages."""
 SAMPLE = 1000
+FEW = 1024
+"""Tokens of the first batch that is timed: a whole one may take minutes."""
+MOST_UPDATES = 100
 NUMBER = 4
 """Bytes of a 32-bit number."""
 
@@ -126,13 +131,23 @@ class Plan:
     why_not_here: str
     elsewhere: list[Elsewhere]
 
+    def memory_on(self, devices: int) -> float:
+        """Bytes on each of some devices that share out every batch."""
+        shared = self.memory.get("activations", 0.0) * (1 - 1 / devices)
+        return sum(self.memory.values()) - shared
+
     def to_json(self) -> dict[str, Any]:
         """All of it, for machines."""
         return asdict(self)
 
 
 def plan(
-    config: RunConfig, devices: tuple[str, ...] = (), utilisation: float = UTILISATION, *, measure: bool = True
+    config: RunConfig,
+    devices: Sequence[str] = (),
+    utilisation: float = UTILISATION,
+    *,
+    measure: bool = True,
+    progress: Progress | None = None,
 ) -> Plan:
     """What the run of a configuration will cost; `measure` trains on random text for ten seconds."""
     named = [parse_devices(each) for each in devices]
@@ -146,7 +161,7 @@ def plan(
     total = each * tokens * training.steps
     here, why = (None, "not asked for")
     if measure:
-        here, why = measured(config, model, vocabulary, lengths)
+        here, why = measured(config, model, vocabulary, lengths, progress)
     return Plan(
         cell=config.model.cell,
         vocabulary=vocabulary,
@@ -188,8 +203,6 @@ def vocabularies(config: RunConfig) -> tuple[int, int]:
 
     def size(tokenizer: Tokenizer) -> int:
         if tokenizer.kind == "sentencepiece" and tokenizer.model is not None:
-            from pathlib import Path
-
             from regard.text.sentencepiece import SentencePieceTokenizer
 
             return SentencePieceTokenizer.of_model(Path(tokenizer.model)).size
@@ -203,11 +216,9 @@ def lengths_of(config: RunConfig) -> Lengths:
     try:
         pairs = list(islice(read(config.data.train), SAMPLE))
     except RegardError:
-        return Lengths(USUAL_LENGTH, USUAL_LENGTH, f"assumed, as {USUAL_LENGTH} tokens: the corpus is not here")
+        return Lengths(USUAL_LENGTH, USUAL_LENGTH, "assumed: the corpus is not here")
     sides = (config.text.tokenizer, config.text.target or config.text.tokenizer)
-    source, target = (
-        sum(_tokens(pair[side], sides[side]) for pair in pairs) / len(pairs) + 1 for side in (0, 1)
-    )
+    source, target = (sum(_tokens(pair[side], sides[side]) for pair in pairs) / len(pairs) + 1 for side in (0, 1))
     return Lengths(source, target, f"estimated from {len(pairs):,} pairs")
 
 
@@ -277,33 +288,33 @@ class RandomText:
 
 
 def measured(
-    config: RunConfig, model: nn.Module, vocabulary: tuple[int, int], lengths: Lengths
+    config: RunConfig,
+    model: nn.Module,
+    vocabulary: tuple[int, int],
+    lengths: Lengths,
+    progress: Progress | None = None,
 ) -> tuple[Measured | None, str]:
     """Train on random text for ten seconds; or why not."""
-    device = choose_device(config.training.device)
+    training = config.training
+    device = choose_device(training.device)
     needed = 4 * NUMBER * sum(parameter.numel() for parameter in model.parameters())
     if device.type == "cpu" and needed > 0.6 * _free_memory():
         return None, f"it needs {needed / 1e9:.1f} GB and more, which are not free here"
-    wanted = config.training.batch_tokens
-    tokens = min(wanted, 1024)
-    plain = config.training.model_copy(update={"accumulate": 1})
-    config = config.model_copy(update={"training": plain})
+    config = config.model_copy(update={"training": training.model_copy(update={"accumulate": 1})})
     start = time.monotonic()
+    tokens = min(training.batch_tokens, FEW)
     trainer = _trainer(config, vocabulary, lengths, tokens, device)
     kept = _kept_bytes(trainer)  # the first update also warms up
     once = _timed(trainer, 1)
-    full = once * wanted / tokens
-    if tokens < wanted and full < SECONDS / 4:
-        tokens = wanted
-        trainer = _trainer(config, vocabulary, lengths, tokens, device)
+    if tokens < training.batch_tokens and once * training.batch_tokens / tokens < SECONDS / 4:
+        trainer = _trainer(config, vocabulary, lengths, training.batch_tokens, device)
         kept = _kept_bytes(trainer)
         once = _timed(trainer, 1)
     left = SECONDS - (time.monotonic() - start)
-    count = max(1, min(50, int(left / max(once, 1e-6))))
-    seconds = _timed(trainer, count)
-    scale = wanted / _padded(trainer)
-    share = config.training.accumulate
-    return Measured(seconds * scale * share, count, _padded(trainer), kept * scale), ""
+    count = max(1, min(MOST_UPDATES, int(left / max(once, 1e-6))))
+    seconds = _timed(trainer, count, progress)
+    scale = training.batch_tokens / _padded(trainer)
+    return Measured(seconds * scale * training.accumulate, count, _padded(trainer), kept * scale), ""
 
 
 def _trainer(
@@ -318,10 +329,12 @@ def _padded(trainer: Trainer) -> int:
     return int(batches.rows * max(batches.source, batches.target))
 
 
-def _timed(trainer: Trainer, updates: int) -> float:
+def _timed(trainer: Trainer, updates: int, progress: Progress | None = None) -> float:
     """Seconds of an update, in the mean."""
     start = time.monotonic()
-    for _ in range(updates):
+    for done in range(updates):
+        if progress is not None:
+            progress("measuring this machine", done, updates)
         trainer.update()
     return (time.monotonic() - start) / updates
 

@@ -14,7 +14,21 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import compare, config, contrast, demo, evaluate, export, import_, judge, runs, score, train, translate
+from regard.cli import (
+    compare,
+    config,
+    contrast,
+    demo,
+    evaluate,
+    export,
+    import_,
+    judge,
+    plan,
+    runs,
+    score,
+    train,
+    translate,
+)
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -43,6 +57,7 @@ app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command()(runs.runs)
+app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=demo.EXAMPLES)(demo.demo)

@@ -46,13 +46,50 @@ def plan(
 
     loaded = load(config, overrides or [])
     from regard import planning
-    from regard.evaluation.display import waiting
+    from regard.evaluation.display import bar
 
-    with waiting("measuring this machine") if measure else _nothing():
-        made = planning.plan(
-            loaded, tuple(devices or ()), planning.UTILISATION if utilisation is None else utilisation, measure=measure
+    share = planning.UTILISATION if utilisation is None else utilisation
+    with bar() as progress:
+        made = planning.plan(loaded, devices or (), share, measure=measure, progress=progress)
+    print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if as_json else _table(made))
+
+
+def _table(made: "Plan") -> str:
+    """A plan as aligned lines."""
+    from regard.evaluation.display import columns
+    from regard.planning import in_words
+    from regard.training.summary import duration, short
+
+    lengths = made.lengths
+    parts = ", ".join(f"{name} {short(count)}" for name, count in made.parameters.items())
+    rows = [
+        ("cell", made.cell),
+        ("vocabulary", f"{made.vocabulary[0]:,} source and {made.vocabulary[1]:,} target tokens at most"),
+        ("sentences", f"{lengths.source:.0f} source and {lengths.target:.0f} target tokens ({lengths.origin})"),
+        ("parameters", f"{short(sum(made.parameters.values()))} ({parts})"),
+        ("training", f"{made.updates:,} updates of {made.tokens:,} tokens a side"),
+        ("FLOPs", f"{made.flops:.2g} in all, {made.flops_per_token:.2g} for a target token and its source"),
+        ("memory", in_words(made.memory) + ("" if made.here else ", activations apart")),
+    ]
+    if made.here:
+        rate = made.flops_per_token * made.tokens / made.here.seconds
+        rows.append(
+            (
+                "here",
+                f"{duration(made.here.seconds * made.updates)}: {made.here.seconds:.3g} s an update, "
+                f"{rate / 1e9:.3g} GFLOP/s (measured on {made.here.updates} updates of {made.here.tokens:,} tokens)",
+            )
         )
-    if as_json:
-        print(json.dumps(made.to_json(), indent=2, ensure_ascii=False))
     else:
-        _print(made)
+        rows.append(("here", f"not measured: {made.why_not_here}"))
+    for one in made.elsewhere:
+        apart = "" if made.here else " (activations apart)"
+        fits = f"{made.memory_on(one.devices) / 1e9:.2g} of {one.hardware.gigabytes:g} GB each{apart}"
+        rows.append(
+            (
+                one.name,
+                f"{duration(one.seconds)} at {one.utilisation:.0%} of {one.hardware.teraflops:g} TFLOP/s each "
+                f"({one.hardware.precision}); {one.spent:.2g} FLOPs as time × peak; {fits}",
+            )
+        )
+    return columns(rows)

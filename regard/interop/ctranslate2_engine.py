@@ -58,7 +58,7 @@ class CTranslate2Translator(Translator):
         self._numbers = {name: number for number, name in enumerate(self._target_names)}
 
     @property
-    def model(self) -> "Model":  # type: ignore[override]
+    def model(self) -> "Model":
         """The native model, loaded when it is first needed."""
         if self._native is None:
             self._native = Translator.load(self._run.directory, self._overrides).model
