@@ -9,7 +9,7 @@ import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
 UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
-UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "training", "inspection", "translator"}
+UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "training", "inspection", "translator", "trace"}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},
@@ -20,7 +20,8 @@ MAY_USE: dict[str, set[str]] = {
     "run": {"config", "weights"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
-    "translator": UP_TO_MODELS | {"search"},
+    "trace": UP_TO_MODELS,
+    "translator": UP_TO_MODELS | {"search", "trace"},
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,

@@ -8,8 +8,9 @@ import pytest
 
 from regard.errors import UsageError
 from regard.evaluation.comparison import compare
+from regard.evaluation.length_picture import draw_by_length
 from regard.evaluation.metrics import make, score_text
-from regard.evaluation.side_by_side import draw_by_length, marked, render, write_page
+from regard.evaluation.side_by_side import marked, render, write_page
 from regard.evaluation.significance import compare_statistics
 from regard.evaluation.slices import by_kind, by_length, frequencies, word_f1
 

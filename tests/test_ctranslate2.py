@@ -31,6 +31,10 @@ CELLS = {
         None,
     ),
     "no positions, nothing tied": ({"positions": {"kind": "none"}, "embeddings": {"tie": "none"}}, None),
+    "pruned heads": (
+        {"pruned": {"encoder.layers.0.attention": [2], "decoder.layers.1.source_attention": []}},
+        None,
+    ),
     "two vocabularies, two depths": ({"encoder": {"layers": 1}, "decoder": {"layers": 3}}, "characters"),
 }
 TEXTS = ["a b c", "d", "", "f e d c b a", "a a b"]

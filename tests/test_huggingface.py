@@ -84,10 +84,8 @@ def test_it_says_what_transformers_says_greedily_and_by_beam(taught):
 
 
 def test_its_attention_can_be_inspected_and_is_that_of_transformers(taught):
-    from regard.inspection.trace import trace
-
     model, hf, run = taught
-    seen = trace(regard.load(run), "a dog runs", "ein hund läuft")
+    seen = regard.load(run).trace("a dog runs", "ein hund läuft")
     tokenizer = tokenizer_of(hf)
     batch = tokenizer(["a dog runs"], text_target=["ein hund läuft"], return_tensors="pt")
     start = torch.tensor([[model.config.decoder_start_token_id]])
@@ -183,6 +181,7 @@ EXPORTED = {
     "unscaled": ({"encoder": POST, "decoder": POST, "embeddings": {"scale": False}}, None),
     "two vocabularies": ({"encoder": POST, "decoder": POST}, "words"),
     "nothing tied": ({"encoder": POST, "decoder": POST, "embeddings": {"tie": "none"}}, None),
+    "pruned heads": ({"encoder": POST, "decoder": POST, "pruned": {"decoder.layers.0.source_attention": [1, 3]}}, None),
 }
 
 

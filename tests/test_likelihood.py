@@ -103,3 +103,5 @@ def test_what_cannot_be_scored_is_refused():
     learned = translator_of(positions={"kind": "learned", "max_length": 257}, encoder={"kind": "transformer"})
     with pytest.raises(RegardError, match="Target 2 has 301 tokens"):
         likelihoods(learned, ["a", "b"], ["a", "a" * 300])
+    with pytest.raises(RegardError, match=r"Source 2 has 50,001 tokens, .* decoding.batch_tokens=50002"):
+        likelihoods(translator_of(), ["a", "a" * 50_000], ["a", "b"])

@@ -25,7 +25,7 @@ def config(model=None, **training):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_parameters_are_counted_once_and_all_of_them(name):
-    settings = config(CELLS[name])
+    settings = config().model_copy(update={"model": CELLS[name]})
     made = planning.plan(settings, measure=False)
     assert sum(made.parameters.values()) == sum(each.numel() for each in build(settings.model, 40, 40).parameters())
 

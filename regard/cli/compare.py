@@ -13,6 +13,13 @@ Examples:
   regard compare --system old=old.de --system new=new.de --reference test.de --picture length.png
 """
 
+GROUPS = {
+    "What is compared": ("source", "reference", "system"),
+    "How": ("metrics", "frequencies", "beam", "samples", "seed"),
+    "Output": ("output", "picture", "as_json"),
+}
+"""How help groups the options."""
+
 
 def compare(
     runs: Annotated[
@@ -44,8 +51,9 @@ def compare(
     from regard.errors import UsageError
     from regard.evaluation import comparison, slices
     from regard.evaluation.display import bar
+    from regard.evaluation.length_picture import draw_by_length
     from regard.evaluation.metrics import make
-    from regard.evaluation.side_by_side import draw_by_length, write_page
+    from regard.evaluation.side_by_side import write_page
     from regard.evaluation.texts import named_files, read_aligned, translated
 
     given, folders = reference or [], runs or []

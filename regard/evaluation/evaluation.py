@@ -10,7 +10,7 @@ from regard import durable
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.evaluation.metrics import METRICS, Scores, check, make, score_text
+from regard.evaluation.metrics import BLEU, Scores, check, label, make, score_text
 from regard.evaluation.texts import translated
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Evaluation:
     def __str__(self) -> str:
         rows = []
         for metric, value in self.scores.values.items():
-            rows.append((METRICS[metric].label, f"{value:.2f}", self.scores.signatures.get(metric, "")))
-            if metric == "bleu":
+            rows.append((label(metric), f"{value:.2f}", self.scores.signatures.get(metric, "")))
+            if metric.partition(":")[0] == BLEU:
                 rows.append(("", "", _bleu_parts(self.scores.details[metric])))
         if one := self.perplexity:
             parts = f"per token; {one.per_word:.2f} per word, {one.per_character:.3f} per character"

@@ -169,15 +169,21 @@ def _batch(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Seq
 
 
 def _check_lengths(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> None:
-    positions = translator.config.model.positions
-    if positions is None or positions.kind != "learned":
-        return
+    """Refuse what a model cannot read at once: a probability of pieces would be another number."""
+    positions, batch = translator.config.model.positions, translator.config.decoding.batch_tokens
+    learned = positions.max_length if positions is not None and positions.kind == "learned" else None
     for side, rows in (("Source", sources), ("Target", targets)):
         for number, ids in enumerate(rows, start=1):
-            if len(ids) >= positions.max_length:
+            count = len(ids) + 1  # with the end symbol
+            if learned is not None and count > learned:
                 raise RegardError(
-                    f"{side} {number:,} has {len(ids):,} tokens, but this model has learned {positions.max_length} "
-                    "positions (one is for the end symbol): split it or leave it out."
+                    f"{side} {number:,} has {len(ids):,} tokens, but this model has learned {learned:,} positions (one "
+                    "is for the end symbol): split it or leave it out."
+                )
+            if count > batch:
+                raise RegardError(
+                    f"{side} {number:,} has {len(ids):,} tokens, but a batch holds {batch:,}: split it, leave it out, "
+                    f"or allow more memory with decoding.batch_tokens={count}."
                 )
 
 

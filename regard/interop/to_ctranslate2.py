@@ -15,6 +15,7 @@ from regard.config.model import Model, TransformerDecoder, TransformerEncoder
 from regard.data.prepare import load_tokenizers
 from regard.errors import RegardError
 from regard.interop.ctranslate2_library import check_type, library, supports, unique_names
+from regard.interop.heads import whole_heads
 from regard.interop.marian import check_attention
 from regard.interop.place import fresh_directory
 from regard.nn.positions import sinusoids
@@ -50,7 +51,7 @@ def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
     check_cell(config.model)
     weights = read_weights(run.weights, {"source": source.fingerprint, "target": target.fingerprint})
     longest = max(POSITIONS, config.data.cleaning.max_length + 2, config.decoding.max_length + 2)
-    spec = _spec(config.model, weights, longest)
+    spec = _spec(config.model, whole_heads(config.model, weights), longest)
     spec.register_source_vocabulary(unique_names(source.vocabulary))
     spec.register_target_vocabulary(unique_names(target.vocabulary))
     spec.config.bos_token, spec.config.eos_token = SPECIALS[BOS], SPECIALS[EOS]

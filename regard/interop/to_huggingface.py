@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 from regard.config.run import RunConfig
 from regard.data.prepare import load_tokenizers
 from regard.errors import RegardError
+from regard.interop.heads import whole_heads
 from regard.interop.marian import config_of, generation_of, tensor_names
 from regard.interop.place import fresh_directory
 from regard.run import Run
@@ -29,7 +30,7 @@ def export_huggingface(run: Run, directory: Path) -> list[str]:
     settings = config_of(config.model, source.size, target.size, longest)
     weights = read_weights(run.weights, {"source": source.fingerprint, "target": target.fingerprint})
     names = tensor_names(config.model)
-    tensors = {names[ours]: tensor for ours, tensor in weights.items()}
+    tensors = {names[ours]: tensor for ours, tensor in whole_heads(config.model, weights).items()}
     tensors["final_logits_bias"] = tensors["final_logits_bias"][None]  # 1×V
     with fresh_directory(directory) as place:
         _write(place / "config.json", settings)
