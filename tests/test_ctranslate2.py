@@ -1,12 +1,14 @@
 """CTranslate2 computes our cells, and as an engine says what the native one says."""
 
 import json
+import subprocess
 import sys
 
 import pytest
 import torch
 
 import regard
+from regard.cli import main
 from regard.errors import RegardError, UsageError
 from regard.interop import ctranslate2_library
 from regard.interop.engines import open_engine
@@ -145,6 +147,46 @@ def test_a_type_that_the_processor_lacks_is_refused(run, monkeypatch):
         export_ctranslate2(run, run.directory / "never", "int4")
     assert not (run.directory / "never").exists()
     assert not ctranslate2_library.supports("int8")
+
+
+def regard_command(*arguments: str, text: str) -> tuple[str, bool]:
+    """What `regard` prints, and whether it needed torch for that."""
+    code = "import sys; from regard.cli import main; main(sys.argv[1:]); print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], input=text, capture_output=True, text=True, check=True
+    )
+    *lines, torch_too = done.stdout.splitlines()
+    return "\n".join(lines), torch_too == "True"
+
+
+def test_plain_text_goes_through_the_engine_without_torch(run):
+    fast = open_engine("ctranslate2", [run.directory])  # and the export is there
+    said, torch_too = regard_command(
+        "translate", str(run.directory), "--engine", "ctranslate2", "--beam", "2", text="\n".join(TEXTS)
+    )
+    assert said == "\n".join(fast.translate(TEXTS, beam=2))
+    assert not torch_too
+
+
+def test_a_line_that_is_too_long_is_split_by_the_engine_too(run, capsys, tmp_path):
+    (tmp_path / "in.txt").write_text("a b c d. " * 30 + "\na b\n")
+    outputs = {}
+    for engine in ("native", "ctranslate2"):
+        place = [str(run.directory), str(tmp_path / "in.txt"), "--engine", engine, "--beam", "1"]
+        assert main(["translate", *place]) == 0
+        outputs[engine] = capsys.readouterr().out
+    assert outputs["ctranslate2"] == outputs["native"]
+    assert outputs["native"].count("\n") == 2
+
+
+def test_export_and_its_mistakes_on_the_command_line(run, tmp_path, capsys):
+    out = tmp_path / "ct"
+    assert main(["export", str(run.directory), str(out), "--to", "ctranslate2", "--quantize", "int8"]) == 0
+    assert ctranslate2.contains_model(str(out))
+    assert main(["export", str(run.directory), str(out), "--to", "ctranslate2"]) == 2
+    assert "not an empty directory" in capsys.readouterr().err
+    assert main(["export", str(run.directory), str(tmp_path / "x"), "--to", "onnx"]) == 2
+    assert main(["translate", str(run.directory), "--engine", "warp"]) == 2
 
 
 def test_an_unknown_engine_is_refused(run):

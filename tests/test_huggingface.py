@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import regard
+from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.errors import RegardError, UsageError
 from regard.models import build
@@ -162,6 +163,22 @@ def test_a_damaged_directory_is_refused_by_name_and_leaves_nothing(taught, tmp_p
     with pytest.raises(RegardError, match=said):
         import_run(tmp_path / "hf", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_import_and_export_on_the_command_line(taught, tmp_path, capsys):
+    assert main(["import", str(taught[1]), str(tmp_path / "run")]) == 0
+    assert "regard translate" in capsys.readouterr().out
+    assert main(["export", str(tmp_path / "run"), str(tmp_path / "hf"), "--to", "huggingface"]) == 0
+    assert "MarianMTModel" in capsys.readouterr().out
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "finished" in capsys.readouterr().out
+    assert main(["import", str(tmp_path / "nowhere"), str(tmp_path / "other")]) == 2
+
+
+def test_an_imported_run_says_that_its_corpus_is_elsewhere(taught, tmp_path, capsys):
+    config = str(taught[2] / "config.yaml")
+    assert main(["train", config, "--run", str(tmp_path / "again"), "training.steps=1"]) == 1
+    assert "trained elsewhere" in capsys.readouterr().err
 
 
 def test_a_run_is_never_written_over(taught, tmp_path):

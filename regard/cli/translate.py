@@ -175,6 +175,13 @@ def translate(
     if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
         raise UsageError(f"{output} is read and would be written over: name another file with -o.")
 
+    special = (wanted, drawn, coverage_penalty, diverse > 1, prefix, require, forbid, only, keep, split, show_search)
+    if engine != "native" and form == "text" and count == 1 and len(runs) == 1 and not any(special):
+        from regard.cli.plain_text import translate_plainly
+
+        if translate_plainly(engine, runs[0], files, overrides, output, beam, length_penalty, split=split):
+            return
+
     from regard.cli.line_input import chunks, progress
     from regard.cli.partial_output import writing
     from regard.search import Constraints, Search

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from regard.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
+    from regard.interop.plain_text import PlainText
     from regard.translator import Translator
 
 ENGINES = ("native", "ctranslate2", "ctranslate2-int8", "auto")
@@ -41,6 +42,22 @@ def open_engine(
         print(f"CTranslate2 has no {lacking}: the native engine does that.", file=sys.stderr)
         return _native(runs, overrides)
     return open_ctranslate2(runs[0], overrides, "int8" if name.endswith("int8") else "float32")
+
+
+def open_plain_text(name: str, run: Path, overrides: Sequence[str]) -> "PlainText | None":
+    """The shortest way for plain text on an engine; nothing where there is none, and `open_engine` says why."""
+    from regard.interop.ctranslate2_library import installed
+
+    if name not in ENGINES or name == "native" or not installed() or _lacks([run], overrides, token_scores=False):
+        return None
+    from regard.interop.plain_text import PlainText
+
+    try:
+        return PlainText(run, overrides, "int8" if name.endswith("int8") else "float32")
+    except UsageError:
+        raise
+    except RegardError:
+        return None
 
 
 def _lacks(runs: Sequence[Path], overrides: Sequence[str], token_scores: bool) -> str:
