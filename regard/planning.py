@@ -6,6 +6,7 @@ training costs 6 a number (Kaplan et al., 2020). Attention comes on top. Axes: S
 
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ from regard.config.cell import settled
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
 from regard.data.batches import Batch, Cursor
-from regard.data.corpus import read
+from regard.data.corpus import Pair, read
 from regard.data.progress import Progress
 from regard.device import choose_device
 from regard.errors import RegardError, UsageError
@@ -95,6 +96,8 @@ class Measured:
     """Padded target tokens of each; where fewer than the configuration's, time was scaled up."""
     activations: float
     """Bytes kept for the way back, of one batch of the configuration."""
+    program: float
+    """Bytes that Python, torch and everything not named otherwise took at the peak; 0 where nobody can tell."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ class Plan:
     def memory_on(self, devices: int) -> float:
         """Bytes on each of some devices that share out every batch."""
         shared = self.memory.get("activations", 0.0) * (1 - 1 / devices)
-        return sum(self.memory.values()) - shared
+        return sum(self.memory.values()) - shared - self.memory.get("program", 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for machines."""
@@ -151,10 +154,11 @@ def plan(
 ) -> Plan:
     """What the run of a configuration will cost; `measure` trains on random text for ten seconds."""
     named = [parse_devices(each) for each in devices]
-    vocabulary = vocabularies(config)
+    pairs = first_pairs(config)
+    vocabulary = vocabularies(config, pairs)
     with torch.device("meta"):
         model = build(config.model, *vocabulary)
-    lengths = lengths_of(config)
+    lengths = lengths_of(config, pairs)
     training = config.training
     tokens = training.batch_tokens * training.accumulate
     each = flops_per_token(config, model, vocabulary, lengths)
@@ -198,24 +202,41 @@ def parse_devices(text: str) -> tuple[int, str]:
     return int(match[1] or 1), name
 
 
-def vocabularies(config: RunConfig) -> tuple[int, int]:
-    """Tokens of source and target, as many as the configuration allows."""
-
-    def size(tokenizer: Tokenizer) -> int:
-        if tokenizer.kind == "sentencepiece" and tokenizer.model is not None:
-            from regard.text.sentencepiece import SentencePieceTokenizer
-
-            return SentencePieceTokenizer.of_model(Path(tokenizer.model)).size
-        return tokenizer.vocabulary or DEFAULT_VOCABULARY
-
-    return size(config.text.tokenizer), size(config.text.target or config.text.tokenizer)
+def vocabularies(config: RunConfig, pairs: Sequence[Pair]) -> tuple[int, int]:
+    """Tokens of source and target: as the configuration says, or as many as the first pairs let expect."""
+    text = config.text
+    both = (text.tokenizer, text.target or text.tokenizer)
+    sides = [[pair.source for pair in pairs], [pair.target for pair in pairs]]
+    sides = [sides[0] + sides[1]] * 2 if text.shared else sides
+    source, target = (_vocabulary(tokenizer, side) for tokenizer, side in zip(both, sides, strict=True))
+    return source, target
 
 
-def lengths_of(config: RunConfig) -> Lengths:
-    """Mean lengths in tokens, from the first pairs of the corpus where it is here."""
+def _vocabulary(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
+    if tokenizer.kind == "sentencepiece" and tokenizer.model is not None:
+        from regard.text.sentencepiece import SentencePieceTokenizer
+
+        return SentencePieceTokenizer.of_model(Path(tokenizer.model)).size
+    if tokenizer.vocabulary is not None:
+        return tokenizer.vocabulary
+    if not texts or tokenizer.kind in ("bpe", "unigram"):
+        return DEFAULT_VOCABULARY
+    units = {unit for text in texts for unit in (text.split() if tokenizer.kind == "words" else text)}
+    spelt = len(SPECIALS) + (256 if tokenizer.kind == "characters" else 0)
+    return min(spelt + len(units), DEFAULT_VOCABULARY)
+
+
+def first_pairs(config: RunConfig) -> list[Pair]:
+    """The first pairs of the corpus, where it is here."""
     try:
-        pairs = list(islice(read(config.data.train), SAMPLE))
+        return list(islice(read(config.data.train), SAMPLE))
     except RegardError:
+        return []
+
+
+def lengths_of(config: RunConfig, pairs: Sequence[Pair]) -> Lengths:
+    """Mean lengths in tokens, from the first pairs of the corpus."""
+    if not pairs:
         return Lengths(USUAL_LENGTH, USUAL_LENGTH, "assumed: the corpus is not here")
     sides = (config.text.tokenizer, config.text.target or config.text.tokenizer)
     source, target = (sum(_tokens(pair[side], sides[side]) for pair in pairs) / len(pairs) + 1 for side in (0, 1))
@@ -258,15 +279,11 @@ def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[s
     parts: dict[str, float] = {"weights": size, "gradients": size, "optimiser": moments * size}
     if config.training.ema:
         parts["average"] = size
+    vocabulary = len(model.get_parameter("output_bias"))
+    parts["logits"] = 2 * min(CHUNK_ELEMENTS, config.training.batch_tokens * vocabulary) * NUMBER
     if here is not None:
-        parts["activations"] = here.activations
-    parts["logits"] = 2 * min(CHUNK_ELEMENTS, config.training.batch_tokens * len(_bias(model))) * NUMBER
+        parts |= {"activations": here.activations, "program": here.program}
     return parts
-
-
-def _bias(model: nn.Module) -> Tensor:
-    bias = model.get_parameter("output_bias")
-    return bias.detach()
 
 
 class RandomText:
@@ -314,7 +331,10 @@ def measured(
     count = max(1, min(MOST_UPDATES, int(left / max(once, 1e-6))))
     seconds = _timed(trainer, count, progress)
     scale = training.batch_tokens / _padded(trainer)
-    return Measured(seconds * scale * training.accumulate, count, _padded(trainer), kept * scale), ""
+    program = (
+        max(_peak_memory() - sum(memory(config, model, None).values()) - kept, 0.0) if device.type == "cpu" else 0.0
+    )
+    return Measured(seconds * scale * training.accumulate, count, _padded(trainer), kept * scale, program), ""
 
 
 def _trainer(
@@ -353,6 +373,16 @@ def _kept_bytes(trainer: Trainer) -> float:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         trainer.update()
     return float(sum(kept.values()))
+
+
+def _peak_memory() -> float:
+    """The most bytes that this process has held; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0.0
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
 
 
 def _free_memory() -> float:

@@ -105,7 +105,7 @@ def test_a_damaged_export_is_made_anew(run):
     place = run.directory / "engines" / "ctranslate2-int8"
     (place / "regard.json").write_text("{")
     assert open_engine("ctranslate2-int8", [run.directory]).translate("a b", beam=1) is not None
-    assert json.loads((place / "regard.json").read_text())["form"] == 1
+    assert json.loads((place / "regard.json").read_text())["form"] == 2
 
 
 def test_what_the_engine_cannot_do_falls_back_with_a_word(run, capsys):

@@ -233,10 +233,11 @@ def test_an_imported_run_goes_out_again_as_it_came(taught, tmp_path):
     back = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back").eval()
     tokenizers = tokenizer_of(hf), transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     text = sentences("source", 1, seed=9)
-    options = {"num_beams": 4, "max_new_tokens": 30}
-    first = tokenizers[0].decode(model.generate(**tokenizers[0](text, return_tensors="pt"), **options)[0], True)
-    again = tokenizers[1].decode(back.generate(**tokenizers[1](text, return_tensors="pt"), **options)[0], True)
-    assert first == again
+    said = []
+    for tokenizer, each in zip(tokenizers, (model, back), strict=True):
+        ids = each.generate(**tokenizer(text, return_tensors="pt"), num_beams=4, max_new_tokens=30)
+        said.append(tokenizer.decode(ids[0], skip_special_tokens=True))
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def _table(made: "Plan") -> str:
     parts = ", ".join(f"{name} {short(count)}" for name, count in made.parameters.items())
     rows = [
         ("cell", made.cell),
-        ("vocabulary", f"{made.vocabulary[0]:,} source and {made.vocabulary[1]:,} target tokens at most"),
+        ("vocabulary", f"{made.vocabulary[0]:,} source and {made.vocabulary[1]:,} target tokens"),
         ("sentences", f"{lengths.source:.0f} source and {lengths.target:.0f} target tokens ({lengths.origin})"),
         ("parameters", f"{short(sum(made.parameters.values()))} ({parts})"),
         ("training", f"{made.updates:,} updates of {made.tokens:,} tokens a side"),

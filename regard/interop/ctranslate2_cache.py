@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from regard import durable
+from regard.interop.facts import Facts, facts_of
 from regard.run import Run
 
 NOTE = "regard.json"
-FORM = 1
+FORM = 2
 """Changes when the export itself does, so that older ones are made anew."""
 
 
@@ -21,7 +22,8 @@ def cached_model(run: Run, quantize: str) -> Path:
     """The directory of a run's model for CTranslate2; exported now, if it is not there or is of other weights."""
     place = run.directory / "engines" / f"ctranslate2-{quantize}"
     mark = _mark(run)
-    if _marked(place) == mark:
+    known = _marked(place)
+    if known is not None and {key: known.get(key) for key in mark} == mark:
         return place
     aside = _room(place)
     try:
@@ -29,11 +31,16 @@ def cached_model(run: Run, quantize: str) -> Path:
 
         print(f"Exporting {run.directory} for CTranslate2 ({quantize}); this is done once.", file=sys.stderr)
         write_ctranslate2(run, aside, quantize)
-        durable.write(aside / NOTE, json.dumps(mark))
+        durable.write(aside / NOTE, json.dumps(mark | {"facts": facts_of(run, run.config)}))
         return _put(aside, place)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def cached_facts(place: Path) -> Facts:
+    """The facts of the run that an export is of."""
+    return Facts(*(_marked(place) or {})["facts"])
 
 
 def _mark(run: Run) -> dict[str, Any]:
@@ -54,7 +61,8 @@ def _marked(place: Path) -> dict[str, Any] | None:
         mark = json.loads((place / NOTE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return mark if isinstance(mark, dict) and (place / "model.bin").is_file() else None
+    whole = isinstance(mark, dict) and "facts" in mark and (place / "model.bin").is_file()
+    return mark if whole else None
 
 
 def _room(place: Path) -> Path:

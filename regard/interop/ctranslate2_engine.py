@@ -10,8 +10,8 @@ from regard.config.run import RunConfig
 from regard.data.prepare import load_tokenizers
 from regard.interop.ctranslate2_cache import cached_model
 from regard.interop.ctranslate2_search import CTranslate2Search, Found
+from regard.interop.facts import facts_of, trained_length
 from regard.interop.loops import first_loop
-from regard.interop.plain_text import trained_length
 from regard.run import Run
 from regard.search import Hypothesis, Search, SearchTree
 from regard.search.guards import patience_for
@@ -42,7 +42,7 @@ class CTranslate2Translator(Translator):
         super().__init__(None, config, source_tokenizer, target_tokenizer)  # type: ignore[arg-type]
         self.trained_length = trained_length(run) or self.trained_length
         place = cached_model(run, quantize)
-        self._fast = CTranslate2Search(place, quantize, config, source_tokenizer, target_tokenizer)
+        self._fast = CTranslate2Search(place, quantize, facts_of(run, config), source_tokenizer, target_tokenizer)
 
     @property
     def model(self) -> "Model":

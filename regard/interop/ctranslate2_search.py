@@ -8,12 +8,13 @@ nothing alive can still win.
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.config.run import RunConfig
 from regard.errors import RegardError
 from regard.interop.ctranslate2_library import check_supported, library, unique_names
+from regard.interop.facts import Facts
 from regard.text.specials import EOS
 from regard.text.tokenizer import Tokenizer
 
@@ -37,7 +38,7 @@ class Found(NamedTuple):
 class CTranslate2Search:
     """An exported model with its vocabularies."""
 
-    def __init__(self, place: Path, quantize: str, config: RunConfig, source: Tokenizer, target: Tokenizer) -> None:
+    def __init__(self, place: Path, quantize: str, facts: Facts, source: Tokenizer, target: Tokenizer) -> None:
         check_supported(quantize)
         try:
             self._engine = library().Translator(
@@ -47,35 +48,30 @@ class CTranslate2Search:
             raise RegardError(
                 f"CTranslate2 cannot open {place} ({str(error)[:200]}): delete it, and it is made anew."
             ) from error
-        self._decoding = config.decoding
-        positions = config.model.positions
-        learned = positions.max_length if positions and positions.kind == "learned" else None
-        self._longest = min(config.decoding.max_length, learned or config.decoding.max_length)
+        self._facts = facts
         self._source_names = unique_names(source.vocabulary)
         self._numbers = {name: number for number, name in enumerate(unique_names(target.vocabulary))}
 
-    def find(self, sources: Sequence[list[int]], *, beam: int, count: int, penalty: float) -> list[list[Found]]:
-        """The best outputs of each source, best first; none of an empty one."""
+    def find(
+        self, sources: Sequence[list[int]], *, beam: int, count: int, penalty: float, scores: bool = True
+    ) -> list[list[Found]]:
+        """The best outputs of each source, best first; none of an empty one. Without `scores`, totals are 0."""
         found: list[list[Found]] = [[] for _ in sources]
         waiting = [
-            (places, self._start([sources[place] for place in places], beam, count, penalty))
+            (places, self._start([sources[place] for place in places], beam, count, penalty, scores))
             for places in batches([len(ids) for ids in sources], max(BATCH_TOKENS // beam, 1))
         ]
         for places, results in waiting:
             for place, result in zip(places, results, strict=True):
-                limit = self.limit(len(sources[place]))
+                limit = self._facts.limit(len(sources[place]))
                 given = result.result()
                 found[place] = [
                     self._found(names, score, limit, penalty)
-                    for names, score in zip(given.hypotheses, given.scores, strict=True)
+                    for names, score in zip(given.hypotheses, given.scores or repeat(0.0), strict=False)
                 ]
         return found
 
-    def limit(self, length: int) -> int:
-        """The most tokens that a source of this length may lead to."""
-        return min(self._longest, int(self._decoding.max_ratio * length) + 10)
-
-    def _start(self, sources: list[list[int]], beam: int, count: int, penalty: float) -> list[Any]:
+    def _start(self, sources: list[list[int]], beam: int, count: int, penalty: float, scores: bool) -> list[Any]:
         """Hand a batch over; results come when a worker has had the time."""
         results: list[Any] = self._engine.translate_batch(
             [[self._source_names[token] for token in ids] for ids in sources],
@@ -85,9 +81,9 @@ class CTranslate2Search:
             num_hypotheses=count,
             length_penalty=penalty,
             min_decoding_length=0,
-            max_decoding_length=max(self.limit(len(ids)) for ids in sources) + 1,  # one for the end symbol
+            max_decoding_length=max(self._facts.limit(len(ids)) for ids in sources) + 1,  # one for the end symbol
             max_input_length=0,
-            return_scores=True,
+            return_scores=scores,
             return_end_token=True,
         )
         return results
