@@ -14,8 +14,8 @@ from regard.interop.facts import facts_of, trained_length
 from regard.interop.loops import first_loop
 from regard.run import Run
 from regard.search import Hypothesis, Search, SearchTree
-from regard.search.guards import patience_for
 from regard.search.hypothesis import Ended, scored
+from regard.text.loops import patience_for
 from regard.text.tokenizer import Tokenizer
 from regard.translator import Translator
 

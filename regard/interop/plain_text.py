@@ -6,8 +6,9 @@ from pathlib import Path
 from regard.interop.ctranslate2_cache import cached_facts, cached_model
 from regard.interop.ctranslate2_search import CTranslate2Search
 from regard.interop.facts import facts_of
-from regard.interop.loops import without_loops
+from regard.interop.loops import first_loop
 from regard.run import Run
+from regard.text.loops import PATIENCE, patience_for
 from regard.text.tokenizer import Tokenizer
 
 
@@ -38,6 +39,11 @@ class PlainText:
         penalty = self.facts.length_penalty if length_penalty is None else length_penalty
         found = self._search.find(sources, beam=beam or self.facts.beam, count=1, penalty=penalty, scores=False)
         return [
-            self._target.decode(without_loops(best[0].tokens, ids)) if best else ""
+            self._target.decode(_cut(best[0].tokens, ids)) if best else ""
             for ids, best in zip(sources, found, strict=True)
         ]
+
+
+def _cut(tokens: list[int], source: list[int]) -> list[int]:
+    """An output without its loop, if it has one."""
+    return tokens[: first_loop(tokens, patience_for(source))] if len(tokens) >= PATIENCE else tokens
