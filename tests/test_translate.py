@@ -4,6 +4,7 @@ import importlib
 import inspect
 import io
 import json
+import math
 import os
 import random
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import regard
-from regard.cli import app, main
+from regard.cli import app, line_input, main
 from regard.cli.partial_output import whole_lines
 from regard.config.text import Tokenizer as Settings
 from regard.data import lines
@@ -140,6 +141,12 @@ def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(trans
         (("--with", "colours"), "colours"),
         (("--mbr", "comet"), "comet"),
         (("--top-p", "1.5", "--sample"), "top-p"),
+        (("--top-p", "nan", "--sample"), "top-p"),
+        (("--temperature", "nan", "--sample"), "--temperature"),
+        (("--temperature", "inf", "--sample"), "temperature of inf"),
+        (("--coverage-penalty", "nan"), "--coverage-penalty"),
+        (("--length-penalty", "nan"), "--length-penalty"),
+        (("--diverse", "2", "--diversity", "inf"), "diversity of inf"),
         (("--split", "--prefix", "a"), "whole texts"),
         (("--show-search", "tree.png"), ".html or .json"),
         (("--require", "nosuchword"), "nosuchword"),
@@ -166,7 +173,6 @@ def test_text_that_is_not_utf8_is_named_and_the_lines_before_it_are_not_lost(run
 
 
 def test_an_interrupted_file_is_continued_and_comes_out_the_same(run, source, tmp_path, capfd, monkeypatch):
-    from regard.cli import line_input
     from regard.cli import translate as verb
 
     monkeypatch.setattr(line_input, "CHUNK", 2)
@@ -198,6 +204,33 @@ def test_a_line_without_end_is_refused_and_memory_stays_bounded(run, capfd, monk
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n" + b"b " * (1 << 16))))
     code, printed, error = typed(capfd, run)
     assert code == 1 and "standard input:2 is longer than" in error and printed.count("\n") == 1
+
+
+def test_of_a_pipe_what_has_come_is_translated_before_more_comes(run, translator):
+    code = "import sys; from regard.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "translate", str(run)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for text in ("a b c", "b"):
+            process.stdin.write(f"{text}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().decode() == translator.translate(text) + "\n"
+        process.stdin.write(b"a b")  # the last line without its end
+        process.stdin.close()
+        assert process.stdout.read().decode() == translator.translate("a b") + "\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("size", [1, 3, 1 << 16])
+def test_lines_arrive_whole_however_they_are_cut(size, monkeypatch):
+    sent = b"one\n\nthree" + b"e" * 9 + b"\nfour"
+    read, write = os.pipe()
+    os.write(write, sent)
+    os.close(write)
+    real = os.read
+    monkeypatch.setattr(os, "read", lambda number, count: real(number, min(size, count)))
+    stream = line_input.Arriving(read)
+    assert list(iter(lambda: stream.readline(8), b"")) == [b"one\n", b"\n", b"threeeee", b"eeeeee\n", b"four"]
+    os.close(read)
 
 
 KILLED = """
@@ -363,3 +396,11 @@ def test_pieces_put_together_are_the_text():
 def test_groups_hold_every_text_once_longest_first():
     found = list(groups([3, 0, 9, 1, 9, 2], 12))
     assert sorted(place for group in found for place in group) == [0, 2, 3, 4, 5] and found[0] == [2]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"temperature": math.nan}, {"coverage_penalty": math.nan}, {"length_penalty": -1}, {"diversity": -1}]
+)
+def test_numbers_that_mean_nothing_are_refused_in_python_too(settings):
+    with pytest.raises(UsageError, match=r"means nothing|out of reach"):
+        Search(**settings)

@@ -1,5 +1,8 @@
 """Lines from files or from standard input, some at a time, so that memory stays bounded and output can stream."""
 
+import os
+import select
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,22 +19,42 @@ CHUNK_CHARACTERS = 500_000
 """Fewer lines, where they are long."""
 
 
-def lines_of(files: list[Path]) -> Iterator[str]:
-    """All lines of all files (`-` is standard input), or of standard input."""
-    for file in files or [Path("-")]:
-        if str(file) == "-":
-            yield from stream_lines(sys.stdin.buffer, "standard input", whole=True)
-        else:
-            yield from read_lines(file, whole=True)
+class Arriving:
+    """The bytes of a pipe or a terminal, read as they come; it can tell whether there is more to be had just now."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.held = b""
+
+    def readline(self, limit: int) -> bytes:
+        """The next line, or `limit` bytes of it; nothing at the end."""
+        while b"\n" not in self.held and len(self.held) < limit:
+            more = os.read(self.number, 1 << 16)
+            if not more:
+                break
+            self.held += more
+        end = min(self.held.find(b"\n") + 1 or len(self.held), limit)
+        line, self.held = self.held[:end], self.held[end:]
+        return line
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next line would have to be waited for."""
+        if b"\n" in self.held:
+            return False
+        try:
+            return not select.select([self.number], [], [], 0)[0]
+        except (OSError, ValueError):  # where only sockets can be asked
+            return False
 
 
 def chunks(files: list[Path], skip: int) -> Iterator[list[tuple[int, str]]]:
-    """Numbered lines behind the first `skip`, in chunks; one by one where somebody types them.
+    """Numbered lines behind the first `skip`, in chunks: of a pipe, what has come so far.
 
     What cannot be read is told only behind the lines before it: they are not lost.
     """
-    most = 1 if not files and sys.stdin.isatty() else CHUNK
-    lines = islice(enumerate(lines_of(files), start=1), skip, None)
+    arriving = _arriving() if not files or Path("-") in files else None
+    lines = islice(enumerate(lines_of(files, arriving), start=1), skip, None)
     while True:
         chunk: list[tuple[int, str]] = []
         characters = 0
@@ -39,7 +62,7 @@ def chunks(files: list[Path], skip: int) -> Iterator[list[tuple[int, str]]]:
             for number, line in lines:
                 chunk.append((number, line))
                 characters += len(line)
-                if len(chunk) >= most or characters > CHUNK_CHARACTERS:
+                if len(chunk) >= CHUNK or characters > CHUNK_CHARACTERS or (arriving and arriving.idle):
                     break
         except RegardError:
             if chunk:
@@ -48,6 +71,24 @@ def chunks(files: list[Path], skip: int) -> Iterator[list[tuple[int, str]]]:
         if not chunk:
             return
         yield chunk
+
+
+def lines_of(files: list[Path], arriving: Arriving | None = None) -> Iterator[str]:
+    """All lines of all files (`-` is standard input), or of standard input."""
+    for file in files or [Path("-")]:
+        if str(file) == "-":
+            yield from stream_lines(arriving or sys.stdin.buffer, "standard input", whole=True)
+        else:
+            yield from read_lines(file, whole=True)
+
+
+def _arriving() -> Arriving | None:
+    """Standard input, if it comes bit by bit: a file is all there."""
+    try:
+        number = sys.stdin.fileno()
+    except (OSError, ValueError, AttributeError):
+        return None
+    return None if stat.S_ISREG(os.fstat(number).st_mode) else Arriving(number)
 
 
 @contextmanager

@@ -20,8 +20,6 @@ def writing(output: Path | None, call: str, rows: int) -> Iterator[tuple[TextIO,
     if output is None:
         yield sys.stdout, 0
         return
-    if output.is_dir():
-        raise UsageError(f"{output} is a directory: name a file in it.")
     if output.exists() and not output.is_file():  # a device or a pipe, such as /dev/null: never put a file in its place
         with output.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream, 0

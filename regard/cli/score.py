@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -28,19 +29,19 @@ def score(
     """Print log-probability and perplexity (per token) of each target, and of all of them on standard error."""
     import regard
     from regard.evaluation.display import bar
-    from regard.evaluation.likelihood import by_position, likelihoods, total
+    from regard.evaluation.likelihood import by_position, likelihoods, position_line, total
     from regard.evaluation.texts import read_aligned
 
     sources, targets = read_aligned(source, target)
     translator = regard.load(run, overrides or [])
     with bar() as progress:
         found = likelihoods(translator, sources, targets, progress=progress)
-    whole = total(found)
+    whole, positions = total(found), by_position(found)
     if as_json:
         facts = {
             "total": whole.facts(),
             "sentences": [total([one]).facts() | {"log_probs": one.log_probs} for one in found],
-            "positions": [{"targets": count, "perplexity": value} for count, value in by_position(found)],
+            "positions": [asdict(one) for one in positions],
         }
         print(json.dumps(facts, ensure_ascii=False))
         return
@@ -51,6 +52,7 @@ def score(
     print(
         f"{whole.sentences:,} targets: log-probability {whole.log_prob:,.2f}; perplexity {whole.per_token:.3f} per "
         f"token ({whole.tokens:,}), {whole.per_word:.3f} per word ({whole.words:,}), {whole.per_character:.4f} per "
-        f"character ({whole.characters:,}; {bits:.3f} bits). Ends of lines are counted.",
+        f"character ({whole.characters:,}; {bits:.3f} bits). Ends of lines are counted.\n"
+        f"Perplexity per token by position: {position_line(positions)}.",
         file=sys.stderr,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from regard.cli.places import check_places
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ def translate(
         samples = count
     form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
     _check_output(form, wanted, show_search, drawn=drawn, split=split)
+    check_places(output, show_search)
     if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
         raise UsageError(f"{output} is read and would be written over: name another file with -o.")
 

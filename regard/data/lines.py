@@ -5,7 +5,7 @@ import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from regard.errors import RegardError
 
@@ -34,7 +34,14 @@ def read_lines(path: str | Path, *, whole: bool = False) -> Iterator[str]:
         raise RegardError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
-def stream_lines(file: BinaryIO, name: str, *, whole: bool = False) -> Iterator[str]:
+class Lined(Protocol):
+    """Anything that bytes can be read from line by line."""
+
+    def readline(self, limit: int, /) -> bytes:
+        """The next line, or `limit` bytes of it; nothing at the end."""
+
+
+def stream_lines(file: Lined, name: str, *, whole: bool = False) -> Iterator[str]:
     """The lines of a stream, as `read_lines` gives those of a file."""
     number = 0
     while line := file.readline(LONGEST_LINE):
@@ -64,7 +71,7 @@ def _open(path: Path) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.open(path)), 1 << 20))
 
 
-def _pass_over_rest(file: BinaryIO) -> None:
+def _pass_over_rest(file: Lined) -> None:
     while rest := file.readline(LONGEST_LINE):
         if rest.endswith(b"\n"):
             return

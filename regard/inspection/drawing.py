@@ -31,7 +31,9 @@ def blank(width: float, height: float, title: str | None = None, **more: Any) ->
     figure = Figure(figsize=(width, height), facecolor=PAPER, **more)
     FigureCanvasAgg(figure)
     if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold", color=INK)
+        figure.suptitle(
+            title, x=0.01, y=1 - 0.1 / height, va="top", ha="left", fontsize=11, fontweight="bold", color=INK
+        )
     return figure
 
 

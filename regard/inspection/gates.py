@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batches
+from regard.inspection.interventions import attentions
+from regard.inspection.removal import vocabularies
 from regard.models import Model
 from regard.nn import taps
 from regard.nn.taps import Write
@@ -90,9 +92,8 @@ def gated(names: Sequence[str], factors: Sequence[Tensor]) -> dict[str, Write]:
 
 def closed(kept: Mapping[str, Sequence[int]], model: Model) -> dict[str, Write]:
     """Gates fixed at 1 for the heads kept of each attention, and at 0 for its others."""
-    counts = {name: model.get_submodule(name).heads for name in kept}
-    factors = [torch.tensor([float(head in kept[name]) for head in range(int(counts[name]))]) for name in kept]
-    device = model.output_bias.device
+    found, device = attentions(model), model.output_bias.device
+    factors = [torch.tensor([float(head in kept[name]) for head in range(found[name].heads)]) for name in kept]
     return gated(list(kept), [factor.to(device) for factor in factors])
 
 
@@ -108,18 +109,20 @@ class GatedTrainer(Trainer):
         *,
         device: torch.device,
     ) -> None:
-        vocabularies = len(model.source_embedding.weight), len(model.decoder.embedding.weight)
-        super().__init__(config, batches, vocabularies, device=device)
+        super().__init__(config, batches, vocabularies(model), device=device)
         put_weights(self.model, weights_of(model))
-        counts = {name: int(self.model.get_submodule(name).heads) for name in names}
-        self.gates = Gates(counts).to(device)
+        self.gates = Gates({name: attentions(self.model)[name].heads for name in names}).to(device)
         self.price = 0.0
         """λ."""
         self._gate_optimizer = torch.optim.Adam(self.gates.parameters(), lr=RATE)
 
     def _backward(self, parts: Sequence[tuple[Tensor, Tensor, Tensor]], scale: float) -> tuple[Tensor, Tensor]:
-        with taps.watch(self.model, write=gated(self.gates.names, self.gates.draw(self.random))):
-            loss, nll = super()._backward(parts, scale)
+        self._gate_optimizer.zero_grad()
+        loss = nll = torch.zeros((), device=self.device)
+        for part in parts:
+            with taps.watch(self.model, write=gated(self.gates.names, self.gates.draw(self.random))):
+                more = super()._backward([part], scale)
+            loss, nll = loss + more[0], nll + more[1]
         penalty = self.price * self.gates.expected_open()
         self.scaler.scale(penalty).backward()  # type: ignore[no-untyped-call]
         return loss, nll
@@ -127,4 +130,3 @@ class GatedTrainer(Trainer):
     def _apply(self, norm: float) -> None:
         super()._apply(norm)
         self.scaler.step(self._gate_optimizer)
-        self._gate_optimizer.zero_grad()

@@ -3,6 +3,7 @@
 Axes: L layers, N words, D width, C labels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,6 +18,20 @@ PATIENCE = 2
 SCORED = 8192
 """Words scored at a time."""
 
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""(outputs L×N×C, answers) → the loss of each word in each layer: L×N."""
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """−ln p of each label N under logits L×N×C: L×N."""
+    layers, count, _ = logits.shape
+    return F.cross_entropy(logits.flatten(0, 1), labels.repeat(layers), reduction="none").view(layers, count)
+
+
+def squared_error(found: Tensor, wanted: Tensor) -> Tensor:
+    """The mean squared difference of vectors L×N×E from those wanted N×E: L×N."""
+    return (found - wanted).square().mean(-1)
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -25,7 +40,7 @@ class Examples:
     states: Tensor
     """L×N×D."""
     labels: Tensor
-    """N."""
+    """N: numbers of classes; N×E where vectors are to be found."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,7 +60,10 @@ class Probes:
     The layers share nothing but their first weights: trained together they become what each would become alone.
     """
 
-    def __init__(self, layers: int, width: int, labels: int, hidden: int | None, seed: int = 0) -> None:
+    def __init__(
+        self, layers: int, width: int, labels: int, hidden: int | None, seed: int = 0, loss: Loss = cross_entropy
+    ) -> None:
+        self.loss = loss
         generator = torch.Generator().manual_seed(seed)
         sizes = [width, labels] if hidden is None else [width, hidden, labels]
         self.parameters: list[Tensor] = []
@@ -68,7 +86,7 @@ class Probes:
         parts = []
         for start in range(0, len(examples), SCORED):
             some = examples.between(start, min(start + SCORED, len(examples)))
-            parts.append(_cross_entropy(self(some.states), some.labels))
+            parts.append(self.loss(self(some.states), some.labels))
         return torch.cat(parts, dim=1) if parts else torch.zeros(len(examples.states), 0)
 
     @torch.no_grad()
@@ -83,13 +101,15 @@ class Probes:
         return right
 
 
-def train_probes(train: Examples, stop: Examples, labels: int, hidden: int | None, *, seed: int = 0) -> Probes:
-    """Probes fitted by Adam on cross-entropy; each layer keeps its parameters of its best epoch on the stopping set.
+def train_probes(
+    train: Examples, stop: Examples, labels: int, hidden: int | None, *, seed: int = 0, loss: Loss = cross_entropy
+) -> Probes:
+    """Probes fitted by Adam; each layer keeps its parameters of its best epoch on the stopping set.
 
     Batches grow with the data, from 16 to 256 words, so that a few words give as many steps as many words do.
     """
     layers, _, width = train.states.shape
-    probes = Probes(layers, width, labels, hidden, seed)
+    probes = Probes(layers, width, labels, hidden, seed, loss)
     generator = torch.Generator().manual_seed(seed)
     size = max(16, min(256, len(train) // 50))
     for parameter in probes.parameters:
@@ -102,9 +122,9 @@ def train_probes(train: Examples, stop: Examples, labels: int, hidden: int | Non
         order = torch.randperm(len(train), generator=generator)
         for start in range(0, len(train), size):
             rows = order[start : start + size]
-            loss = _cross_entropy(probes(train.states[:, rows]), train.labels[rows]).mean(1).sum()
+            total = loss(probes(train.states[:, rows]), train.labels[rows]).mean(1).sum()
             optimizer.zero_grad()
-            loss.backward()
+            total.backward()
             optimizer.step()
         now = probes.losses(stop).mean(1)  # L
         better = now < best
@@ -116,9 +136,3 @@ def train_probes(train: Examples, stop: Examples, labels: int, hidden: int | Non
             break
     probes.parameters = kept
     return probes
-
-
-def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """−ln p of each label N under logits L×N×C: L×N."""
-    layers, count, _ = logits.shape
-    return F.cross_entropy(logits.flatten(0, 1), labels.repeat(layers), reduction="none").view(layers, count)

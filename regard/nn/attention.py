@@ -3,6 +3,7 @@
 Axes: B batch, H heads, T queries, S keys, D width, K head width.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -196,10 +197,10 @@ def causal_mask(length: int, device: torch.device) -> Tensor:
 
 
 def _projection(width_in: int, width_out: int) -> nn.Linear:
-    if width_in and width_out:
+    with warnings.catch_warnings():  # where no head is left, there is nothing to draw, and torch says so
+        warnings.filterwarnings("ignore", "Initializing zero-element tensors")
         linear = nn.Linear(width_in, width_out)
+    if linear.weight.numel():
         nn.init.xavier_uniform_(linear.weight)
-    else:  # no head is left: there is nothing to draw
-        linear = nn.utils.skip_init(nn.Linear, width_in, width_out)  # type: ignore[no-untyped-call]
     nn.init.zeros_(linear.bias)
     return linear

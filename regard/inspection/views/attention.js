@@ -65,9 +65,9 @@ view("attention", (root, data) => {
   }
   const nameOf = ({ layer, heads }) => {
     const one = attentions[state.kind];
-    if (layer === null) return one.length === 1 && headCount(one[0].layer) === 1 ? "The only head" : "Mean of all layers and heads";
+    if (layer === null) return "Mean of all layers and heads";
     const where = one.length > 1 ? `Layer ${layer}` : "";
-    const which = !heads || heads.length === headCount(layer) ? (headCount(layer) > 1 ? "mean of all heads" : "its only head")
+    const which = !heads || heads.length === headCount(layer) ? (headCount(layer) > 1 ? "mean of all heads" : "the only head")
       : heads.length === 1 ? `head ${heads[0]}` : `mean of heads ${heads.join(", ")}`;
     const text = [where, which].filter(Boolean).join(", ");
     return text[0].toUpperCase() + text.slice(1);
@@ -77,13 +77,13 @@ view("attention", (root, data) => {
   const tabs = kinds.map((kind) => el("button", { type: "button", role: "tab", class: "tab", onclick: () => change({ kind, layer: null, heads: null }, true) }, KINDS[kind]));
   roving(tabs);
   const bar = el("div", { class: "controls" }), chips = el("div", { class: "legend chips" });
-  const heading = el("h3", { class: "what" }), readout = el("div", { class: "readout", role: "status" });
+  const heading = el("h3", { class: "what" }), path = el("div", { class: "quiet path" }), readout = el("div", { class: "readout", role: "status" });
   const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet notes" });
   const said = (side) => side.wordTexts.filter((_, word) => !side.special[side.words.indexOf(word)]).join(" ");
   root.append(
     el("p", { class: "pair" }, el("span", {}, said(data.source) || "(nothing)"), el("span", { class: "quiet" }, " → "), el("span", {}, said(data.target) || "(nothing)")),
     kinds.length > 1 ? el("div", { role: "tablist", class: "tabs", "aria-label": "Which attention" }, tabs) : "",
-    bar, el("div", { class: "looking" }, el("div", { class: "large" }, heading, chips, readout, stage, notes), grid));
+    bar, el("div", { class: "looking" }, el("div", { class: "large" }, heading, path, chips, readout, stage, notes), grid));
   root.addEventListener("keydown", (event) => { if (event.key === "Escape") { locked = null; look(null); } });
 
   let picture = null;  // what stands on the stage: {redraw(), focus()}
@@ -94,6 +94,7 @@ view("attention", (root, data) => {
     Object.assign(state, what);
     preview = null;
     if (afresh) { locked = null; seen = null; }
+    if (attentions[state.kind].length === 1) state.layer = attentions[state.kind][0].layer;
     show(afresh);
   }
   function compute() {
@@ -102,8 +103,7 @@ view("attention", (root, data) => {
     if (now.layer === null) single = [{ head: null, values: mean(single.map((one) => one.values)) }];
     values = mean(single.map((one) => one.values));
     heading.textContent = nameOf(now);
-    const path = now.layer === null ? "" : attentionAt(now.layer).name;
-    heading.append(el("span", { class: "quiet" }, path ? `  ${path}` : ""));
+    path.textContent = now.layer === null ? KINDS[state.kind].toLowerCase() : attentionAt(now.layer).name;
   }
   /** Draw everything; `afresh` when rows, columns or the kind of picture have changed. */
   function show(afresh) {
@@ -145,6 +145,7 @@ view("attention", (root, data) => {
   }
   function putChips() {
     const layer = state.layer;
+    chips.hidden = attentions[state.kind].every((one) => weightsOf(one).length < 2);
     if (layer === null || headCount(layer) < 2) { chips.replaceChildren(); return; }
     const on = new Set(state.heads || allHeads(layer)), count = headCount(layer);
     if (chips.children.length !== count) {
@@ -170,7 +171,7 @@ view("attention", (root, data) => {
     grid.hidden = all.length === 1 && widest === 1;
     if (grid.hidden || !names[0].length || !names[1].length) { grid.replaceChildren(); return; }
     const meanColumn = widest > 1;
-    const side = widest > 8 ? 44 : widest > 4 ? 58 : 76;
+    const side = Math.max(36, Math.min(widest > 8 ? 44 : widest > 4 ? 58 : 76, Math.floor((root.clientWidth - 56) / (widest + 1)) - 6));
     const tall = Math.round(side * Math.min(1.6, Math.max(0.6, names[0].length / names[1].length)));
     const tile = (layer, heads, label, maps) => {
       const made = el("button", { type: "button", class: "tile", "aria-label": label, style: `width:${side}px;height:${tall}px`,
@@ -229,11 +230,11 @@ view("attention", (root, data) => {
     const byRow = at.row !== undefined;
     const given = byRow ? [...values[at.row]] : values.map((row) => row[at.column]);
     const others = names[byRow ? 1 : 0];
-    const best = given.map((value, place) => [value, place]).sort((a, b) => b[0] - a[0]).slice(0, 5).filter(([value]) => value >= 0.005);
+    const best = given.map((value, place) => [value, place]).sort((a, b) => b[0] - a[0]).slice(0, root.clientWidth < 500 ? 3 : 5).filter(([value]) => value >= 0.005);
     const hidden = byRow && !state.special ? Math.max(0, 1 - given.reduce((sum, value) => sum + value, 0)) : 0;
     readout.replaceChildren(el("b", {}, names[byRow ? 0 : 1][byRow ? at.row : at.column]), byRow ? " looks at " : " is looked at by ",
       ...best.map(([value, place]) => el("span", { class: "given" }, `${others[place]} `, el("span", { class: "quiet" }, say(value, 3)), " ")),
-      hidden >= 0.0005 ? el("span", { class: "quiet" }, `hidden tokens ${say(hidden, 3)}`) : "",
+      hidden >= 0.0005 ? el("span", { class: "quiet given" }, `hidden tokens ${say(hidden, 3)}`) : "",
       locked && !seen ? el("span", { class: "quiet" }, " (held)") : "");
   }
   const pair = (r, c) => {
@@ -330,5 +331,5 @@ view("attention", (root, data) => {
     notes.textContent = parts.join(" ");
   }
   if (data.start.head !== null) state.heads = [data.start.head];
-  show(true);
+  change({}, true);
 });
