@@ -25,13 +25,14 @@ MAY_USE: dict[str, set[str]] = {
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,
+    "interop": UP_TO_MODELS | {"search", "translator"},
 }
 """What each room (or single file) may use of the others; those not named (cli, serving, …) may use everything."""
 
 GROUND = {"", "errors", "durable"}
 """What every room stands on: the package's name and version, its errors, files that survive a crash."""
 
-EXTRAS = {"babel", "matplotlib", "tensorboard"}
+EXTRAS = {"babel", "ctranslate2", "matplotlib", "sentencepiece", "tensorboard", "transformers"}
 
 
 def imports(file: Path) -> set[str]:

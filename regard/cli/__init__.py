@@ -14,7 +14,22 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import compare, config, contrast, demo, evaluate, inspect, judge, runs, score, train, translate
+from regard.cli import (
+    compare,
+    config,
+    contrast,
+    demo,
+    evaluate,
+    export,
+    import_,
+    inspect,
+    judge,
+    plan,
+    runs,
+    score,
+    train,
+    translate,
+)
 from regard.cli.grouped import grouped
 from regard.errors import RegardError
 
@@ -44,6 +59,9 @@ app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command()(runs.runs)
+app.command(epilog=plan.EXAMPLES)(plan.plan)
+app.command("import", epilog=import_.EXAMPLES)(import_.import_)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(judge.app, name="judge")

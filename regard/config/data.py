@@ -93,7 +93,14 @@ class Generated(Section):
         return self
 
 
-_KEY_OF_KIND = {"tsv": "tsv", "jsonl": "jsonl", "generate": "generate"}
+class Elsewhere(Section):
+    """A corpus that is not here: that of a model which others have trained (`regard import`)."""
+
+    imported: str
+    """Where the model was imported from."""
+
+
+_KEY_OF_KIND = {"tsv": "tsv", "jsonl": "jsonl", "generate": "generate", "imported": "imported"}
 
 
 def _kind_of_corpus(value: Any) -> str:
@@ -108,7 +115,8 @@ Corpus = Annotated[
     Annotated[PairedFiles, Tag("paired")]
     | Annotated[TsvFiles, Tag("tsv")]
     | Annotated[JsonLines, Tag("jsonl")]
-    | Annotated[Generated, Tag("generate")],
+    | Annotated[Generated, Tag("generate")]
+    | Annotated[Elsewhere, Tag("imported")],
     Discriminator(_kind_of_corpus),
 ]
 

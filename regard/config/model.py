@@ -60,7 +60,7 @@ class _TransformerFields(Section):
     """Width of the states; by default `model.width`."""
     feed_forward: Width | None = None
     """Inner width of the feed-forward blocks; by default four times the width."""
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     """ReLU as in the paper; SwiGLU (Shazeer, 2020) has a third matrix, so give it two thirds of the inner width."""
     norm: Literal["layer", "rms"] = "layer"
     """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), which neither centres nor shifts."""
@@ -153,6 +153,8 @@ class Embeddings(Section):
     """Width of token vectors; by default `model.width`."""
     tie: Literal["none", "target", "all"] | None = None
     """`target`: output layer = target embeddings (Press and Wolf, 2017); `all`: source too, the default if joint."""
+    scale: bool = True
+    """Multiply token vectors by √width (Vaswani et al., 2017); off in some imported models."""
 
 
 Encoder = Annotated[BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder, Field(discriminator="kind")]

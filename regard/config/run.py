@@ -35,6 +35,7 @@ class RunConfig(Section):
         _check_positions(model, self.data.cleaning.max_length)
         _check_dropout(self.text)
         _check_vocabulary(self.text)
+        _check_sentencepiece(self.text)
         return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
 
 
@@ -60,10 +61,30 @@ def _check_positions(model: Model, longest: int) -> None:
 
 def _check_vocabulary(text: Text) -> None:
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
-        if tokenizer.kind != "words" and tokenizer.vocabulary is not None and tokenizer.vocabulary < LEAST_WITH_BYTES:
+        if (
+            tokenizer.kind not in ("words", "sentencepiece")
+            and tokenizer.vocabulary is not None
+            and tokenizer.vocabulary < LEAST_WITH_BYTES
+        ):
             raise UsageError(
                 f"{place}.vocabulary is {tokenizer.vocabulary}, but kind `{tokenizer.kind}` needs at least "
                 f"{LEAST_WITH_BYTES}: the special tokens, 256 bytes and a letter."
+            )
+
+
+def _check_sentencepiece(text: Text) -> None:
+    for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
+        if tokenizer.kind == "sentencepiece" and tokenizer.model is None:
+            raise UsageError(f"{place} of kind `sentencepiece` needs a trained model: set {place}.model to its file.")
+        if tokenizer.kind != "sentencepiece" and tokenizer.model is not None:
+            raise UsageError(
+                f"{place}.model is a setting of kind `sentencepiece`, and this one is `{tokenizer.kind}`: set "
+                f"{place}.kind=sentencepiece, or leave it out."
+            )
+        if tokenizer.kind == "sentencepiece" and tokenizer.vocabulary is not None:
+            raise UsageError(
+                f"{place}.vocabulary is {tokenizer.vocabulary}, but that of a SentencePiece model is its own: "
+                "leave it out."
             )
 
 

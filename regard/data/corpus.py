@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from regard.config.data import Corpus, Generated, JsonLines, PairedFiles, TsvFiles
+from regard.config.data import Corpus, Elsewhere, Generated, JsonLines, PairedFiles, TsvFiles
 from regard.data.alignment import first_misaligned
 from regard.data.lines import read_lines
 from regard.errors import RegardError
@@ -39,6 +39,8 @@ def describe(corpus: Corpus) -> str:
             return ", ".join(corpus.jsonl)
         case Generated():
             return f"the generated corpus `{corpus.generate}`"
+        case Elsewhere():
+            return f"the corpus of {corpus.imported}"
 
 
 def _pairs(corpus: Corpus) -> Iterator[Pair]:
@@ -53,6 +55,11 @@ def _pairs(corpus: Corpus) -> Iterator[Pair]:
             from regard.data.generated import generate
 
             return (Pair(*pair) for pair in generate(corpus))
+        case Elsewhere():
+            raise RegardError(
+                f"The model of {corpus.imported} was trained elsewhere, and its corpus is not here: "
+                "name one of your own under data.train."
+            )
 
 
 def _paired(corpus: PairedFiles) -> Iterator[Pair]:

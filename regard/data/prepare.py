@@ -22,7 +22,7 @@ from regard.text.tokenizer import Tokenizer
 _CHUNK = 2000
 _SMALL = 200_000
 _UNFINISHED, _FINISHED = "unfinished", "finished.json"
-_TOKENIZERS = ("shared.json", "source.json", "target.json")
+_TOKENIZERS = tuple(f"{side}.{end}" for side in ("shared", "source", "target") for end in ("json", "spm"))
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class ConvDecoder(ParallelDecoder):
     def __init__(self, cell: config.Model, part: config.ConvDecoder, vocabulary: int) -> None:
         super().__init__()
         self.width = settled(part.width)
-        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, self.width, positions=True)
         self.fixed = fixed_vector(cell)
         self.layers = Stack(ConvDecoderLayer(cell, part, depth) for depth in range(part.layers))

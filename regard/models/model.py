@@ -33,7 +33,9 @@ class Model(nn.Module):
         tie = settled(cell.embeddings.tie)
         self.cell = cell
         self.decoder = make_decoder(cell, target_vocabulary)
-        self._source_embedding = None if tie == "all" else TokenEmbedding(source_vocabulary, width)
+        self._source_embedding = (
+            None if tie == "all" else TokenEmbedding(source_vocabulary, width, scaled=cell.embeddings.scale)
+        )
         self.encoder = make_encoder(cell)
         self._output = None if tie != "none" else nn.Parameter(torch.randn(target_vocabulary, width) * width**-0.5)
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))

@@ -35,7 +35,7 @@ class RnnDecoder(Decoder):
         self.form = join.form if isinstance(join, config.FixedJoin) else "transformed"
         self.order = join.order if isinstance(join, config.AttentionJoin) else None
         self.feeding = isinstance(join, config.AttentionJoin) and bool(join.input_feeding)
-        self.embedding = TokenEmbedding(vocabulary, out)
+        self.embedding = TokenEmbedding(vocabulary, out, scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, None, positions=False)
         self.source_attention: Attention | None = None
         if join.kind == "attention":

@@ -71,7 +71,7 @@ class TransformerDecoder(ParallelDecoder):
     def __init__(self, cell: config.Model, part: config.TransformerDecoder, vocabulary: int) -> None:
         super().__init__()
         width = settled(part.width)
-        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, width, positions=True)
         self.fixed = fixed_vector(cell)
         self.layers = Stack(TransformerDecoderLayer(cell, part, depth) for depth in range(part.layers))

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Protocol
 
 import tokenizers
@@ -58,7 +59,11 @@ def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tu
 
 
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
-    """A tokenizer learnt from lines; `name` is the place of its settings, for errors."""
+    """A tokenizer learnt from lines (or read, where it is trained already); `name` is the place of its settings."""
+    if settings.kind == "sentencepiece" and settings.model is not None:
+        from regard.text.sentencepiece import SentencePieceTokenizer
+
+        return SentencePieceTokenizer.of_model(Path(settings.model))
     settings = settings.model_copy(update={"min_frequency": min(settings.min_frequency, _MOST)})
     units = _units(settings, lines)
     if not units:
