@@ -50,7 +50,7 @@ class Translator:
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.config.loading import load
-        from regard.data.prepare import load_tokenizers
+        from regard.data.form import load_tokenizers
         from regard.device import choose_device
         from regard.run import Run
 

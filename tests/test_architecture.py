@@ -9,7 +9,7 @@ import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
 UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
-UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "training", "inspection", "translator"}
+UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "shapes", "training", "inspection", "translator"}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},
@@ -18,6 +18,7 @@ MAY_USE: dict[str, set[str]] = {
     "models": {"nn", "config", "text.specials"},
     "weights": set(),
     "run": {"config", "weights"},
+    "shapes": UP_TO_MODELS | {"search", "evaluation", "translator", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search"},

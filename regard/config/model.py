@@ -167,11 +167,11 @@ class Model(Section):
     """Model width D, unless a part has its own; 256 suits corpora of ten thousand to a million pairs."""
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     """Dropout wherever the part's paper puts it."""
-    encoder: Encoder = TransformerEncoder()
-    """What reads the source."""
-    decoder: Decoder = TransformerDecoder()
-    """What writes the target."""
-    join: Join = AttentionJoin()
+    encoder: Encoder | None = TransformerEncoder()
+    """What reads the source; in a shape that reads none there is no encoder."""
+    decoder: Decoder | None = TransformerDecoder()
+    """What writes the target; in a shape that writes none there is no decoder."""
+    join: Join | None = AttentionJoin()
     """What joins the two."""
     attention: Attention = Attention()
     """The score and heads of every attention in the model."""
@@ -182,6 +182,9 @@ class Model(Section):
 
     @property
     def cell(self) -> str:
-        """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`."""
+        """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`, without an end left off."""
+        ends = " → ".join(end.kind for end in (self.encoder, self.decoder) if end)
+        if self.join is None:
+            return ends
         join = f"attention ({self.attention.score})" if self.join.kind == "attention" else f"fixed ({self.join.form})"
-        return f"{self.encoder.kind} → {self.decoder.kind}, {join}"
+        return f"{ends}, {join}"

@@ -7,6 +7,7 @@ from regard.config.data import Data
 from regard.config.decoding import Decoding
 from regard.config.model import Model
 from regard.config.section import Section
+from regard.config.shape import Shape, Translation
 from regard.config.text import Text
 from regard.config.training import Training
 from regard.errors import UsageError
@@ -18,6 +19,8 @@ LEAST_WITH_BYTES = 263
 class RunConfig(Section):
     """One file describes one run: what it learns from, what it is, how it learns, how it speaks."""
 
+    shape: Shape = Translation()
+    """What goes in and what comes out."""
     data: Data
     """Corpora and cleaning."""
     text: Text = Text()
@@ -31,11 +34,21 @@ class RunConfig(Section):
 
     def resolved(self) -> Self:
         """The same configuration with every default that depends on others filled in; refuses what cannot work."""
-        model = resolve(self.model, shared_vocabulary=self.text.shared)
+        model = resolve(
+            self.model,
+            shared_vocabulary=self.text.shared,
+            encoder_wanted=self.shape.encoder,
+            decoder_wanted=self.shape.decoder,
+        )
         _check_positions(model, self.data.cleaning.max_length)
         _check_dropout(self.text)
         _check_vocabulary(self.text)
         return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
+
+    @property
+    def cell(self) -> str:
+        """What the model is, in a few words: its cell of the grid, and what comes out if that is not text."""
+        return self.model.cell if self.shape.decoder else f"{self.model.cell} → {self.shape.head}"
 
 
 def _resolved_training(training: Training, width: int) -> Training:

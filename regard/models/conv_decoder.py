@@ -26,7 +26,7 @@ class ConvDecoderLayer(nn.Module):
         super().__init__()
         width = settled(part.width)
         self.convolution = GatedConvolution(width, part.kernel, causal=True, dropout=cell.dropout)
-        self.source_attention = source_attention(cell, width) if cell.join.kind == "attention" else None
+        self.source_attention = source_attention(cell, width)
         out = self.source_attention.out_width if self.source_attention is not None else width
         self.fit = nn.Identity() if out == width else nn.Linear(out, width)
         self.states = Tap(time=1)

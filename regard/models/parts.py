@@ -6,7 +6,7 @@ Axes: B batch, T positions, E embedding width, D width.
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import settled, width_of
 from regard.nn.attention import Attention
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Distances, make_distances, make_places
@@ -49,9 +49,11 @@ def self_attention(cell: config.Model, width: int) -> Attention:
     return _attention(cell.attention, width, width, distances)
 
 
-def source_attention(cell: config.Model, width: int) -> Attention:
-    """Attention of the decoder to the source, with the cell's score and heads."""
-    return _attention(cell.attention, width, settled(cell.encoder.width), None)
+def source_attention(cell: config.Model, width: int) -> Attention | None:
+    """Attention of the decoder to the source, with the cell's score and heads; `None` if nothing joins them by it."""
+    if cell.encoder is None or cell.join is None or cell.join.kind != "attention":
+        return None
+    return _attention(cell.attention, width, width_of(cell.encoder), None)
 
 
 def _attention(how: config.Attention, width: int, memory_width: int, distances: Distances | None) -> Attention:

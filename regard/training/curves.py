@@ -18,7 +18,9 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def draw_curves(lines: Sequence[Mapping[str, Any]], path: Path, title: str, *, best: int | None = None) -> None:
+def draw_curves(
+    lines: Sequence[Mapping[str, Any]], path: Path, title: str, *, loss_name: str, best: int | None = None
+) -> None:
     """Draw training and validation loss on the left and validation scores on the right."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -33,11 +35,11 @@ def draw_curves(lines: Sequence[Mapping[str, Any]], path: Path, title: str, *, b
     left.plot([line["step"] for line in train], nll, color=TRAINING, linewidth=1.2, label="training")
     _curve(left, validation, "loss", VALIDATION, "validation")
     left.set_ylim(bottom=0)
-    left.set_title("loss, nats per token", loc="left", fontsize=9, color=INK)
+    left.set_title(f"loss, {loss_name}", loc="left", fontsize=9, color=INK)
     for metric, colour in SCORES.items():
         if any(line.get(metric) is not None for line in validation):
             _curve(right, validation, metric, colour, NAMES[metric])
-    right.set_title("validation scores, greedy", loc="left", fontsize=9, color=INK)
+    right.set_title("validation scores", loc="left", fontsize=9, color=INK)
     right.set_ylim(0, 103)
     last = max((line["step"] for line in lines), default=1)
     for axes in (left, right):
