@@ -14,7 +14,20 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import compare, config, contrast, demo, evaluate, judge, runs, score, train, translate
+from regard.cli import (
+    compare,
+    config,
+    contrast,
+    demo,
+    evaluate,
+    generate,
+    judge,
+    predict,
+    runs,
+    score,
+    train,
+    translate,
+)
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -38,6 +51,8 @@ app = typer.Typer(
 # The verbs, in the order in which help lists them.
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES)(translate.translate)
+app.command(epilog=generate.EXAMPLES)(generate.generate)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES)(compare.compare)

@@ -73,8 +73,8 @@ class Exposure(Section):
 class EarlyStopping(Section):
     """When to stop before the last step."""
 
-    metric: Literal["loss", "bleu", "chrf", "exact"] = "loss"
-    """What improvement means, for stopping and for the best checkpoint; text metrics decode the validation sample."""
+    metric: Literal["loss", "bleu", "chrf", "exact", "f1", "accuracy", "macro_f1", "pearson", "spearman"] = "loss"
+    """What improvement means, for stopping and for the best checkpoint: the loss, or a score of the run's shape."""
     patience: int = Field(default=6, ge=1)
     """Validations without improvement before training stops."""
 

@@ -42,6 +42,8 @@ class Batch:
     """B×T+1; of a text that is written: BOS, tokens, EOS, padding."""
     rows: Places
     """B: the place of each pair in the store."""
+    known: Tensor | None = None
+    """B: how many of the first outputs are context, and not asked for; by default none."""
 
     @property
     def inputs(self) -> Tensor:
@@ -50,8 +52,11 @@ class Batch:
 
     @property
     def outputs(self) -> Tensor:
-        """B×T: what the decoder is to say, EOS last."""
-        return self.target[:, 1:]
+        """B×T: what the decoder is to say, EOS last; padding where nothing is asked for."""
+        outputs = self.target[:, 1:]
+        if self.known is None:
+            return outputs
+        return outputs.masked_fill(torch.arange(outputs.shape[1]) < self.known[:, None], PAD)
 
     def __len__(self) -> int:
         return len(self.source)

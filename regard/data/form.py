@@ -78,8 +78,13 @@ class Form(ABC):
         """What is asked of an example before it is kept."""
         return config.data.cleaning
 
+    @classmethod
+    def problem(cls, pair: Pair) -> str | None:
+        """What is wrong with an example, whatever the others are: the end of a sentence, or `None`."""
+        return None
+
     def check(self, pair: Pair, place: str) -> None:
-        """Refuse in a sentence an example that cannot be, at a place such as `test.tsv, text 3`."""
+        """Refuse in a sentence an example that does not go with what was learnt, at a place such as `a.tsv, text 3`."""
         return
 
     def save(self, directory: Path) -> None:

@@ -70,9 +70,11 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     data, form_kind = config.data, form_of(config)
     cleaning, texts = form_kind.cleaning(config), form_kind.texts
     _make_room(directory)
-    test = list(read(data.test)) if data.test else []
-    validation = [p for p in read(data.validation) if _usable(p, cleaning, texts)] if data.validation else []
-    train = _source(data.train)
+    test = list(_sound(data.test, form_kind)) if data.test else []
+    validation = []
+    if data.validation:
+        validation = [pair for pair in _sound(data.validation, form_kind) if _usable(pair, cleaning, texts)]
+    train = _source(data.train, form_kind)
     fate, report = survey(
         train(),
         cleaning,
@@ -133,12 +135,20 @@ def _make_room(directory: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _source(corpus: Corpus) -> Callable[[], Iterable[Pair]]:
+def _source(corpus: Corpus, form: type[Form]) -> Callable[[], Iterable[Pair]]:
     """A corpus to be read several times: files again and again, a small generated one from memory."""
     if isinstance(corpus, Generated) and corpus.size <= _SMALL:
-        pairs = list(read(corpus))
+        pairs = list(_sound(corpus, form))
         return lambda: pairs
-    return lambda: read(corpus)
+    return lambda: _sound(corpus, form)
+
+
+def _sound(corpus: Corpus, form: type[Form]) -> Iterator[Pair]:
+    """The pairs of a corpus, none of which has anything wrong with it."""
+    for number, pair in enumerate(read(corpus), start=1):
+        if problem := form.problem(pair):
+            raise RegardError(f"{describe(corpus)}: {_one(form)} {number:,} {problem}")
+        yield pair
 
 
 def _usable(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> bool:

@@ -23,8 +23,14 @@ METRICS: Mapping[str, type[Metric]] = {
 }
 """Every metric of text by name."""
 
-NAMES = {name: METRICS[name].label for name in ("bleu", "chrf", "exact")}
-"""The metrics that training reports, and how each is written."""
+NAMES = {
+    **{name: METRICS[name].label for name in ("bleu", "chrf", "exact")},
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+}
+"""The scores that training reports (text's, labels', numbers'), and how each is written; all go up to 100."""
 
 
 @dataclass(frozen=True, kw_only=True)

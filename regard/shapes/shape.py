@@ -6,7 +6,7 @@ The trainer, checkpoints, validation, views, cards and curves are written agains
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from regard.data.batches import Batch, Batches
 from regard.data.corpus import Pair
 from regard.data.form import Form
 from regard.data.store import TokenStore
+from regard.errors import UsageError
 from regard.evaluation.metrics import Scores
 from regard.training.objective import Loss
 
@@ -84,6 +85,16 @@ class Usage:
     python: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a model that writes no text says of one."""
+
+    line: str
+    """For people, on one line."""
+    facts: Mapping[str, Any]
+    """For programs, as JSON knows it."""
+
+
 class Shape(ABC, Generic[M]):
     """What a run of one shape is made of."""
 
@@ -123,6 +134,10 @@ class Shape(ABC, Generic[M]):
     def settle(self, model: M, pairs: Sequence[Pair]) -> str | None:
         """A last touch to the final model, by what validation shows; in words what it was."""
         return None
+
+    def answer(self, model: M, texts: Sequence[str]) -> list[Answer]:
+        """What the model says of texts, in their order; a shape whose answers are texts has verbs of its own."""
+        raise UsageError(f"{self.title} writes text, and predicts no labels: {self.next_command('RUN')}")
 
     @abstractmethod
     def usage(self, place: str, example: Pair) -> Usage:

@@ -64,7 +64,7 @@ class Translation(Shape[Model]):
         """Translate the example."""
         return Usage(
             shell=f"echo {shlex.quote(example.source)} | regard translate {shlex.quote(place)}",
-            python=f"model.translate({example.source!r})",
+            python=f"import regard\n\nmodel = regard.load({place!r})\nmodel.translate({example.source!r})",
         )
 
     def next_command(self, place: str) -> str:

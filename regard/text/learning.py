@@ -57,6 +57,11 @@ def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tu
     return source, train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
 
 
+def train_tokenizer(config: Text, pairs: Pairs, count: int, side: str) -> Tokenizer:
+    """The tokenizer of the one side that is text; `pairs`, of which there are `count`, is read several times."""
+    return train(config.tokenizer, _lines(pairs, count, side), "text.tokenizer")
+
+
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
     """A tokenizer learnt from lines; `name` is the place of its settings, for errors."""
     settings = settings.model_copy(update={"min_frequency": min(settings.min_frequency, _MOST)})

@@ -56,7 +56,7 @@ def _lines(card: Card) -> Iterator[str]:
     usage = card.shape.usage(place, Pair(*map(_line, card.prepared.validation_pairs[0])))
     yield f"```\n{usage.shell}\n```"
     yield ""
-    yield f"```python\nimport regard\n\nmodel = regard.load({place!r})\n{usage.python}\n```"
+    yield f"```python\n{usage.python}\n```"
     yield ""
     yield "## How good it is"
     yield ""
@@ -103,10 +103,8 @@ def _scores(card: Card) -> Iterator[str]:
     )
     beam = card.config.decoding.beam
     search = (f"; beam {beam}" if beam > 1 else "; greedy") if card.config.shape.decoder else ""
-    yield (
-        f"{losses} to all {len(card.prepared.validation_pairs):,} validation {noun}, the scores to "
-        f"{validation.sentences:,} of them{tested}{search}."
-    )
+    scored = f", the scores to {validation.sentences:,} of them{tested}{search}" if validation.values else ""
+    yield f"{losses} to all {len(card.prepared.validation_pairs):,} validation {noun}{scored}."
     if card.prepared.report.overlap:
         yield f"Beware: {card.prepared.report.overlap:,} validation {noun} also occur in the training data."
     for metric, signature in validation.signatures.items():

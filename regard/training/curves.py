@@ -10,7 +10,15 @@ from regard.evaluation.metrics import NAMES
 
 INK, GRID = "#333333", "#e3e3e3"
 TRAINING, VALIDATION = "#9db8d2", "#1f4e79"
-SCORES = {"bleu": "#c0504d", "chrf": "#e0a030", "exact": "#4f8f5b"}
+SCORES = {
+    "bleu": "#c0504d",
+    "chrf": "#e0a030",
+    "exact": "#4f8f5b",
+    "accuracy": "#4f8f5b",
+    "macro_f1": "#e0a030",
+    "pearson": "#4f8f5b",
+    "spearman": "#e0a030",
+}
 
 
 def can_draw() -> bool:
