@@ -50,7 +50,7 @@ class Translator:
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.config.loading import load
-        from regard.data.form import load_tokenizers
+        from regard.data.form import load_tokenizers, parted
         from regard.device import choose_device
         from regard.run import Run
 
@@ -59,6 +59,7 @@ class Translator:
         config = load(run.directory / "config.yaml", overrides)
         cls.refuse(config, run.directory)
         source, target = load_tokenizers(run.tokenizers)
+        source = parted(config, source)
         model = build(config.model, source.size, target.size)
         run.load_weights(model, {"source": source.fingerprint, "target": target.fingerprint})
         translator = cls(model.to(choose_device(config.training.device)).eval(), config, source, target)
@@ -102,7 +103,7 @@ class Translator:
         `beam` and `count` change those of `search`; `trees`, one per text, record the beam (of texts not split).
         """
         search = self._settled(search or Search(), beam, count)
-        if search.splits is False:
+        if search.splits is False or self.config.data.train.texts > 1:
             return self._find(texts, search, trees)
         cut = [self._pieces(text, search) for text in texts]
         each = iter(self._find([piece.text for row in cut for piece in row], search, None))

@@ -18,7 +18,8 @@ MAY_USE: dict[str, set[str]] = {
     "models": {"nn", "config", "text.specials"},
     "weights": set(),
     "run": {"config", "weights"},
-    "shapes": UP_TO_MODELS | {"search", "evaluation", "translator", "writer", "training.objective", "training.exposure"},
+    "shapes": UP_TO_MODELS
+    | {"search", "evaluation", "translator", "writer", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search"},

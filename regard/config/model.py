@@ -179,6 +179,8 @@ class Model(Section):
     """By default sinusoidal where a side has no recurrence, otherwise none."""
     embeddings: Embeddings = Embeddings()
     """Token vectors and the output layer."""
+    start_from: Annotated[str, Field(min_length=1)] | None = None
+    """Directory of a run whose tokenizer and weights this one starts from, as far as they have parts in common."""
 
     @property
     def cell(self) -> str:

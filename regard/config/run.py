@@ -42,7 +42,7 @@ class RunConfig(Section):
             decoder_wanted=self.shape.decoder,
         )
         _check_corpora(self.shape, self.data)
-        _check_training(self.shape, self.training)
+        _check_training(self.shape, self.training, self.model.start_from)
         _check_positions(model, self.data.cleaning.max_length)
         _check_dropout(self.text)
         _check_vocabulary(self.text)
@@ -97,11 +97,15 @@ def _texts(count: int) -> str:
     return "one text" if count == 1 else f"{count} texts"
 
 
-def _check_training(shape: Shape, training: Training) -> None:
+def _check_training(shape: Shape, training: Training, start_from: str | None) -> None:
     if not shape.decoder and training.exposure != Exposure():
         raise UsageError(
             f"training.exposure is about the words that a decoder reads, and shape `{shape.kind}` ({shape.arrow}) has "
             "none: leave it out."
+        )
+    if training.tune != "all" and not start_from:
+        raise UsageError(
+            f"training.tune `{training.tune}` is about weights taken over from another run: set model.start_from."
         )
     metric = training.early_stopping.metric
     if metric != "loss" and metric not in shape.scores:

@@ -79,6 +79,9 @@ class EarlyStopping(Section):
     """Validations without improvement before training stops."""
 
 
+Tune = Literal["all", "fresh", "gradual"]
+
+
 class Training(Section):
     """The course of a training run."""
 
@@ -116,6 +119,8 @@ class Training(Section):
     """Best checkpoints kept beside them."""
     log_every: int = Field(default=20, ge=1)
     """Steps between lines in metrics.jsonl."""
+    tune: Tune = "all"
+    """With `model.start_from`: train all weights, only fresh ones, or thaw the others layer by layer from the top."""
     max_bad_steps: int = Field(default=20, ge=1)
     """Steps in a row with a loss or gradient that is not finite, each skipped, before the run stops."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"

@@ -3,6 +3,7 @@
 Every shape of model has examples of one form; cleaning, stores and batches ask the form, and never the shape.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
@@ -15,7 +16,8 @@ from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batches, Frame
 from regard.data.corpus import Pair
 from regard.data.store import TokenStore
 from regard.text.dropout import BpeDropout
-from regard.text.learning import train_tokenizers
+from regard.text.joined import Joined
+from regard.text.learning import train_target, train_tokenizer, train_tokenizers
 from regard.text.tokenizer import Tokenizer
 
 Pairs = Callable[[], Iterable[Pair]]
@@ -134,12 +136,27 @@ class Parallel(Form):
     @classmethod
     def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
         """Learn the tokenizers of both sides, or the one that they share."""
-        return cls(*train_tokenizers(config.text, pairs, count))
+        source, target = learn_tokenizers(config, pairs, count)
+        return cls(parted(config, source), target)
 
     @classmethod
     def load(cls, config: RunConfig, directory: Path) -> Self:
         """What `save` wrote."""
-        return cls(*load_tokenizers(directory))
+        source, target = load_tokenizers(directory)
+        return cls(parted(config, source), target)
+
+    def save(self, directory: Path) -> None:
+        """Write the tokenizers, or the one that they share."""
+        if self.source.fingerprint == self.target.fingerprint:
+            self.target.save(directory / "shared.json")
+        else:
+            super().save(directory)
+
+    @classmethod
+    def cleaning(cls, config: RunConfig) -> Cleaning:
+        """Where a source is several texts, its length says nothing about that of the target."""
+        given = config.data.cleaning
+        return given.model_copy(update={"max_ratio": math.inf}) if config.data.train.texts > 1 else given
 
     @property
     def vocabularies(self) -> Mapping[str, Vocabulary]:
@@ -156,9 +173,34 @@ class Parallel(Form):
     def fact(self) -> str:
         """The tokenizers in a few words."""
         source, target = self.source, self.target
-        if source is target:
+        if source.fingerprint == target.fingerprint:
             return f"{source.size:,} tokens, {source.kind}, shared"
         return f"{source.size:,} source tokens ({source.kind}), {target.size:,} target tokens ({target.kind})"
+
+
+def learn_tokenizers(config: RunConfig, pairs: Pairs, count: int) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer, learnt, or taken from the run that this one starts from."""
+    known = known_tokenizer(config)
+    if known is None:
+        return train_tokenizers(config.text, pairs, count)
+    return known, known if config.text.shared else train_target(config.text, pairs, count)
+
+
+def learn_tokenizer(config: RunConfig, pairs: Pairs, count: int) -> Tokenizer:
+    """The tokenizer of the one text that examples have, learnt, or taken from the run that this one starts from."""
+    return known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "source")
+
+
+def known_tokenizer(config: RunConfig) -> Tokenizer | None:
+    """The source tokenizer of the run that this one starts from, if it starts from one."""
+    if config.model.start_from is None:
+        return None
+    return load_tokenizers(Path(config.model.start_from) / "tokenizers")[0]
+
+
+def parted(config: RunConfig, tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer of sources: one that reads several texts, where sources have them."""
+    return Joined(tokenizer) if config.data.train.texts > 1 else tokenizer
 
 
 def load_tokenizers(directory: Path) -> tuple[Tokenizer, Tokenizer]:

@@ -1,6 +1,5 @@
 """Forms of examples whose text is only read: a text with a label, or with a number."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -12,15 +11,16 @@ from torch import Tensor
 from regard.config.run import RunConfig
 from regard.data.batches import Frame
 from regard.data.corpus import Pair
-from regard.data.form import Form, Pairs, Rows, Vocabulary
+from regard.data.form import Form, Pairs, Rows, Vocabulary, learn_tokenizer, parted
 from regard.data.labels import Labels
-from regard.text.joined import Joined
-from regard.text.learning import train_tokenizer
 from regard.text.specials import BOS, EOS, PAD, UNK
 from regard.text.tokenizer import Tokenizer
 
 WHOLE = Frame((BOS,), (EOS,))
 """Around a text that is only read: its first token stands for no word, and can stand for all."""
+
+
+LARGEST = float(np.finfo(np.float32).max)
 
 
 class Read(Form):
@@ -39,7 +39,7 @@ class Read(Form):
     @classmethod
     def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
         """Learn the tokenizer of the text that is read."""
-        return cls(parted(config, train_tokenizer(config.text, pairs, count, "source")))
+        return cls(parted(config, learn_tokenizer(config, pairs, count)))
 
     @property
     def vocabularies(self) -> Mapping[str, Vocabulary]:
@@ -160,7 +160,7 @@ class Numbered(Read):
     def problem(cls, pair: Pair) -> str | None:
         """What is no finite number is refused."""
         try:
-            finite = math.isfinite(np.float32(float(pair.target)))
+            finite = abs(float(pair.target)) <= LARGEST
         except ValueError:
             finite = False
         said = pair.target.strip()[:40]
@@ -175,8 +175,3 @@ class Numbered(Read):
 def numbers_in(halves: Tensor) -> Tensor:
     """The numbers B of which a batch holds the halves B×2."""
     return torch.from_numpy(halves.numpy().astype("<u2").view("<f4").astype(np.float32)[:, 0])
-
-
-def parted(config: RunConfig, tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer of sources: one that reads several texts, where sources have them."""
-    return Joined(tokenizer) if config.data.train.texts > 1 else tokenizer

@@ -9,11 +9,10 @@ from regard.config.run import RunConfig
 from regard.config.shape import LanguageModel
 from regard.data.batches import Batches
 from regard.data.corpus import Pair
-from regard.data.form import Form, Pairs, Rows, Vocabulary
+from regard.data.form import Form, Pairs, Rows, Vocabulary, learn_tokenizer
 from regard.data.packing import PackedBatches
 from regard.data.reading import Read
 from regard.data.store import TokenStore
-from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 
 ANY_LENGTH = 1 << 40
@@ -30,7 +29,7 @@ class Documents(Form):
     @classmethod
     def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
         """Learn the tokenizer."""
-        return cls(train_tokenizer(config.text, pairs, count, "source"))
+        return cls(learn_tokenizer(config, pairs, count))
 
     @classmethod
     def load(cls, config: RunConfig, directory: Path) -> Self:

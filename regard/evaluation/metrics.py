@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from regard.errors import UsageError
-from regard.evaluation.answers import Edits, Exact, TokenAccuracy
+from regard.evaluation.answers import Edits, Exact, TokenAccuracy, TokenF1
 from regard.evaluation.cider import Cider
 from regard.evaluation.meteor import Meteor
 from regard.evaluation.metric import Metric, References
@@ -20,11 +20,12 @@ METRICS: Mapping[str, type[Metric]] = {
     "exact": Exact,
     "edits": Edits,
     "tokens": TokenAccuracy,
+    "f1": TokenF1,
 }
 """Every metric of text by name."""
 
 NAMES = {
-    **{name: METRICS[name].label for name in ("bleu", "chrf", "exact")},
+    **{name: METRICS[name].label for name in ("bleu", "chrf", "exact", "f1")},
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
     "pearson": "Pearson",

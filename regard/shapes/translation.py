@@ -19,6 +19,10 @@ from regard.training.exposure import expose, mixing, share_of_truth
 from regard.training.objective import Loss, batch_loss
 from regard.translator import Translator
 
+WRITTEN = ("bleu", "chrf", "exact")
+ANSWERED = ("exact", "f1")
+"""Scores of a text, and of the answer to a question about one."""
+
 
 class Translation(Shape[Model]):
     """−log P(target | source), word by word; judged by what the model writes for a sample of sources."""
@@ -58,7 +62,8 @@ class Translation(Shape[Model]):
             Sample(source=pair.source, reference=pair.target, output=output)
             for pair, output in zip(pairs, outputs, strict=True)
         ]
-        return Judgement(scores=score_text(outputs, [pair.target for pair in pairs]), samples=samples)
+        metrics = ANSWERED if self.config.data.train.texts > 1 else WRITTEN
+        return Judgement(scores=score_text(outputs, [pair.target for pair in pairs], metrics), samples=samples)
 
     def usage(self, place: str, example: Pair) -> Usage:
         """Translate the example."""

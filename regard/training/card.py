@@ -107,8 +107,9 @@ def _scores(card: Card) -> Iterator[str]:
     yield f"{losses} to all {len(card.prepared.validation_pairs):,} validation {noun}{scored}."
     if card.prepared.report.overlap:
         yield f"Beware: {card.prepared.report.overlap:,} validation {noun} also occur in the training data."
-    for metric, signature in validation.signatures.items():
-        yield f"{NAMES[metric]} by sacrebleu: `{signature}`."
+    for metric in ("bleu", "chrf"):
+        if signature := validation.signatures.get(metric):
+            yield f"{NAMES[metric]} by sacrebleu: `{signature}`."
     for table in (card.test or card.validation.judgement).tables:
         yield ""
         yield f"{table.title}:"

@@ -13,7 +13,7 @@ import torch
 from regard.config.run import RunConfig
 from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.device import choose_device, choose_precision
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.run import Run
 from regard.shapes.choice import shape_of
 from regard.training.checkpoint import Checkpoints
@@ -23,11 +23,13 @@ from regard.training.journal import Journal
 from regard.training.outcome import Outcome, finish, known_outcome
 from regard.training.progress import perplexity
 from regard.training.ranks import Ranks
+from regard.training.start import Start, Tuning, facts_of
 from regard.training.summary import data_facts, model_facts
 from regard.training.tensorboard import TensorBoard, require_tensorboard
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation, validate
 from regard.training.view import Moment, View, default_view
+from regard.weights import weights_of
 
 VIEW_EVERY = 0.2
 """Seconds between two looks of the view at the figures."""
@@ -40,6 +42,8 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
     """
     ranks = Ranks.from_environment()
     view = (view or default_view()) if ranks.first else View()
+    if not resume:
+        Start.of(config)  # what does not fit is told before anything is made
     device = choose_device(config.training.device, ranks.local_rank)
     choose_precision(config.training.precision, device)
     if config.training.tensorboard:
@@ -170,6 +174,9 @@ class _Course:
         self.ranks.wait()
         if checkpoint:
             self.trainer.restore(checkpoint)
+        elif start := Start.of(self.config):
+            self._start(start)
+        self.trainer.tuning = Tuning(self.training.tune, self.run.info.get("taken", ()))
         progress = self.trainer.progress
         if progress.total < self.training.steps:  # more steps were asked for: patience begins anew
             progress.stopped_early, progress.waited = False, 0
@@ -187,6 +194,17 @@ class _Course:
         progress.machine = self.trainer.machine
         if self.board:
             self.board.begin(progress.step)
+
+    def _start(self, start: Start) -> None:
+        """Take over what another run has learnt."""
+        weights = start.weights_for(self.trainer.model)
+        if self.training.tune == "fresh" and weights.keys() == weights_of(self.trainer.model).keys():
+            raise UsageError(f"training.tune `fresh` leaves nothing to train: all is taken from {start.run.directory}.")
+        self.trainer.start_with(weights)
+        self.view.facts(f"From {start.run.directory}", facts_of(self.trainer.model, weights))
+        if self.ranks.first:
+            self.run.note(taken=list(weights))
+        self.ranks.wait()
 
     def _learn(self) -> None:
         trainer, training = self.trainer, self.training

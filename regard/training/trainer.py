@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +21,7 @@ from regard.training.ema import MovingAverage
 from regard.training.progress import Progress, Window
 from regard.training.ranks import Ranks
 from regard.training.schedule import learning_rate
+from regard.training.start import Tuning
 from regard.weights import put_weights, weights_of
 
 EXPOSURE_SEED = 1_000_003
@@ -61,6 +62,8 @@ class Trainer:
         self.rate = 0.0
         self.others_stop = False
         """Whether some rank was asked to stop before the last update."""
+        self.tuning = Tuning()
+        """When weights that were taken over may change."""
         self._stream: Ahead[tuple[Batch, Cursor]] | None = None
 
     def update(self, *, stop: bool = False) -> None:
@@ -82,6 +85,7 @@ class Trainer:
         optimizers.set_rate(self.optimizer, self.rate)
 
         self.model.train()
+        self.tuning.apply(self.model, progress.step, training.steps)
         loss, nll = self._backward(parts, 1 / max(1.0, total))
         norm = self._gradient_norm()
         loss_value, nll_value, norm_value = self._numbers(loss, nll, norm)
@@ -105,6 +109,12 @@ class Trainer:
         progress.window.seconds += elapsed
         progress.update_seconds += elapsed
         progress.seconds += elapsed
+
+    def start_with(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over weights from elsewhere, before the first step."""
+        put_weights(self.model, {**weights_of(self.model), **weights})
+        if self.average:
+            self.average.put(dict(self.model.named_parameters()))
 
     def take_window(self) -> Window:
         """The sums since the last call, which begin anew."""
@@ -190,6 +200,8 @@ class Trainer:
         self.scaler.unscale_(self.optimizer)
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         self.ranks.add_up(gradients)
+        if not gradients:
+            return torch.zeros((), device=self.device)
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         return norm
 
