@@ -22,8 +22,10 @@ from regard.translator import Translator
 class Writer(Translator):
     """A translator from nothing: its sources are beginnings, and what it finds are their continuations."""
 
-    def __init__(self, model: Model, config: RunConfig, tokenizer: Tokenizer, _: Tokenizer | None = None) -> None:
-        super().__init__(model, config, tokenizer, tokenizer)
+    def __init__(
+        self, model: Model, config: RunConfig, tokenizer: Tokenizer, target_tokenizer: Tokenizer | None = None
+    ) -> None:
+        super().__init__(model, config, tokenizer, target_tokenizer or tokenizer)
 
     @classmethod
     def refuse(cls, config: RunConfig, directory: Path) -> None:

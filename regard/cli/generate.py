@@ -2,10 +2,14 @@
 
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+CHUNK = 64
+"""Beginnings written on before any text is shown."""
 
 EXAMPLES = """
 \b
@@ -55,6 +59,7 @@ def generate(
     Run.open(run)
 
     from regard.data.lines import read_lines
+    from regard.evaluation.display import bar
     from regard.search import Search
     from regard.writer import Writer
 
@@ -71,12 +76,19 @@ def generate(
     )
     settings = [*(overrides or []), *([f"decoding.max_length={max_length}"] if max_length else [])]
     writer = Writer.load(run, settings)
-    for start in begun or [""]:
-        for found in writer.hypotheses([start], search)[0]:
-            text = writer.whole(start, found)
-            if as_json:
-                facts = {"prompt": start, "text": text, "log_prob": sum(found.log_probs), "ended": found.ended}
-                print(json.dumps(facts, ensure_ascii=False))
-            else:
-                print(text)
-        sys.stdout.flush()
+    prompts_left = iter(begun or [""])
+    done = 0
+    with bar() as progress:
+        while chunk := list(islice(prompts_left, CHUNK)):
+            for start, found in zip(chunk, writer.hypotheses(chunk, search), strict=True):
+                for one in found:
+                    text = writer.whole(start, one)
+                    if as_json:
+                        facts = {"prompt": start, "text": text, "log_prob": sum(one.log_probs), "ended": one.ended}
+                        print(json.dumps(facts, ensure_ascii=False))
+                    else:
+                        print(text)
+            sys.stdout.flush()
+            done += len(chunk)
+            if progress and len(begun) > CHUNK:
+                progress("writing", done, len(begun))

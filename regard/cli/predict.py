@@ -30,24 +30,28 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all there is to say.")] = False,
 ) -> None:
     """Answer files, or standard input, line by line; as many lines come out as went in, and an empty one stays so."""
+    from regard.evaluation.display import bar
     from regard.predictor import Predictor
     from regard.run import Run
 
     Run.open(run)
     predictor = Predictor.load(run)
     lines = enumerate(_lines(files or []), start=1)
-    while chunk := list(islice(lines, 1 if not files and sys.stdin.isatty() else CHUNK)):
-        texts = [line for _, line in chunk if line.strip()]
-        _check(chunk, predictor.shape.config.data.train.texts)
-        answers = iter(predictor.predict(texts))
-        for number, line in chunk:
-            answer = next(answers) if line.strip() else None
-            if as_json:
-                facts = {"line": number, "text": line, **(answer.facts if answer else {})}
-                print(json.dumps(facts, ensure_ascii=False))
-            else:
-                print(answer.line if answer else "")
-        sys.stdout.flush()
+    with bar() as progress:
+        while chunk := list(islice(lines, 1 if not files and sys.stdin.isatty() else CHUNK)):
+            texts = [line for _, line in chunk if line.strip()]
+            _check(chunk, predictor.shape.config.data.train.texts)
+            answers = iter(predictor.predict(texts))
+            for number, line in chunk:
+                answer = next(answers) if line.strip() else None
+                if as_json:
+                    facts = {"line": number, "text": line, **(answer.facts if answer else {})}
+                    print(json.dumps(facts, ensure_ascii=False))
+                else:
+                    print(answer.line if answer else "")
+            sys.stdout.flush()
+            if progress and files:
+                progress("predicting", chunk[-1][0], None)
 
 
 def _check(chunk: list[tuple[int, str]], wanted: int) -> None:

@@ -6,12 +6,11 @@ Axes: B batch, S source positions, E output width.
 import shlex
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from regard.config.shape import Masked as Settings
-from regard.data.batches import Batch, padded
+from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.evaluation.metrics import Scores
 from regard.models.masked import MaskedModel
@@ -80,27 +79,21 @@ class Masking(Shape[MaskedModel]):
 
     def judge(self, model: MaskedModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """How many hidden tokens are guessed right, in the first documents, the same words hidden every time."""
-        random = torch.Generator().manual_seed(0)
+        random, decode = torch.Generator().manual_seed(0), self.form.source.decode
         longest = self.config.data.cleaning.max_length
         rows = [ids[:longest] for ids in self.form.source.encode_batch([pair.source for pair in pairs[:JUDGED]])]
-        lessons = [self.hide(padded([np.asarray(ids, dtype=np.int64)], *self.form.frames[0]), random) for ids in rows]
-        device = next(model.parameters()).device
+        lessons = [self.hide(torch.tensor([ids]), random) for ids in rows]
+        hidden = [lesson["source"][0].tolist() for lesson in lessons]
+        found = read_all(self.config, self.form, model, hidden, lambda source: model(source).argmax(2))
         right = count = 0
         samples = []
-        for ids, lesson in zip(rows, lessons, strict=True):
-            with torch.inference_mode():
-                said = model(lesson["source"].to(device))[0].argmax(1).cpu()  # S
-            asked = lesson["outputs"][0] != PAD
-            right += int((said == lesson["outputs"][0])[asked].sum())
+        for ids, lesson, shown, guesses in zip(rows, lessons, hidden, found, strict=True):
+            said, wanted = guesses[1 : len(ids) + 1].long(), lesson["outputs"][0]  # S, without BOS
+            asked = wanted != PAD
+            right += int((said == wanted)[asked].sum())
             count += lesson.count
-            decode = self.form.source.decode
-            samples.append(
-                Sample(
-                    source=self._shown(lesson["source"][0].tolist()),
-                    reference=decode(ids),
-                    output=decode(torch.where(asked, said, lesson["source"][0]).tolist()),
-                )
-            )
+            output = decode(torch.where(asked, said, lesson["source"][0]).tolist())
+            samples.append(Sample(source=self._shown(shown), reference=decode(ids), output=output))
         scores = Scores(values={"accuracy": 100 * right / count} if count else {}, sentences=len(rows))
         return Judgement(scores=scores, samples=samples)
 

@@ -4,6 +4,7 @@ Axes: B batch, S source positions, C tags.
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -78,7 +79,7 @@ class Tagging(Shape[Transducer]):
             for pair, row in zip(pairs, said, strict=True)
         ]
         f1 = scores.details["macro_f1"]
-        counts = {tag: true.count(tag) for tag in f1}
+        counts = Counter(true)
         rows = [(tag, f"{counts[tag]:,}", f"{f1[tag]:.1f}") for tag in sorted(f1, key=lambda tag: -counts[tag])]
         return Judgement(
             scores=scores, samples=samples, tables=[Table(title="By tag", head=("tag", "words", "F1"), rows=rows)]
