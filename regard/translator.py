@@ -28,6 +28,7 @@ from regard.text.normalising import WORD_START
 from regard.text.sentences import Piece, pieces
 from regard.text.specials import BOS, EOS, PAD, UNK
 from regard.text.tokenizer import Tokenizer
+from regard.trace import Side, Trace, check_cost, trace
 
 Texts = list[str] | tuple[str, ...]
 
@@ -85,6 +86,7 @@ class Translator:
 
         An empty text stays empty. The order and the company of texts do not matter.
         """
+        _check_texts(text)
         if isinstance(text, str):
             return self.translate([text], search, beam=beam)[0]
         return [best[0].text if best else "" for best in self.hypotheses(text, search, beam=beam)]
@@ -102,6 +104,9 @@ class Translator:
 
         `beam` and `count` change those of `search`; `trees`, one per text, record the beam (of texts not split).
         """
+        if isinstance(texts, str):
+            raise UsageError("Hypotheses are for a list of texts: write [text].")
+        _check_texts(texts)
         search = self._settled(search or Search(), beam, count)
         if search.splits is False or self.config.data.train.texts > 1:
             return self._find(texts, search, trees)
@@ -134,6 +139,21 @@ class Translator:
         else:
             said = self.target_tokenizer.encode_batch([target])[0]
         return self._tensor([[*ids, EOS]]), self._tensor([[BOS, *said, EOS]])
+
+    def trace(self, source: str, target: str | None = None) -> Trace:
+        """Watch the model translate a source, or read a target that it is given: every tap by its name."""
+        check_cost(self.model, len(self.source_tokenizer.encode_batch([source])[0]))
+        source_ids, target_ids = self.forced(source, target)
+        self._check_lengths([source_ids[0, :-1].tolist(), target_ids[0, 1:-1].tolist()])
+        said, read = target_ids[0, 1:].tolist(), target_ids[0, :-1].tolist()
+        if target is not None and UNK in said:
+            raise UsageError(
+                f'The target "{target[:80]}" has a word that this model cannot say (word '
+                f"{Side.of(self.target_tokenizer, said).words[said.index(UNK)] + 1}): use words of its vocabulary."
+            )
+        tokenizer = self.target_tokenizer
+        sides = Side.of(self.source_tokenizer, source_ids[0].tolist()), Side.of(tokenizer, said)
+        return trace(self.model, *sides, Side.of(tokenizer, read), tokenizer=tokenizer)
 
     def _settled(self, search: Search, beam: int | None, count: int | None) -> Search:
         """A search with nothing left open."""
@@ -357,6 +377,17 @@ def groups(lengths: list[int], tokens: int) -> Iterator[list[int]]:
         group.append(place)
     if group:
         yield group
+
+
+def _check_texts(given: object) -> None:
+    """Refuse what is neither a text nor a list of texts."""
+    if isinstance(given, str):
+        return
+    if not isinstance(given, list | tuple):
+        raise UsageError(f"A text, or a list of texts, can be translated; this is of type {type(given).__name__}.")
+    for place, text in enumerate(given, start=1):
+        if not isinstance(text, str):
+            raise UsageError(f"Text {place} of the list is no text, but of type {type(text).__name__}.")
 
 
 def check_overrides(overrides: Sequence[str]) -> None:

@@ -1,6 +1,8 @@
-"""What several tests share: one thread for each test process, and a small trained run."""
+"""What several tests share: one thread for each test process, a small trained run, and a browser."""
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,5 +31,67 @@ def copy_run(tmp_path_factory) -> Path:
         },
     }
     directory = tmp_path_factory.mktemp("runs") / "copy"
+    train(from_mapping(settings), directory, view=View())
+    return directory
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory) -> Iterator:
+    """A Chromium without a window, driven by selenium; it starts empty, stays offline and saves into `downloads`.
+
+    One for all tests: open a page by `browser.get(path.as_uri())`, and set a window size before anything depends on it.
+    """
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs chromium and chromedriver: apt-get install chromium chromium-driver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--force-prefers-reduced-motion",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})  # so that a test can ask what the console says
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    opened.downloads = tmp_path_factory.mktemp("downloads")
+    opened.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(opened.downloads)})
+    opened.set_window_size(1200, 900)
+    yield opened
+    opened.quit()
+
+
+@pytest.fixture(scope="session")
+def transformer_run(tmp_path_factory) -> Path:
+    """A run that has learnt to say rows of letters again: a Transformer of two layers and two heads a side."""
+    from regard.config.loading import from_mapping
+    from regard.training.loop import train
+    from regard.training.view import View
+
+    side = {"kind": "transformer", "layers": 2, "feed_forward": 64}
+    settings = {
+        "data": {"train": {"generate": "copy", "size": 4000, "symbols": 6, "max_length": 8}, "held_out": 100},
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {"width": 32, "dropout": 0.0, "encoder": side, "decoder": side, "attention": {"heads": 2}},
+        "training": {
+            "steps": 500,
+            "batch_tokens": 512,
+            "label_smoothing": 0.0,
+            "optimizer": {"learning_rate": 0.005},
+            "schedule": {"kind": "cosine"},
+        },
+    }
+    directory = tmp_path_factory.mktemp("runs") / "transformer"
     train(from_mapping(settings), directory, view=View())
     return directory

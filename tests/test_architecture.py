@@ -9,7 +9,7 @@ import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
 UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
-UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "shapes", "training", "inspection", "translator"}
+UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "shapes", "training", "inspection", "translator", "trace"}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},
@@ -22,7 +22,8 @@ MAY_USE: dict[str, set[str]] = {
     | {"search", "evaluation", "translator", "writer", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
-    "translator": UP_TO_MODELS | {"search"},
+    "trace": UP_TO_MODELS,
+    "translator": UP_TO_MODELS | {"search", "trace"},
     "writer": UP_TO_MODELS | {"search", "translator"},
     "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "translator"},
     "device": set(),

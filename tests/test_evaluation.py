@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from regard.errors import UsageError
+from regard.errors import RegardError, UsageError
 from regard.evaluation.answers import edit_distance
-from regard.evaluation.metrics import METRICS, make, score_text
+from regard.evaluation.metrics import METRICS, make, score_text, utility
 
 OUTPUTS = ["Der Hund bellt laut.", "Ein Mann liest ein Buch im Park.", "Zwei Frauen lachen."]
 REFERENCES = ["Der Hund bellt sehr laut.", "Ein Mann liest im Park ein Buch.", "Zwei Frauen lachen."]
@@ -40,6 +40,42 @@ def test_some_outputs_may_have_more_references_than_others():
         scores["bleu"] == sacrebleu.corpus_bleu(["a b c d", "c d e g"], [["a b c d", "c d e f"], ["a b", None]]).score
     )
     assert scores.signatures["bleu"].startswith("nrefs:var")
+
+
+@pytest.mark.parametrize("tokenizer", ["13a", "intl", "zh", "char", "none"])
+def test_bleu_counts_in_what_it_is_told_to_and_says_so(tokenizer):
+    outputs, references = ["我的猫很好。", *OUTPUTS], ["我的猫不好。", *REFERENCES]
+    name = f"bleu:{tokenizer}"
+    scores = score_text(outputs, references, ["bleu", name])
+    assert scores[name] == sacrebleu.corpus_bleu(outputs, [references], tokenize=tokenizer).score
+    assert f"|tok:{tokenizer}|" in scores.signatures[name] and "|tok:13a|" in scores.signatures["bleu"]
+    assert f"BLEU ({tokenizer}) " in str(scores) and scores.details[name]["bleu-4"] == scores[name]
+
+
+def test_a_form_of_a_metric_that_is_not_there_is_told_with_its_remedy(monkeypatch):
+    for name, says in (
+        ("bleu:klingon", "choose from 13a"),
+        ("bleu:", "no tokenizer"),
+        ("chrf:char", "only `bleu:TOKENIZER`"),
+        ("meteor:xx", "language `xx`"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            make([name])
+    monkeypatch.setattr("regard.evaluation.overlap.BLEU", fails(RuntimeError("no mecab")))
+    with pytest.raises(RegardError, match=r'pip install "sacrebleu\[ja\]"'):
+        make(["bleu:ja-mecab"])
+    monkeypatch.setattr("regard.evaluation.overlap.BLEU", fails(OSError("no network")))
+    with pytest.raises(RegardError, match="could not fetch the tokenizer flores200"):
+        make(["bleu:flores200"])
+
+
+def fails(error):
+    """Something that cannot be made."""
+
+    def make(**settings):
+        raise error
+
+    return make
 
 
 def test_bleu_of_the_lecture():
@@ -84,6 +120,12 @@ def test_the_order_of_sentences_does_not_matter(name):
 @pytest.mark.parametrize("name", ALL)
 def test_an_empty_output_and_an_empty_reference_are_scored(name):
     assert np.isfinite(score_text(["", "a", ""], ["a", "", ""], [name])[name])
+
+
+@pytest.mark.parametrize("name", ["chrf", "ter", "meteor:de", "edits", "tokens", "exact"])
+def test_as_a_utility_every_metric_likes_what_is_right_best(name):
+    good = utility(name)
+    assert good(REFERENCES[0], REFERENCES[0]) > good("etwas ganz anderes", REFERENCES[0])
 
 
 def test_edit_distance_by_hand():

@@ -21,6 +21,7 @@ from regard.cli import (
     demo,
     evaluate,
     generate,
+    inspect,
     judge,
     predict,
     runs,
@@ -28,6 +29,7 @@ from regard.cli import (
     train,
     translate,
 )
+from regard.cli.grouped import grouped
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -50,15 +52,16 @@ app = typer.Typer(
 
 # The verbs, in the order in which help lists them.
 app.command(epilog=train.EXAMPLES)(train.train)
-app.command(epilog=translate.EXAMPLES)(translate.translate)
+app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
 app.command(epilog=generate.EXAMPLES)(generate.generate)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command()(runs.runs)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
+app.add_typer(inspect.app, name="inspect")
 app.add_typer(judge.app, name="judge")
 app.add_typer(config.app, name="config")
 

@@ -32,10 +32,12 @@ def contrast(
     """Score right and wrong targets, and print how often the right one wins, by category."""
     import regard
     from regard import durable
+    from regard.cli.places import check_places
     from regard.evaluation.contrast import by_model, read_suite
     from regard.evaluation.contrast import contrast as ask
     from regard.evaluation.display import bar
 
+    check_places(output)
     items = [item for suite in suites for item in read_suite(suite)]
     translator = regard.load(run)
     with bar() as progress:

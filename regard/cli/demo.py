@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from regard.data.corpus import Pair
-    from regard.inspection.attention import AttentionMap
+    from regard.inspection.maps import Attention
     from regard.translator import Translator
 
 SHOWN = 8
@@ -33,9 +33,7 @@ def demo(
     from rich.console import Console
 
     from regard.data.prepare import prepare
-    from regard.inspection.attention import attention
-    from regard.inspection.drawing import draw_maps
-    from regard.inspection.trace import trace
+    from regard.inspection.maps import attention, draw_alignments
     from regard.translator import Translator
 
     console = Console(highlight=False)
@@ -44,10 +42,10 @@ def demo(
     pairs = prepare(translator.config, run).validation_pairs
     _show_dates(console, translator, pairs)
     chosen = _drawable(pairs)
-    maps = [attention(trace(translator, pair.source)) for pair in chosen[:PICTURED]]
+    maps = [attention(translator.trace(pair.source)) for pair in chosen[:PICTURED]]
     _show_map(console, maps[0])
     picture = run / "attention.png"
-    draw_maps(maps, picture, title="Where the model looked while it wrote each character")
+    draw_alignments(maps, "Where the model looked while it wrote each character").savefig(picture, dpi=160)
     console.print()
     console.print(f"{ASIDE}The same as a picture, for {len(maps)} dates:  [bold]{picture}[/]")
     console.print(f"{ASIDE}What the run is and how it learnt:  [bold]{run / 'README.md'}[/]")
@@ -104,15 +102,15 @@ def _drawable(pairs: "list[Pair]") -> "list[Pair]":
     return sorted(worded[:SHOWN], key=lambda pair: -len(pair.source)) or pairs
 
 
-def _show_map(console: "Console", found: "AttentionMap") -> None:
+def _show_map(console: "Console", found: "Attention") -> None:
     """One attention map in the terminal: in colour where there is colour, otherwise in shades of grey."""
     from rich.text import Text
 
     console.print()
     console.print(f"{ASIDE}Where it looked (each row is a character it wrote):")
     console.print()
-    console.print(Text(ASIDE + " " * 3 + "".join(f"{_one(token)} " for token in found.source)))
-    for token, row in zip(found.target, found.weights.tolist(), strict=True):
+    console.print(Text(ASIDE + " " * 3 + "".join(f"{_one(token)} " for token in found.source.tokens)))
+    for token, row in zip(found.target.tokens, found.mean.tolist(), strict=True):
         line = Text(f"{ASIDE}{_one(token)}  ")
         for weight in row:
             line.append_text(_shade(weight, console))

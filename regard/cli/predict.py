@@ -66,10 +66,9 @@ def _check(chunk: list[tuple[int, str]], wanted: int) -> None:
 
 
 def _lines(files: list[Path]) -> Iterator[str]:
-    from regard.cli.translate import read_lines
-    from regard.data.lines import read_lines as lines_of
+    from regard.data.lines import read_lines, stream_lines
 
     if not files:
-        yield from read_lines(sys.stdin.buffer, "standard input")
+        yield from stream_lines(sys.stdin.buffer, "standard input", whole=True)
     for file in files:
-        yield from lines_of(file)
+        yield from read_lines(file, whole=True)

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +33,7 @@ def score(
     import regard
     from regard.errors import UsageError
     from regard.evaluation.display import bar
-    from regard.evaluation.likelihood import by_position, likelihoods, total
+    from regard.evaluation.likelihood import by_position, likelihoods, position_line, total
     from regard.evaluation.texts import read_aligned
     from regard.run import Run
 
@@ -53,12 +54,12 @@ def score(
         translator = regard.load(run, overrides or [])
         with bar() as progress:
             found = likelihoods(translator, sources, targets, progress=progress)
-    whole = total(found)
+    whole, positions = total(found), by_position(found)
     if as_json:
         facts = {
             "total": whole.facts(),
             "sentences": [total([one]).facts() | {"log_probs": one.log_probs} for one in found],
-            "positions": [{"targets": count, "perplexity": value} for count, value in by_position(found)],
+            "positions": [asdict(one) for one in positions],
         }
         print(json.dumps(facts, ensure_ascii=False))
         return
@@ -69,6 +70,7 @@ def score(
     print(
         f"{whole.sentences:,} targets: log-probability {whole.log_prob:,.2f}; perplexity {whole.per_token:.3f} per "
         f"token ({whole.tokens:,}), {whole.per_word:.3f} per word ({whole.words:,}), {whole.per_character:.4f} per "
-        f"character ({whole.characters:,}; {bits:.3f} bits). Ends of lines are counted.",
+        f"character ({whole.characters:,}; {bits:.3f} bits). Ends of lines are counted.\n"
+        f"Perplexity per token by position: {position_line(positions)}.",
         file=sys.stderr,
     )

@@ -43,6 +43,7 @@ def resolve(
     attention = _attention(model.attention, join, encoder, decoder)
     positions = _positions(model.positions, attention, encoder, decoder)
     embeddings = _embeddings(model.embeddings, model.width, shared_vocabulary)
+    _check_pruned(model, attention)
     return model.model_copy(
         update={
             "encoder": encoder,
@@ -178,6 +179,23 @@ def _positions(
                     f"{attention.heads} heads an odd width each."
                 )
     return positions
+
+
+def _check_pruned(model: Model, attention: Attention) -> None:
+    """Refuse heads that the cell does not have."""
+    heads = settled(attention.heads)
+    for name, kept in (model.pruned or {}).items():
+        if not attention.project:
+            raise UsageError(
+                "model.pruned leaves out projections of heads, and model.attention.project is off: there are none."
+            )
+        if name not in model.attentions:
+            known = ", ".join(model.attentions[:3]) or "none"
+            raise UsageError(f"model.pruned names {name}, which this cell does not have; there are: {known} …")
+        if kept != sorted(set(kept)) or any(head >= heads for head in kept):
+            raise UsageError(
+                f"model.pruned.{name} is {kept}, but it lists different heads in rising order, each below {heads}."
+            )
 
 
 def _embeddings(embeddings: Embeddings, width: int, shared_vocabulary: bool) -> Embeddings:

@@ -181,6 +181,8 @@ class Generated(_Corpus):
     def _in_order(self) -> Self:
         if self.min_length > self.max_length:
             raise ValueError(f"has min_length {self.min_length} above max_length {self.max_length}: swap them.")
+        if self.languages is not None and not self.languages:
+            raise ValueError("has an empty list of languages: name at least one, such as `en`, or leave languages out.")
         return self
 
 

@@ -181,6 +181,24 @@ class Model(Section):
     """Token vectors and the output layer."""
     start_from: Annotated[str, Field(min_length=1)] | None = None
     """Directory of a run whose tokenizer and weights this one starts from, as far as they have parts in common."""
+    pruned: dict[str, list[Annotated[int, Field(ge=0)]]] | None = None
+    """The heads that are left, counted from 0, of attentions that were pruned: `encoder.layers.0.attention: [0, 2]`."""
+
+    @property
+    def attentions(self) -> list[str]:
+        """The names of all attentions of the cell, the encoder's first."""
+        names = []
+        if isinstance(self.encoder, TransformerEncoder):
+            names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
+        to_source = self.join is not None and self.join.kind == "attention"
+        if isinstance(self.decoder, RnnDecoder):
+            return [*names, "decoder.source_attention"] if to_source else names
+        for depth in range(self.decoder.layers if self.decoder else 0):
+            if isinstance(self.decoder, TransformerDecoder):
+                names.append(f"decoder.layers.{depth}.attention")
+            if to_source:
+                names.append(f"decoder.layers.{depth}.source_attention")
+        return names
 
     @property
     def cell(self) -> str:

@@ -103,6 +103,8 @@ def _check_training(shape: Shape, training: Training, start_from: str | None) ->
             f"training.exposure is about the words that a decoder reads, and shape `{shape.kind}` ({shape.arrow}) has "
             "none: leave it out."
         )
+    if training.tune != "all" and training.frozen:
+        raise UsageError("training.tune and training.frozen both say what must not change: use one of them.")
     if training.tune != "all" and not start_from:
         raise UsageError(
             f"training.tune `{training.tune}` is about weights taken over from another run: set model.start_from."

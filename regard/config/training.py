@@ -97,6 +97,8 @@ class Training(Section):
     """How the learning rate moves."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
     """Probability spread over all words (Szegedy et al., 2016); use 0 where there is one right answer."""
+    frozen: list[str] | None = None
+    """Parameters that stay as they are, by their names or patterns of them, such as `decoder.*`."""
     clip: float = Field(default=1.0, ge=0.0)
     """Largest gradient norm; 0 never clips."""
     exposure: Exposure = Exposure()

@@ -7,12 +7,15 @@ from typing import Any
 from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.evaluation.metric import Metric, References, Statistics
-from regard.evaluation.metrics import METRICS, Scores, check, make, score_text
-from regard.evaluation.significance import Significance, compare_statistics
+from regard.evaluation.metrics import Scores, check, label, make, score_text
+from regard.evaluation.significance import Significance, compare_statistics, confidence
 from regard.evaluation.slices import Slices, by_kind, by_length, frequencies, word_f1
 
 SENTENCE_METRIC = "chrf"
 """What single sentences are ranked by: unlike BLEU, it is defined for them."""
+
+EXAMPLES = 2
+"""Largest gains and largest losses that are printed."""
 
 Table = Mapping[str, Mapping[str, float]]
 """Score by slice, then by system."""
@@ -52,6 +55,8 @@ class Comparison:
     main: str
     """The metric of the slices: the first one asked for."""
     lengths: Table
+    bands: Mapping[str, Mapping[str, tuple[float, float]]]
+    """Where the scores by length lie in 95 % of resamples."""
     kinds: Table
     words: Table
     """F₁ of words by their frequency."""
@@ -80,6 +85,7 @@ class Comparison:
             "signatures": dict(self.scores[self.systems[0]].signatures),
             "significance": significance,
             "by_length": {name: dict(row) for name, row in self.lengths.items()},
+            "by_length_95": {name: dict(row) for name, row in self.bands.items()},
             "by_kind": {name: dict(row) for name, row in self.kinds.items()},
             "word_f1_by_frequency": {name: dict(row) for name, row in self.words.items()},
             "slice_metric": self.main,
@@ -101,10 +107,10 @@ class Comparison:
 
     def tables(self) -> list[tuple[str, Table]]:
         """The slices with their titles."""
-        label = METRICS[self.main].label
+        main = label(self.main)
         return [
-            (f"{label} by length of the source, in words", self.lengths),
-            (f"{label} by kind of sentence", self.kinds),
+            (f"{main} by length of the source, in words", self.lengths),
+            (f"{main} by kind of sentence", self.kinds),
             ("F1 of words by their frequency", self.words),
         ]
 
@@ -115,7 +121,7 @@ class Comparison:
             for metric, one in metrics.items():
                 called = "significant" if one.significant else "not significant"
                 found.append(
-                    f"{METRICS[metric].label}, {system} against {self.systems[0]}: {one.difference:+.2f} "
+                    f"{label(metric)}, {system} against {self.systems[0]}: {one.difference:+.2f} "
                     f"(95 %: {one.low:+.2f} to {one.high:+.2f}), {called} "
                     f"(p {one.bootstrap:.3f} by bootstrap, {one.randomisation:.3f} by randomisation)"
                 )
@@ -123,7 +129,7 @@ class Comparison:
 
     def _scores(self) -> list[tuple[str, ...]]:
         metrics = self.scores[self.systems[0]].values
-        return [(METRICS[one].label, *(f"{each[one]:.2f}" for each in self.scores.values())) for one in metrics]
+        return [(label(one), *(f"{each[one]:.2f}" for each in self.scores.values())) for one in metrics]
 
     def _slices(self, table: Table) -> str:
         rows = [("", *self.systems, "")]
@@ -135,11 +141,13 @@ class Comparison:
     def _examples(self) -> str:
         different = self.differing()
         lines = [f"{len(different):,} of {len(self.sentences):,} sentences differ"]
-        for title, some in (("largest gain", different[:1]), ("largest loss", different[::-1][:1])):
+        gains = [one for one in different if one.gain > 0][:EXAMPLES]
+        losses = [one for one in different[::-1] if one.gain < 0][:EXAMPLES]
+        for title, some in (("gain", gains), ("loss", losses)):
             for one in some:
                 lines.append(f"  {title} of {self.systems[-1]} (line {one.number}, {one.gain:+.1f} chrF)")
-                rows = [("source", one.source), ("reference", one.reference), *one.outputs.items()]
-                lines.append(columns(rows, indent="    "))
+                texts = [("source", one.source)] if one.source else []
+                lines.append(columns([*texts, ("reference", one.reference), *one.outputs.items()], indent="    "))
         return "\n".join(lines)
 
 
@@ -191,6 +199,13 @@ def compare(
         },
         main=main,
         lengths=_table(lengths, rows, makers[main]),
+        bands={
+            name: {
+                system: confidence(makers[main], statistics[list(places)], seed=seed)
+                for system, statistics in rows.items()
+            }
+            for name, places in lengths.items()
+        },
         kinds=_table(kinds, rows, makers[main]),
         words={name: {system: row[name] for system, row in f1.items()} for name in f1[baseline]},
         sizes={name: len(places) for name, places in [*lengths.items(), *kinds.items()]},

@@ -127,7 +127,7 @@ def read_suite(path: Path) -> list[Item]:
     `correct`, `wrong` (or beginning so, or `incorrect`) and `category`, as are the fields of a JSON object. What has no
     category has the file's name as one.
     """
-    lines = [(number, line) for number, line in enumerate(read_lines(path), start=1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(read_lines(path, whole=True), start=1) if line.strip()]
     if not lines:
         raise RegardError(f"{path} is empty: one item a line is wanted.")
     name = path.name

@@ -13,20 +13,32 @@ to a file; you can stop and come back.</p>
 <noscript><p><b>This form needs JavaScript. Ask for the CSV form instead.</b></p></noscript>
 <p><label>Your name: <input id="judge" autocomplete="off"></label></p>
 <div id="items"></div>
-<div id="foot"><span id="done"></span> <button id="save" type="button">Save answers</button></div>
+<div id="foot"><span id="done"></span><span><button id="next" type="button">Next open one</button>
+<button id="save" type="button">Save answers</button></span><span id="said" class="quiet" role="status"></span></div>
 """
 
 STYLE = """
-input { font: inherit; padding: .3rem .5rem; border: 1px solid var(--line); border-radius: .4rem; color: inherit;
-  background: var(--tint); }
-fieldset { border: 0; padding: 0; margin: .3rem 0; display: flex; flex-wrap: wrap; gap: .3rem 1rem;
-  align-items: center; }
-legend { float: left; padding: 0; margin-right: .6rem; color: var(--quiet); }
-fieldset label { padding: .25rem .4rem; }
-.candidate { border-left: 3px solid var(--line); padding-left: .8rem; margin: .8rem 0; }
-#foot { position: sticky; bottom: 0; background: var(--paper); padding: .7rem 0; border-top: 1px solid var(--line);
-  display: flex; gap: 1rem; justify-content: space-between; align-items: center; }
+body { max-width: 52rem; }
+#judge { font: inherit; padding: .35rem .6rem; border: 1px solid var(--line); border-radius: .4rem; color: inherit;
+  background: var(--tint); max-width: 100%; }
+#judge.wanted { border-color: var(--accent); outline: 2px solid var(--accent); }
+.said { font-size: 1.05rem; }
+fieldset { border: 0; padding: 0; margin: .4rem 0; display: flex; flex-wrap: wrap; gap: .4rem; align-items: center; }
+legend { float: left; padding: 0; color: var(--quiet); min-width: 5.5rem; }
+.verdict { border-top: 1px solid var(--line); padding-top: .7rem; margin-top: .9rem; }
+.verdict legend { color: inherit; font-weight: 600; min-width: 9rem; }
+fieldset label { border: 1px solid var(--line); border-radius: 2rem; padding: .25rem .9rem .25rem .6rem;
+  cursor: pointer; user-select: none; }
+fieldset label:hover { background: var(--tint); }
+fieldset label:has(:checked) { background: var(--tint); border-color: var(--accent); font-weight: 600; }
+fieldset label:has(:focus-visible) { outline: 2px solid var(--accent); outline-offset: 1px; }
+input[type=radio] { accent-color: var(--accent); }
+.candidate { border-left: 3px solid var(--line); padding-left: .9rem; margin: 1rem 0; }
 .answered { border-color: var(--accent); }
+#foot { position: sticky; bottom: 0; background: var(--paper); padding: .7rem 0; border-top: 1px solid var(--line);
+  display: flex; gap: .4rem 1rem; flex-wrap: wrap; justify-content: space-between; align-items: center; }
+#save { background: var(--accent); color: var(--paper); border-color: var(--accent); cursor: pointer; }
+#next { cursor: pointer; } #said { flex-basis: 100%; } #said:empty { display: none; }
 """
 
 SCRIPT = """
@@ -45,6 +57,7 @@ function keep() {
     cards.get(item.id).classList.toggle('answered', full);
   }
   document.getElementById('done').textContent = done + ' of ' + DATA.items.length + ' done';
+  document.getElementById('next').hidden = done === DATA.items.length;
 }
 
 function answer(item) {
@@ -66,7 +79,7 @@ function element(tag, text, kind) {
 }
 
 function spoken(text) {
-  const made = element('div', text || '(empty)');
+  const made = element('div', text || '(empty)', 'said');
   made.dir = 'auto';
   return made;
 }
@@ -101,24 +114,43 @@ for (const item of DATA.items) {
   });
   if (item.candidates.length > 1) {
     const options = item.candidates.map((_, at) => [DATA.letters[at], at]);
-    card.append(question('Which is better?', item.id + '-better', [...options, ['equal', 'equal']],
-      given ? given.better : null, value => { answer(item).better = value; }));
+    const verdict = question('Which is better?', item.id + '-better', [...options, ['equal', 'equal']],
+      given ? given.better : null, value => { answer(item).better = value; });
+    verdict.className = 'verdict';
+    card.append(verdict);
   }
   cards.set(item.id, card);
   list.append(card);
 }
 judge.value = state.judge;
-judge.oninput = () => { state.judge = judge.value; keep(); };
+judge.oninput = () => {
+  state.judge = judge.value;
+  judge.className = document.getElementById('said').textContent = '';
+  keep();
+};
+document.getElementById('next').onclick = () => {
+  const open = DATA.items.find(item => !complete(item));
+  if (open) cards.get(open.id).scrollIntoView({block: 'start'});
+};
 document.getElementById('save').onclick = () => {
+  const said = document.getElementById('said');
+  if (!state.judge.trim()) {
+    said.textContent = 'Please write your name at the top first: answers are kept apart by it.';
+    judge.className = 'wanted';
+    judge.focus();
+    return;
+  }
   const answered = DATA.items.filter(item => state.answers[item.id]);
   const answers = answered.map(item => ({item: item.id, ...state.answers[item.id]}));
   const content = JSON.stringify({form: DATA.form, judge: state.judge.trim(), answers}, null, 1);
   const link = element('a');
   link.href = URL.createObjectURL(new Blob([content], {type: 'application/json'}));
-  link.download = 'answers-' + (state.judge.trim().replace(/[^\\p{L}\\p{N}]+/gu, '-') || DATA.form) + '.json';
+  link.download = 'answers-' + state.judge.trim().replace(/[^\\p{L}\\p{N}]+/gu, '-') + '.json';
   document.body.append(link);
   link.click();
   link.remove();
+  said.textContent = 'Saved as ' + link.download + ', with ' + answered.length + ' of ' + DATA.items.length
+    + ' texts. Send that file back.';
 };
 keep();
 """

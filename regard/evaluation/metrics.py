@@ -24,6 +24,8 @@ METRICS: Mapping[str, type[Metric]] = {
 }
 """Every metric of text by name."""
 
+BLEU, METEOR = "bleu", "meteor"
+
 NAMES = {
     **{name: METRICS[name].label for name in ("bleu", "chrf", "exact", "f1")},
     "accuracy": "accuracy",
@@ -51,7 +53,7 @@ class Scores:
         return self.values[metric]
 
     def __str__(self) -> str:
-        return ", ".join(f"{METRICS[metric].label} {value:.1f}" for metric, value in self.values.items())
+        return ", ".join(f"{label(metric)} {value:.1f}" for metric, value in self.values.items())
 
 
 def score_text(
@@ -77,14 +79,39 @@ def score_text(
 
 
 def make(names: Sequence[str], language: str = "other") -> dict[str, Metric]:
-    """Metrics by their names; a mistyped one is told with the nearest."""
-    for name in names:
-        if name not in METRICS:
-            meant = difflib.get_close_matches(name.lower(), METRICS, n=1)
-            hint = f"did you mean `{meant[0]}`?" if meant else f"choose from {', '.join(METRICS)}."
-            raise UsageError(f"There is no metric `{name}`: {hint}")
-    makers: Mapping[str, Callable[[], Metric]] = {**METRICS, "meteor": lambda: Meteor(language)}
-    return {name: makers[name]() for name in names}
+    """Metrics by their names; a mistyped one is told with the nearest.
+
+    `bleu:zh` is BLEU with another tokenizer, `meteor:de` is METEOR for another language than `language`.
+    """
+    return {name: _made(name, language) for name in names}
+
+
+def label(name: str) -> str:
+    """How a metric is written."""
+    kind, _, form = name.partition(":")
+    return f"{METRICS[kind].label} ({form})" if form else METRICS[kind].label
+
+
+def utility(name: str) -> Callable[[str, str], float]:
+    """A metric of one sentence as minimum Bayes risk wants it: the more, the better."""
+    metric = _made(name, "other")
+    sign = 1.0 if metric.larger_is_better else -1.0
+    return lambda output, reference: sign * metric.score(metric.statistics([output], [(reference,)])[0])
+
+
+def _made(name: str, language: str) -> Metric:
+    kind, colon, form = name.partition(":")
+    if kind not in METRICS:
+        meant = difflib.get_close_matches(kind.lower(), METRICS, n=1)
+        hint = f"did you mean `{meant[0]}`?" if meant else f"choose from {', '.join(METRICS)}."
+        raise UsageError(f"There is no metric `{kind}`: {hint}")
+    if kind == METEOR:
+        return Meteor(form if colon else language)
+    if kind == BLEU and colon:
+        return Bleu(form)
+    if colon:
+        raise UsageError(f"`{name}` is not known: only `bleu:TOKENIZER` and `meteor:LANGUAGE` have forms.")
+    return METRICS[kind]()
 
 
 def check(hypotheses: Sequence[str], references: Sequence[str | Sequence[str]]) -> References:

@@ -9,13 +9,18 @@ from sacrebleu.metrics.bleu import BLEU, BLEUScore
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from regard.errors import RegardError, UsageError
 from regard.evaluation.metric import Metric, References, Statistics
+
+TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none")
+"""What BLEU can count in: sacrebleu's words of most languages, of Chinese, Japanese and Korean, its pieces, or none."""
 
 
 class _Sacre(Metric):
     """A metric of sacrebleu, through the two halves of its `corpus_score` (a law in the tests keeps them the same)."""
 
     make: ClassVar[Any]
+    _inner: Any
 
     def __init__(self) -> None:
         self._inner = self.make()
@@ -39,7 +44,22 @@ class Bleu(_Sacre):
     """BLEU = brevity penalty · exp(mean over n ≤ 4 of log pₙ), pₙ clipped n-gram precision (Papineni et al., 2002)."""
 
     label = "BLEU"
-    make = BLEU
+
+    def __init__(self, tokenizer: str = TOKENIZERS[0]) -> None:
+        if tokenizer not in TOKENIZERS:
+            raise UsageError(f"BLEU has no tokenizer `{tokenizer}`: choose from {', '.join(TOKENIZERS)}.")
+        try:
+            self._inner = BLEU(tokenize=tokenizer)
+        except RuntimeError:  # sacrebleu's word for a missing extra
+            extra = tokenizer.partition("-")[0]
+            raise RegardError(
+                f'The tokenizer {tokenizer} needs more of sacrebleu. Install it with: pip install "sacrebleu[{extra}]"'
+            ) from None
+        except OSError as error:
+            raise RegardError(
+                f"sacrebleu could not fetch the tokenizer {tokenizer} ({error}): try again with a network, or choose "
+                "bleu:char."
+            ) from None
 
     def details(self, totals: Statistics) -> dict[str, float]:
         """The four precisions, BLEU with fewer orders, brevity, and lengths in words."""

@@ -19,6 +19,7 @@ th { color: var(--quiet); font-weight: 600; } tr + tr td { border-top: 1px solid
 .scroll { overflow-x: auto; } .quiet { color: var(--quiet); font-size: .9rem; }
 .card { border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem; margin: .8rem 0; }
 .card .who { color: var(--quiet); font-size: .85rem; margin-top: .4rem; }
+.card > .who:first-child { margin-top: 0; }
 mark { background: var(--mark); color: inherit; border-radius: .2rem; }
 button, select { font: inherit; padding: .35rem .8rem; border-radius: .4rem; border: 1px solid var(--line);
   background: var(--tint); color: inherit; }

@@ -11,6 +11,7 @@ from regard.config.cell import settled
 from regard.models.memory import Memory
 from regard.models.parts import Entrance, feed_forward, self_attention
 from regard.nn.convolution import GatedConvolution
+from regard.nn.dropout import Dropout
 from regard.nn.normalisation import make_norm
 from regard.nn.recurrence import RecurrentLayer, backwards
 from regard.nn.stack import Stack
@@ -19,6 +20,10 @@ from regard.nn.taps import Tap
 
 class Encoder(nn.Module):
     """Source vectors B×S×E and mask B×S in, `Memory` out. Padding never changes a result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.summary = Tap(time=1)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source."""
@@ -44,7 +49,7 @@ class BagEncoder(Encoder):
         """Read the source."""
         states = self.states(self.entrance(embedded))  # B×S×D
         summary = mean_state(states, mask) if self.pool == "mean" else (states * mask[:, :, None]).sum(1)  # B×D
-        return Memory(states, mask, summary)
+        return Memory(states, mask, self.summary(summary))
 
 
 class RnnEncoder(Encoder):
@@ -63,7 +68,7 @@ class RnnEncoder(Encoder):
             Stack(RecurrentLayer(part.cell, wide, width) for _ in self.directions) for wide in widths_in
         )
         self.states = Stack(Tap(time=1) for _ in widths_in)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source, each direction within the row's own length."""
@@ -81,7 +86,7 @@ class RnnEncoder(Encoder):
                 outputs.append(output if name == "forward" else backwards(output, lengths))
             states = tap(torch.cat(outputs, dim=2))  # B×S×D
             summary = torch.cat(ends, dim=1)  # B×D
-        return Memory(self.dropout(states), mask, self.dropout(summary))
+        return Memory(self.dropout(states), mask, self.dropout(self.summary(summary)))
 
 
 class ConvEncoder(Encoder):
@@ -102,21 +107,21 @@ class ConvEncoder(Encoder):
         real = mask[:, :, None]  # B×S×1
         for layer, tap in zip(self.layers, self.states, strict=True):
             states = tap(layer(states * real))
-        return Memory(states, mask, mean_state(states, mask))
+        return Memory(states, mask, self.summary(mean_state(states, mask)))
 
 
 class TransformerEncoderLayer(nn.Module):
     """x + SelfAttention(norm x), then x + FeedForward(norm x); post-norm: norm(x + f(x)) (Vaswani et al., 2017)."""
 
-    def __init__(self, cell: config.Model, part: config.TransformerEncoder) -> None:
+    def __init__(self, cell: config.Model, part: config.TransformerEncoder, depth: int = 0) -> None:
         super().__init__()
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
-        self.attention = self_attention(cell, width)
+        self.attention = self_attention(cell, width, f"encoder.layers.{depth}.attention")
         self.attention_norm = make_norm(part.norm, width)
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
@@ -137,7 +142,7 @@ class TransformerEncoder(Encoder):
         super().__init__()
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
-        self.layers = Stack(TransformerEncoderLayer(cell, part) for _ in range(part.layers))
+        self.layers = Stack(TransformerEncoderLayer(cell, part, depth) for depth in range(part.layers))
         self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
@@ -146,7 +151,7 @@ class TransformerEncoder(Encoder):
         for layer in self.layers:
             states = layer(states, mask[:, None, None, :])
         states = self.norm(states)
-        return Memory(states, mask, mean_state(states, mask))
+        return Memory(states, mask, self.summary(mean_state(states, mask)))
 
 
 def make_encoder(cell: config.Model) -> Encoder:

@@ -12,6 +12,7 @@ from regard.models.decoder import Choose, Decoder
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
 from regard.nn.attention import Attention, Remembered
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.recurrence import RecurrentLayer
 from regard.nn.stack import Stack
@@ -37,7 +38,7 @@ class RnnDecoder(Decoder):
         self.feeding = isinstance(join, config.AttentionJoin) and bool(join.input_feeding)
         self.embedding = TokenEmbedding(vocabulary, out)
         self.entrance = Entrance(cell, None, positions=False)
-        self.source_attention = source_attention(cell, width)
+        self.source_attention = source_attention(cell, width, "decoder.source_attention")
         context = self.source_attention.out_width if self.source_attention is not None else 0
         beside = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
         beside += source_width if self.form == "every-step" else 0
@@ -47,7 +48,7 @@ class RnnDecoder(Decoder):
         self.first = nn.Linear(source_width, sum(self._state_widths)) if self.form == "transformed" else None
         self.states = Stack(Tap(time=1) for _ in range(part.layers))
         self.readout = nn.Linear(width + context, out) if self.source_attention is not None or width != out else None
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.output = Tap(time=1)
 
     @property

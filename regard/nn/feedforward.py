@@ -6,6 +6,8 @@ Axes: B batch, T positions, D width.
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn.dropout import Dropout
+
 
 class FeedForward(nn.Module):
     """y = W₂ f(W₁ x), the same at every position (Vaswani et al., 2017).
@@ -18,7 +20,7 @@ class FeedForward(nn.Module):
         self.activation = activation
         self.inner = nn.Linear(width, 2 * inner if activation == "swiglu" else inner)
         self.outer = nn.Linear(inner, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)

@@ -157,7 +157,8 @@ def beam(
 
     `width` hypotheses are followed per sentence; sentences that are done leave the batch. Several `groups` search one
     after the other, each step of each avoiding by `diversity` what the groups before have just said (Vijayakumar et
-    al., 2018). `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores.
+    al., 2018). `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores
+    (never looked at counts as 10⁻⁹).
     What `rules` require is sought by giving each number of required tokens met its share of the beam (Post and Vilar,
     2018). `trees`, one per row, record all of it.
     """

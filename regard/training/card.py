@@ -1,6 +1,6 @@
 """The card of a run: what it is, what it learned from, how good it is, how to use it: its README.md."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,11 +135,24 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
     skipped = f", {progress.skipped:,} skipped as not finite" if progress.skipped else ""
     yield "steps", f"{progress.step:,} of at most {config.training.steps:,}{early}{skipped}"
     yield "weights", card.choice
+    if pruned := card.run.info.get("pruned"):
+        yield "pruned", _pruning(pruned)
     yield "time", duration(progress.seconds)
     yield "speed", f"{progress.tokens_per_second:,.0f} {card.shape.unit}s a second in updates"
     processes = f", {progress.world_size} processes" if progress.world_size > 1 else ""
     yield "device", f"{describe(card.device)}{processes}"
     yield "seed", str(config.training.seed)
+
+
+def _pruning(facts: Mapping[str, Any]) -> str:
+    """How a pruned run came about, in a sentence."""
+    frozen = ", all but the encoder frozen" if facts["which"] == "encoder" else ""
+    before = facts.get("before") or {}
+    was = f" (which had BLEU {before['bleu']:.1f})" if before.get("bleu") is not None else ""
+    return (
+        f"from {facts['from']}{was}: {facts['kept']} of {facts['heads']} heads kept ({facts['which']}) by "
+        f"hard-concrete gates, {facts['steps']:,} steps up to λ = {facts['price']:.3g}{frozen}; then the steps above"
+    )
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -111,7 +111,8 @@ class Tuning:
             return
         frozen = self.frozen(step, steps)
         for name, parameter in model.named_parameters():
-            parameter.requires_grad_(name not in frozen)
+            if name in self.taken:
+                parameter.requires_grad_(name not in frozen)
 
 
 def facts_of(model: nn.Module, taken: Iterable[str]) -> dict[str, str]:

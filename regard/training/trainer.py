@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Cursor
 from regard.device import choose_precision, describe
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.shapes.shape import Course, Lesson, Shape
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
@@ -51,6 +52,7 @@ class Trainer:
         self.model: nn.Module = shape.build().to(device)
         torch.manual_seed(seed + self.ranks.rank)  # each rank has dropout of its own
         self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
+        _freeze(self.model, self.training.frozen or [])
         self.optimizer = optimizers.build(self.training.optimizer, self.model)
         self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
         self.precision = choose_precision(self.training.precision, device)
@@ -235,3 +237,19 @@ class Trainer:
             torch.cuda.set_rng_state(device, self.device)
         elif device is not None and self.device.type == "mps":
             torch.mps.set_rng_state(device)
+
+
+def _freeze(model: nn.Module, patterns: Sequence[str]) -> None:
+    """Let the parameters whose names match a pattern stay as they are."""
+    parameters = dict(model.named_parameters())
+    for pattern in patterns:
+        matching = [parameter for name, parameter in parameters.items() if fnmatchcase(name, pattern)]
+        if not matching:
+            raise UsageError(
+                f"training.frozen: no parameter is called {pattern}; they begin with "
+                f"{', '.join(sorted({name.split('.')[0] for name in parameters}))}."
+            )
+        for parameter in matching:
+            parameter.requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in parameters.values()):
+        raise UsageError("training.frozen leaves nothing to learn: name fewer parameters.")

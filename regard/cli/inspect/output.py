@@ -1,0 +1,46 @@
+"""Where the result of an analysis goes: to the terminal, or into a file whose ending says in which form."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from regard.inspection.result import Result
+
+Run = Annotated[Path, typer.Argument(help="Directory of a trained run.")]
+Source = Annotated[str, typer.Argument(help="The source text.")]
+Target = Annotated[
+    str | None, typer.Option("--target", help="A target to be read, instead of what the model says.", metavar="TEXT")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write a page (.html), picture (.png, .svg, .pdf), .json or .txt."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
+
+
+def check(output: Path | None) -> None:
+    """Refuse a file that cannot be written before the work begins, not behind it."""
+    from regard.errors import UsageError
+    from regard.inspection.result import ENDINGS
+
+    if output is None:
+        return
+    if output.suffix.lower().removeprefix(".") not in ENDINGS:
+        raise UsageError(f"{output} has no ending that says what to write: use one of .{', .'.join(ENDINGS)}.")
+    if not output.parent.is_dir():
+        raise UsageError(f"{output.parent} is not a directory: make it first.")
+
+
+def show(result: "Result", output: Path | None, as_json: bool) -> None:
+    """Print a result, or write it."""
+    if output is not None:
+        result.save(output)
+    if as_json:
+        print(json.dumps(result.to_json(), ensure_ascii=False))
+    elif output is None:
+        print(result)
+    else:
+        print(f"{output}: {result.title[0].lower()}{result.title[1:]}.")

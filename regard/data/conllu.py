@@ -1,0 +1,127 @@
+"""Universal Dependencies: annotated sentences in CoNLL-U files (universaldependencies.org/format)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.data.lines import read_lines
+from regard.errors import RegardError
+
+FIELDS = 10
+"""Columns of a word: id, form, lemma, upos, xpos, feats, head, deprel, deps, misc."""
+
+_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word with what annotators said of it."""
+
+    form: str
+    start: int
+    """Its first character in the sentence's text."""
+    end: int
+    """Behind its last character; words written as one (`don't`) share the span of the whole."""
+    lemma: str
+    upos: str
+    xpos: str
+    features: dict[str, str]
+    head: int
+    """Place of the word it depends on, counted from 0; −1 for the root."""
+    relation: str
+    """Such as `nsubj`; what follows a colon is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A text and its words in order."""
+
+    text: str
+    words: list[Word]
+    line: int
+    """Where it begins in its file."""
+
+
+def read_conllu(path: Path | str) -> Iterator[Sentence]:
+    """The sentences of a file, plain or gzip; a line that does not fit the format is named."""
+    rows: list[tuple[int, list[str]]] = []
+    text, number = "", 0
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.startswith("#"):
+            text = line.partition("=")[2].strip() if line.startswith("# text =") else text
+        elif line.strip():
+            rows.append((number, _fields(path, number, line)))
+        elif rows:
+            yield _sentence(path, text, rows)
+            rows, text = [], ""
+    if rows:
+        yield _sentence(path, text, rows)
+    elif not number:
+        raise RegardError(f"{path} is empty.")
+
+
+def _fields(path: Path | str, number: int, line: str) -> list[str]:
+    fields = line.split("\t")
+    if len(fields) != FIELDS:
+        raise RegardError(
+            f"{path}:{number} has {len(fields)} tab-separated columns, CoNLL-U has {FIELDS}: is this another format?"
+        )
+    if not _ID.fullmatch(fields[0]):
+        raise RegardError(f'{path}:{number} begins with "{fields[0][:20]}" where CoNLL-U has the number of a word.')
+    return fields
+
+
+def _sentence(path: Path | str, text: str, rows: list[tuple[int, list[str]]]) -> Sentence:
+    """The sentence of numbered rows; ranges (1-2) say how words are written, empty nodes (1.1) are passed over."""
+    words = [(number, row) for number, row in rows if "-" not in row[0] and "." not in row[0]]
+    written = _written(rows)
+    spans = _spans(text, written)
+    if spans is None:  # the text is missing, or says something else than the words
+        text = "".join(form + " " * spaced for form, _, spaced in written).rstrip()
+        spans = _spans(text, written) or []
+    made = []
+    for (number, row), (start, end) in zip(words, spans, strict=True):
+        if not row[6].isdigit() or int(row[6]) > len(words):
+            raise RegardError(
+                f'{path}:{number}: the word depends on word "{row[6]}", but the sentence has {len(words)} words.'
+            )
+        features = dict(pair.split("=", 1) for pair in row[5].split("|") if "=" in pair)
+        relation = row[7].partition(":")[0]
+        made.append(Word(row[1], start, end, row[2], row[3], row[4], features, int(row[6]) - 1, relation))
+    return Sentence(text, made, rows[0][0])
+
+
+def _written(rows: list[tuple[int, list[str]]]) -> list[tuple[str, list[str], bool]]:
+    """What is written between two possible spaces: its form, the words in it, and whether a space follows."""
+    written: list[tuple[str, list[str], bool]] = []
+    until = 0  # the last word of the range at hand
+    for _, row in rows:
+        spaced = "SpaceAfter=No" not in row[9]
+        if "-" in row[0]:
+            until = int(row[0].partition("-")[2])
+            written.append((row[1], [], spaced))
+        elif "." not in row[0]:
+            if int(row[0]) <= until:
+                written[-1][1].append(row[1])
+            else:
+                written.append((row[1], [row[1]], spaced))
+    return written
+
+
+def _spans(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple[int, int]] | None:
+    """Where in the text each word stands, or nothing if the text says something else."""
+    spans: list[tuple[int, int]] = []
+    behind = 0
+    for form, words, _ in written:
+        start = text.find(form, behind)
+        if start < 0 or text[behind:start].strip():
+            return None
+        behind = start + len(form)
+        if "".join(words) == form:
+            for word in words:
+                spans.append((start, start + len(word)))
+                start += len(word)
+        else:
+            spans += [(start, behind)] * len(words)
+    return spans

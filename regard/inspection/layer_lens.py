@@ -1,0 +1,189 @@
+"""What each decoder layer would have said: the logit lens (nostalgebraist, 2020).
+
+Axes: L decoder layers, B batch (one row for each layer), T target tokens, D width, V vocabulary.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from regard.evaluation.display import columns
+from regard.inspection.drawing import INK, QUIET, blank, draw_map, labels
+from regard.inspection.page import Panel
+from regard.inspection.result import Result
+from regard.nn import taps
+from regard.nn.taps import Write
+from regard.text.normalising import WORD_START
+from regard.text.specials import SPECIALS
+from regard.text.tokenizer import Tokenizer
+from regard.trace import Side, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LAYERS = re.compile(r"decoder\.(layers\.\d+\.states|states\.\d+)")
+"""The taps behind each decoder layer, of any decoder."""
+
+CONTEXT = "decoder.source_attention.output"
+"""What a recurrent decoder found in the source, which its output layer reads beside the state."""
+
+LOGITS = 4_000_000
+"""Logits held at a time (16 MB): a long text in a large vocabulary needs no more memory than that."""
+
+
+@dataclass(frozen=True)
+class Lens(Result):
+    """For every decoder layer and target position: the rank and probability of the word said, and the likeliest words.
+
+        P_l = softmax(W · readout(h_l) + b)
+
+    where `readout` is all that stands between the last layer and the output layer (final norm, projection; for a
+    recurrent decoder also what it found in the source); of the last layer, P_L is the model's own distribution.
+    """
+
+    source: Side
+    target: Side
+    ranks: Tensor
+    """L×T: of the word that was said, from 1."""
+    probabilities: Tensor
+    """L×T: of the word that was said."""
+    top: list[list[list[tuple[str, float]]]]
+    """For each layer and position its own likeliest words with their probabilities, best first."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "What each layer would have said"
+
+    @property
+    def decided(self) -> list[int | None]:
+        """For each position the first layer (from 0) from which on the word said stays first; none, if it is not."""
+        first = (self.ranks == 1).tolist()
+        found: list[int | None] = []
+        for place in range(len(self.target)):
+            layer = len(first)
+            while layer > 0 and first[layer - 1][place]:
+                layer -= 1
+            found.append(None if layer == len(first) else layer)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: everything by layer, then by position."""
+        return {
+            "source": self.source.tokens,
+            "target": self.target.tokens,
+            "special": self.target.special,
+            "decided": self.decided,
+            "layers": [
+                {
+                    "ranks": ranks,
+                    "probabilities": [round(one, 6) for one in probabilities],
+                    "top": [[[word, round(share, 6)] for word, share in words] for words in top],
+                }
+                for ranks, probabilities, top in zip(
+                    self.ranks.tolist(), self.probabilities.tolist(), self.top, strict=True
+                )
+            ],
+        }
+
+    def __str__(self) -> str:
+        """A row for each word said: each layer's own first word, and the rank of the word said where it is another."""
+        rows = [["said", *(f"layer {layer}" for layer in range(len(self.top))), "first from"]]
+        for place, (token, decided) in enumerate(zip(self.target.tokens, self.decided, strict=True)):
+            cells = []
+            for layer, words in enumerate(self.top):
+                rank, share = int(self.ranks[layer, place]), float(self.probabilities[layer, place])
+                cells.append(f"{words[place][0][0]} {share:.2f}" if rank == 1 else f"{words[place][0][0]} (#{rank:,})")
+            rows.append([token, *cells, "–" if decided is None else f"layer {decided}"])
+        return columns(rows)
+
+    def draw(self) -> "Figure":
+        """Target tokens down, layers across; dark where the word said is likely, with each layer's own first word."""
+        layers, length = self.ranks.shape
+        wide, tall = 1.15 * layers, 0.27 * length
+        width, height = wide + 1.6, tall + 0.8
+        figure = blank(width, height)
+        axes = figure.add_axes((1.3 / width, 0.15 / height, wide / width, tall / height))
+        names = [f"layer {layer}" for layer in range(layers)]
+        draw_map(axes, self.probabilities.T, self.target.tokens, names)
+        axes.tick_params(axis="x", labelrotation=0)
+        for label in axes.get_xticklabels():
+            label.set(ha="center", rotation_mode="default")
+        for layer, words in enumerate(self.top):
+            for place in range(length):
+                said = float(self.probabilities[layer, place])
+                ink = INK if int(self.ranks[layer, place]) == 1 else QUIET
+                word = labels([words[place][0][0]])[0]
+                word = word if len(word) <= 13 else f"{word[:12]}…"
+                axes.text(
+                    layer, place, word, ha="center", va="center", fontsize=8, color="white" if said > 0.55 else ink
+                )
+        return figure
+
+    def panels(self) -> list[Panel]:
+        """A table of words by layers; a click opens one of them."""
+        note = (
+            "Each row is a token that was said, each column a decoder layer. A cell holds the layer's own first word, "
+            "had the output layer read it right there; it is filled where the word that was said is likely, and # is "
+            "that word's rank where another is first. The last layer is the model itself."
+        )
+        return [Panel("lens", self.to_json(), note=note)]
+
+
+def lens(trace: Trace, words: int = 5) -> Lens:
+    """Read every decoder layer of a trace as if it were the last: the likeliest `words` of each, and the word said.
+
+    Each layer's states take the place of the last one's in the real model, all else as it was, so that whatever
+    stands between the last layer and the words is applied to all alike.
+    """
+    names = [name for name in trace.activations if LAYERS.fullmatch(name)]
+    write = {names[-1]: _in_turn(torch.stack([trace.activations[name] for name in names]))}
+    if CONTEXT in trace.activations:
+        write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))
+    model, length = trace.model, len(trace.target)
+    device = model.output_bias.device
+    source = torch.tensor([trace.source.ids], device=device).expand(len(names), -1)  # L×S
+    inputs = torch.tensor([trace.inputs.ids], device=device).expand(len(names), -1)  # L×T
+    said = torch.tensor(trace.target.ids, device=device).repeat(len(names))  # LT
+    ranks, probabilities, top = [], [], []
+    with torch.no_grad():
+        with taps.watch(model, write=write):
+            states = model.decode(model.encode(source), inputs).flatten(0, 1)  # LT×E
+        part = max(1, LOGITS // len(model.output_bias))
+        for some, word in zip(states.split(part), said.split(part), strict=True):
+            shares = model.scores(some).softmax(-1)  # N×V
+            own = shares.gather(1, word[:, None])  # N×1
+            ranks.append(1 + (shares > own).sum(1))
+            probabilities.append(own[:, 0])
+            best = shares.topk(min(words, shares.shape[1]))
+            for shown, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+                top.append([(_text(one, trace.tokenizer), value) for one, value in zip(shown, values, strict=True)])
+    return Lens(
+        trace.source,
+        trace.target,
+        torch.cat(ranks).view(-1, length).cpu(),
+        torch.cat(probabilities).view(-1, length).cpu(),
+        [top[start : start + length] for start in range(0, len(top), length)],
+    )
+
+
+def _in_turn(values: Tensor) -> Write:
+    """Put values L×T×D in place, all at once or, inside a recurrence, position by position."""
+    done = 0
+
+    def write(was: Tensor) -> Tensor:
+        nonlocal done
+        start, done = done, done + was.shape[1]
+        return values[:, start:done].to(was)
+
+    return write
+
+
+def _text(token: int, tokenizer: Tokenizer | None) -> str:
+    """A token as people read it; its number, where there is no tokenizer."""
+    if tokenizer is None or token < len(SPECIALS):
+        return SPECIALS[token] if token < len(SPECIALS) else str(token)
+    return tokenizer.vocabulary[token].removeprefix(WORD_START) or "␣"

@@ -1,0 +1,235 @@
+"""Where a model looks: every head of every layer, and the alignment picture of Bahdanau et al. (2015).
+
+Axes: S source tokens, T target tokens, H heads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from regard.errors import UsageError
+from regard.evaluation.display import columns
+from regard.inspection.drawing import CELL, blank, draw_map
+from regard.inspection.page import Panel, pack
+from regard.inspection.result import Result
+from regard.trace import Side, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Kind = Literal["source", "encoder", "decoder"]
+KINDS: dict[Kind, str] = {"source": "to the source", "encoder": "inside the source", "decoder": "inside the target"}
+"""Which sides an attention joins."""
+
+MERGING = (
+    "A word is given the sum of what its tokens are given, and gives the mean of what they give; a word is what stands "
+    "between white space, and a special token is a word of its own."
+)
+"""The rule by which maps of tokens become maps of words (as in Voita et al., 2019)."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of one attention of the model; each row of each map sums to one."""
+
+    name: str
+    """Its path in the model, such as `encoder.layers.0.attention`."""
+    kind: Kind
+    layer: int
+    """Counted from 0; 0 for the only one of a recurrent decoder."""
+    weights: Tensor
+    """H×rows×columns: H×T×S to the source, H×S×S inside it, H×T×T inside the target."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """One map with its names: each row looks at the columns."""
+
+    title: str
+    rows: list[str]
+    columns: list[str]
+    values: Tensor
+    """rows×columns."""
+
+
+@dataclass(frozen=True)
+class Attention(Result):
+    """All the attention of one trace, and which map of it tables and pictures show."""
+
+    source: Side
+    target: Side
+    inputs: Side
+    heads: list[Heads]
+    """The encoder's first, then the decoder's layer by layer."""
+    kind: Kind = "source"
+    layer: int | None = None
+    """None for the mean of all."""
+    head: int | None = None
+    words: bool = False
+    """Whether tokens are merged into words."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Where the model looks"
+
+    @cached_property
+    def shown(self) -> Map:
+        """The map that was asked for."""
+        found = [one for one in self.heads if one.kind == self.kind and self.layer in (None, one.layer)]
+        parts = [one.weights if self.head is None else one.weights[self.head : self.head + 1] for one in found]
+        values = torch.cat(parts).mean(0)
+        rows, columns = self.sides(self.kind)
+        if not self.words:
+            return Map(self._shown_title(), rows.tokens, columns.tokens, values)
+        merged = rows.averaged(columns.summed(values))
+        return Map(self._shown_title(), rows.word_texts, columns.word_texts, merged)
+
+    @property
+    def mean(self) -> Tensor:
+        """Attention to the source, averaged over layers and heads: T×S."""
+        to_source = [one.weights for one in self.heads if one.kind == "source"]
+        if not to_source:
+            raise UsageError("This model does not look at its source: its join is a fixed vector.")
+        return torch.cat(to_source).mean(0)
+
+    def _shown_title(self) -> str:
+        where = "all layers" if self.layer is None else f"layer {self.layer}"
+        which = "mean of all heads" if self.head is None else f"head {self.head}"
+        several = sum(one.kind == self.kind for one in self.heads) > 1
+        only = not several and sum(len(one.weights) for one in self.heads if one.kind == self.kind) == 1
+        parts = [KINDS[self.kind].capitalize(), *([where] if several else []), *([] if only else [which])]
+        return ", ".join(parts)
+
+    def sides(self, kind: Kind) -> tuple[Side, Side]:
+        """Whose tokens stand along the rows and the columns of a kind of map."""
+        return {
+            "source": (self.target, self.source),
+            "encoder": (self.source, self.source),
+            "decoder": (self.inputs, self.inputs),
+        }[kind]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: tokens, words, and the weights of every head."""
+        return {
+            **self._about(),
+            "attention": [
+                {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": _rounded(one.weights)}
+                for one in self.heads
+            ],
+        }
+
+    def __str__(self) -> str:
+        """For each row of the map that was asked for, the columns it looked at most."""
+        rows = [["target" if self.kind == "source" else "token", "looked at", ""]]
+        for token, weights in zip(self.shown.rows, self.shown.values, strict=True):
+            best = weights.topk(min(3, len(weights)))
+            pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            rows.append([token, *(f"{self.shown.columns[place]} {weight:.2f}" for place, weight in pairs if weight)])
+        return f"{self.shown.title}:\n\n{columns(rows)}"
+
+    def draw(self) -> "Figure":
+        """The map that was asked for: by default attention to the source, averaged over layers and heads."""
+        return draw_alignments([self], self.shown.title)
+
+    def panels(self) -> list[Panel]:
+        """A large map or lines, and the grid of all heads."""
+        note = (
+            "Each row is a token that was written (or, inside a side, read): it shares a weight of one among the "
+            f"tokens it looks at. {MERGING} Layers and heads are counted from 0, as in the names of the model."
+        )
+        heads = [
+            {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": pack(one.weights)} for one in self.heads
+        ]
+        return [Panel("attention", {**self._about(), "attention": heads}, note=note)]
+
+    def _about(self) -> dict[str, Any]:
+        start = {"kind": self.kind, "layer": self.layer, "head": self.head, "words": self.words}
+        sides = {"source": _side(self.source), "target": _side(self.target), "inputs": _side(self.inputs)}
+        return {"start": start, **sides}
+
+
+def attention(
+    trace: Trace, kind: Kind | None = None, layer: int | None = None, head: int | None = None, *, words: bool = False
+) -> Attention:
+    """All the attention of a trace: to the source, inside the source and inside the target.
+
+    `kind`, `layer` and `head` (counted from 0; by default the mean) choose the map that tables and pictures show and
+    that the page opens with; `words` merges its tokens into words.
+    """
+    found = []
+    for name, weights in trace.matching("*.weights").items():
+        path = name.removesuffix(".weights")
+        side, *rest = path.split(".")
+        number = next((int(part) for part in rest if part.isdigit()), 0)
+        place: Kind = "source" if path.endswith("source_attention") else "encoder" if side == "encoder" else "decoder"
+        found.append(Heads(path, place, number, weights))
+    if not found:
+        raise UsageError(
+            "This model has no attention to show: its join is a fixed vector, and neither its encoder nor its decoder "
+            "attends to itself."
+        )
+    kinds = [one for one in KINDS if any(heads.kind == one for heads in found)]
+    kind = kind or kinds[0]
+    layer = _check(kind, kinds, layer, head, found)
+    return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words)
+
+
+def _check(kind: Kind, kinds: list[Kind], layer: int | None, head: int | None, found: list[Heads]) -> int | None:
+    """The layer that is meant, or what is wrong with the choice."""
+    if kind not in kinds:
+        if kind not in KINDS:
+            raise UsageError(f'There is no attention of the kind "{kind}": use one of {", ".join(KINDS)}.')
+        why = "its join is a fixed vector" if kind == "source" else f"its {kind} has no self-attention"
+        has = " and ".join(f"{one} ({KINDS[one]})" for one in kinds)
+        raise UsageError(f"This model does not look {KINDS[kind]}: {why}. It has attention of the kind {has}.")
+    layers = {one.layer: len(one.weights) for one in found if one.kind == kind}
+    if layer is not None and layer not in layers:
+        raise UsageError(f"There is no layer {layer} that looks {KINDS[kind]}: layers are {_range(len(layers))}.")
+    if head is None:
+        return layer
+    if layer is None and len(layers) > 1:
+        raise UsageError(
+            f"Head {head} of which layer? Heads of different layers have nothing but their number in common: give a "
+            f"layer, {_range(len(layers))}."
+        )
+    heads = layers[min(layers) if layer is None else layer]
+    if not 0 <= head < heads:
+        raise UsageError(f"There is no head {head} there: heads are {_range(heads)}.")
+    return min(layers) if layer is None else layer
+
+
+def _range(count: int) -> str:
+    return "0" if count == 1 else f"0 to {count - 1}"
+
+
+def draw_alignments(found: Sequence[Attention], title: str | None = None) -> "Figure":
+    """The maps of some traces, one below the other: for attention to the source, target tokens down."""
+    heights = [len(one.shown.rows) * CELL for one in found]
+    longest = max(len(name) for one in found for name in one.shown.columns)
+    labels = 0.15 + 0.065 * min(longest, 40)  # they lean, so that long ones need height
+    left, right, gap, top = 0.7, 0.35, labels + 0.2, labels + (0.4 if title else 0.1)
+    width = max(len(one.shown.columns) for one in found) * CELL + left + right
+    height = sum(heights) + gap * (len(found) - 1) + top + 0.3
+    figure = blank(width, height, title)
+    above = top
+    for one, tall in zip(found, heights, strict=True):
+        wide = len(one.shown.columns) * CELL
+        axes = figure.add_axes((left / width, 1 - (above + tall) / height, wide / width, tall / height))
+        draw_map(axes, one.shown.values, one.shown.rows, one.shown.columns)
+        above += tall + gap
+    return figure
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"tokens": side.tokens, "words": side.words, "wordTexts": side.word_texts, "special": side.special}
+
+
+def _rounded(weights: Tensor) -> list[Any]:
+    """Four digits are more than an eye can see, and half the bytes."""
+    rounded: list[Any] = (weights.double() * 1e4).round().div(1e4).tolist()
+    return rounded

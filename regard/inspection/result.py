@@ -1,0 +1,79 @@
+"""What every analysis gives: a result that becomes a page, a picture, JSON or a table, by a file's ending."""
+
+import html
+import json
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard import durable
+from regard.errors import UsageError
+from regard.inspection.page import Panel, render
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PICTURES = ("png", "svg", "pdf")
+ENDINGS = ("html", "json", "txt", *PICTURES)
+"""What a result can be saved as."""
+
+
+class Result(ABC):
+    """Something found out about a model. An analysis says the four things; the rest follows."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: all that was found."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """A table for the terminal."""
+
+    @abstractmethod
+    def draw(self) -> "Figure":
+        """A picture for a paper."""
+
+    @abstractmethod
+    def panels(self) -> list[Panel]:
+        """The parts of an interactive page."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it is, in a few words: the heading of the page."""
+
+    def page(self) -> str:
+        """A page that is one file, opens from disk and fetches nothing."""
+        return render(self.title, self.panels())
+
+    def save(self, path: Path | str) -> None:
+        """Write the result; the ending chooses the form: html, json, txt, png, svg or pdf."""
+        path = Path(path)
+        ending = path.suffix.lower().removeprefix(".")
+        if ending == "html":
+            durable.write(path, self.page())
+        elif ending == "json":
+            durable.write(path, _written(self.to_json()) + "\n")
+        elif ending == "txt":
+            durable.write(path, f"{self}\n")
+        elif ending in PICTURES:
+            figure = self.draw()
+            durable.build(path, lambda aside: figure.savefig(aside, format=ending, dpi=160, bbox_inches="tight"))
+        else:
+            raise UsageError(f"{path} has no ending that says what to write: use one of .{', .'.join(ENDINGS)}.")
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the page in a frame of its own."""
+        frame = "width: 100%; height: 640px; border: 1px solid #dde3ee; border-radius: 8px"
+        return f'<iframe srcdoc="{html.escape(self.page(), quote=True)}" style="{frame}"></iframe>'
+
+
+def _written(data: Any, indent: str = "") -> str:
+    """JSON that can be read and is not long: rows of numbers and words stay on one line."""
+    inner = indent + "  "
+    if isinstance(data, dict) and data:
+        items = [f"{inner}{json.dumps(str(name), ensure_ascii=False)}: {_written(data[name], inner)}" for name in data]
+        return "{\n" + ",\n".join(items) + f"\n{indent}}}"
+    if isinstance(data, list) and any(isinstance(one, dict | list) for one in data):
+        return "[\n" + ",\n".join(inner + _written(one, inner) for one in data) + f"\n{indent}]"
+    return json.dumps(data, ensure_ascii=False)

@@ -1,0 +1,145 @@
+"""A trace: everything that happened inside the real model while it read a source and a target.
+
+Axes: S source tokens, T target tokens, V vocabulary, H heads; a trace is of one sentence pair, so there is no batch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from regard.errors import UsageError
+from regard.models import Model
+from regard.nn import taps
+from regard.nn.attention import Attention
+from regard.nn.taps import Write
+from regard.text.normalising import WORD_START
+from regard.text.specials import SPECIALS, UNK
+from regard.text.tokenizer import Tokenizer
+
+SOURCE_ATTENTION = "decoder.*source_attention.weights"
+"""The taps through which any decoder looks at the source."""
+
+MOST_BYTES = 2**30
+"""Memory that the weights of all heads may take in one trace."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The tokens of one side, and the words that they make up."""
+
+    ids: list[int]
+    """As the model reads them."""
+    tokens: list[str]
+    """As people read them: a word's leading mark is dropped; alone it is an open box, or ▸ at the start of a text."""
+    words: list[int]
+    """The word of each token, counted from 0; a special token is a word of its own."""
+    special: list[bool]
+    """Which tokens are special: the start and the end symbol (an unknown word is a word)."""
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, ids: list[int]) -> Self:
+        """Ids, special ones included, as a side."""
+        special = [one < len(SPECIALS) and one != UNK for one in ids]
+        pieces = [SPECIALS[one] if one < len(SPECIALS) else tokenizer.vocabulary[one] for one in ids]
+        words: list[int] = []
+        for place, piece in enumerate(pieces):
+            starts = place == 0 or special[place] or special[place - 1] or ids[place] == UNK
+            starts = starts or piece.startswith(WORD_START)
+            words.append(words[-1] + starts if words else 0)
+        marked = [piece.removeprefix(WORD_START) or "␣" for piece in pieces]
+        tokens = ["▸" if place == 0 and piece == "␣" else piece for place, piece in enumerate(marked)]
+        return cls(list(ids), tokens, words, special)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def word_texts(self) -> list[str]:
+        """The words themselves: what stands between white space, and each special token."""
+        texts = [""] * (self.words[-1] + 1 if self.words else 0)
+        for word, token in zip(self.words, self.tokens, strict=True):
+            texts[word] += "" if token in "␣▸" and len(self.tokens) > 1 else token
+        return [text or "␣" for text in texts]
+
+    def summed(self, values: Tensor) -> Tensor:
+        """Values …×tokens as …×words: what is given *to* a word is the sum of what its tokens are given."""
+        merged = values.new_zeros(*values.shape[:-1], len(self.word_texts))
+        return merged.index_add_(-1, torch.tensor(self.words), values)
+
+    def averaged(self, values: Tensor) -> Tensor:
+        """Values …×tokens×n as …×words×n: what a word gives is the mean of what its tokens give."""
+        merged = values.new_zeros(*values.shape[:-2], len(self.word_texts), values.shape[-1])
+        places = torch.tensor(self.words)
+        counts = torch.bincount(places).to(values.dtype)
+        return merged.index_add_(-2, places, values) / counts[:, None]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One teacher-forced pass with every tap recorded by name.
+
+    Row t of a decoder tap is what led to target token t: the decoder had read the tokens before it.
+    """
+
+    model: Model
+    """The model that was watched, for analyses that ask it more."""
+    source: Side
+    """S: the source tokens, the end symbol last."""
+    target: Side
+    """T: the target tokens that were said, the end symbol last."""
+    inputs: Side
+    """T: the target tokens that were read, the start symbol first."""
+    activations: dict[str, Tensor]
+    """What each tap saw, without the batch axis: weights H×T×S, states T×D, …"""
+    log_probabilities: Tensor
+    """T×V: of every token at every target position."""
+    tokenizer: Tokenizer | None = None
+    """The target's, for analyses that speak of words that were not said."""
+
+    def matching(self, pattern: str) -> dict[str, Tensor]:
+        """The activations of the taps whose names match a pattern, in the order of the model."""
+        return {name: value for name, value in self.activations.items() if fnmatchcase(name, pattern)}
+
+    @property
+    def said(self) -> Tensor:
+        """The log-probability of each target token: T."""
+        return self.log_probabilities.gather(1, torch.tensor(self.target.ids)[:, None])[:, 0]
+
+    def again(self, write: Mapping[str, Write]) -> "Trace":
+        """The same pass with interventions: each function is given the tap's value with its batch axis of one."""
+        return trace(self.model, self.source, self.target, self.inputs, write, self.tokenizer)
+
+
+def trace(
+    model: Model,
+    source: Side,
+    target: Side,
+    inputs: Side,
+    write: Mapping[str, Write] | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Trace:
+    """Watch the model read a source and a target; `write` as in `taps.watch`."""
+    check_cost(model, max(len(source), len(target)))
+    device = model.output_bias.device
+    with torch.no_grad(), taps.watch(model, "*", write=write) as recording:
+        logits = model(torch.tensor([source.ids], device=device), torch.tensor([inputs.ids], device=device))
+    ordered = sorted(taps.names(model), key=lambda name: not name.startswith("encoder"))  # the source comes first
+    seen = {name: recording[name][0].cpu() for name in ordered if name in recording}
+    return Trace(model, source, target, inputs, seen, logits[0].log_softmax(-1).cpu(), tokenizer)
+
+
+def check_cost(model: Model, tokens: int) -> None:
+    """Refuse what would not fit: a trace keeps every weight of every head."""
+    heads = sum(module.heads for module in model.modules() if isinstance(module, Attention))
+    needed = 4 * heads * tokens**2
+    if needed > MOST_BYTES:
+        fits = int((MOST_BYTES / (4 * heads)) ** 0.5)
+        raise UsageError(
+            f"Looking inside at {tokens:,} tokens would take {needed / 2**30:.1f} GiB for the weights of all {heads} "
+            f"heads: this model can be looked into at up to {fits:,} tokens. Split the text."
+        )
