@@ -9,7 +9,16 @@ import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
 UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
-UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "shapes", "training", "inspection", "translator", "trace"}
+UP_TO_TRANSLATOR = UP_TO_MODELS | {
+    "search",
+    "evaluation",
+    "shapes",
+    "training",
+    "inspection",
+    "translator",
+    "writer",
+    "trace",
+}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},

@@ -20,10 +20,10 @@ LEAST_WITH_BYTES = 263
 class RunConfig(Section):
     """One file describes one run: what it learns from, what it is, how it learns, how it speaks."""
 
-    shape: Shape = Translation()
-    """What goes in and what comes out."""
     data: Data
     """Corpora and cleaning."""
+    shape: Shape = Translation()
+    """What goes in and what comes out."""
     text: Text = Text()
     """Tokenizers."""
     model: Model = Model()
