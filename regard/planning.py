@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from regard.data.progress import Progress
 from regard.device import choose_device
 from regard.errors import RegardError, UsageError
 from regard.models import build
+from regard.shapes.translation import Translation
 from regard.text.learning import DEFAULT_VOCABULARY
 from regard.text.specials import BOS, EOS, SPECIALS
 from regard.training.objective import CHUNK_ELEMENTS
@@ -153,6 +155,11 @@ def plan(
     progress: Progress | None = None,
 ) -> Plan:
     """What the run of a configuration will cost; `measure` trains on random text for ten seconds."""
+    if config.shape.kind != "translation":
+        raise UsageError(
+            f"Planning knows sequence-to-sequence models, and this is a run of shape `{config.shape.kind}`: train it for "
+            "a minute, and its rate tells the rest."
+        )
     named = [parse_devices(each) for each in devices]
     pairs = first_pairs(config)
     vocabulary = vocabularies(config, pairs)
@@ -261,13 +268,15 @@ def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, 
             matrices[side] += parameter.numel()
     output = vocabulary[1] * settled(cell.embeddings.width)
     forward = 2 * (ratio * matrices["encoder"] + matrices["decoder"] + output)
-    if cell.encoder.kind == "transformer":
-        forward += ratio * 4 * cell.encoder.layers * settled(cell.encoder.width) * lengths.source
-    if cell.decoder.kind == "transformer":
-        forward += 4 * cell.decoder.layers * settled(cell.decoder.width) * lengths.target / 2
-    if cell.join.kind == "attention":
-        layers = 1 if cell.decoder.kind == "rnn" else cell.decoder.layers
-        forward += 4 * layers * settled(cell.decoder.width) * lengths.source
+    encoder, decoder, join = cell.encoder, cell.decoder, cell.join
+    assert encoder is not None and decoder is not None and join is not None  # `plan` refuses other shapes
+    if encoder.kind == "transformer":
+        forward += ratio * 4 * encoder.layers * settled(encoder.width) * lengths.source
+    if decoder.kind == "transformer":
+        forward += 4 * decoder.layers * settled(decoder.width) * lengths.target / 2
+    if join.kind == "attention":
+        layers = 1 if decoder.kind == "rnn" else decoder.layers
+        forward += 4 * layers * settled(decoder.width) * lengths.source
     return 3 * forward
 
 
@@ -341,7 +350,8 @@ def _trainer(
     config: RunConfig, vocabulary: tuple[int, int], lengths: Lengths, tokens: int, device: torch.device
 ) -> Trainer:
     batches: Any = RandomText(vocabulary, lengths, tokens)
-    return Trainer(config, batches, vocabulary, device=device)
+    form: Any = SimpleNamespace(source=SimpleNamespace(size=vocabulary[0]), target=SimpleNamespace(size=vocabulary[1]))
+    return Trainer(config, Translation(config, form), batches, device=device)
 
 
 def _padded(trainer: Trainer) -> int:

@@ -45,7 +45,7 @@ class Run:
                 "format": FORMAT,
                 "regard": regard.__version__,
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
-                "cell": config.model.cell,
+                "cell": config.cell,
                 "status": "running",
                 "step": 0,
                 "steps": config.training.steps,

@@ -9,7 +9,16 @@ import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
 UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
-UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "training", "inspection", "translator", "trace"}
+UP_TO_TRANSLATOR = UP_TO_MODELS | {
+    "search",
+    "evaluation",
+    "shapes",
+    "training",
+    "inspection",
+    "translator",
+    "writer",
+    "trace",
+}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},
@@ -18,10 +27,14 @@ MAY_USE: dict[str, set[str]] = {
     "models": {"nn", "config", "text.specials"},
     "weights": set(),
     "run": {"config", "weights"},
+    "shapes": UP_TO_MODELS
+    | {"search", "evaluation", "translator", "writer", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "trace": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search", "trace"},
+    "writer": UP_TO_MODELS | {"search", "translator"},
+    "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "translator"},
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,

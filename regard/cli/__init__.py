@@ -21,10 +21,12 @@ from regard.cli import (
     demo,
     evaluate,
     export,
+    generate,
     import_,
     inspect,
     judge,
     plan,
+    predict,
     runs,
     score,
     train,
@@ -54,6 +56,8 @@ app = typer.Typer(
 # The verbs, in the order in which help lists them.
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
+app.command(epilog=generate.EXAMPLES)(generate.generate)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)

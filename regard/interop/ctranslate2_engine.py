@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.config.run import RunConfig
-from regard.data.prepare import load_tokenizers
+from regard.data.form import load_tokenizers
 from regard.interop.ctranslate2_cache import cached_model
 from regard.interop.ctranslate2_search import CTranslate2Search, Found
 from regard.interop.facts import facts_of, trained_length

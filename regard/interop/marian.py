@@ -71,7 +71,7 @@ def config_of(cell: Model, source_size: int, target_size: int, max_length: int) 
     encoder, decoder = cell.encoder, cell.decoder
     for name, side in (("encoder", encoder), ("decoder", decoder)):
         if not isinstance(side, TransformerEncoder | TransformerDecoder):
-            raise _no_equal(f"model.{name}.kind `{side.kind}`", "a Transformer")
+            raise _no_equal(f"model.{name}.kind `{side.kind if side else None}`", "a Transformer")
         if side.norm != "layer":
             raise _no_equal(f"model.{name}.norm `{side.norm}`", "LayerNorm")
         if side.activation not in ACTIVATIONS.values():
@@ -141,9 +141,9 @@ def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str
 
 def check_attention(cell: Model, name: str) -> None:
     """Refuse, naming the part, attention that no other Transformer has."""
-    attention = cell.attention
-    if cell.join.kind != "attention":
-        raise _no_equal(f"model.join.kind `{cell.join.kind}`", "attention to the source", name)
+    attention, join = cell.attention, cell.join
+    if join is None or join.kind != "attention":
+        raise _no_equal(f"model.join.kind `{join.kind if join else None}`", "attention to the source", name)
     if attention.score != "scaled-dot":
         raise _no_equal(f"model.attention.score `{attention.score}`", "scaled-dot", name)
     if not attention.project:

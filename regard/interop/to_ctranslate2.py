@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.config.cell import settled
 from regard.config.model import Model, TransformerDecoder, TransformerEncoder
-from regard.data.prepare import load_tokenizers
+from regard.data.form import load_tokenizers
 from regard.errors import RegardError
 from regard.interop.ctranslate2_library import check_type, library, supports, unique_names
 from regard.interop.heads import whole_heads
@@ -67,7 +67,7 @@ def check_cell(cell: Model) -> None:
     """Refuse, naming the part, a cell that CTranslate2 cannot compute."""
     for name, side in (("encoder", cell.encoder), ("decoder", cell.decoder)):
         if not isinstance(side, TransformerEncoder | TransformerDecoder):
-            raise _cannot(f"model.{name}.kind `{side.kind}`")
+            raise _cannot(f"model.{name}.kind `{side.kind if side else None}`")
         if side.width != cell.embeddings.width:
             raise _cannot(f"model.{name}.width {side.width} beside embeddings {cell.embeddings.width} wide")
     if _side(cell.encoder).norm != _side(cell.decoder).norm:
@@ -99,7 +99,7 @@ def _spec(cell: Model, weights: Weights, longest: int) -> Any:
     heads, positions = settled(cell.attention.heads), settled(cell.positions)
     rotary: dict[str, Any] = {}
     if positions.kind == "rotary":
-        width = settled(cell.decoder.width) // heads
+        width = settled(_side(cell.decoder).width) // heads
         base = 10_000.0 * (positions.ntk ** (width / (width - 2)) if width > 2 else 1.0)
         rotary = {"rotary_dim": width, "rotary_interleave": False, "rotary_base": base}
 
@@ -124,7 +124,7 @@ def _spec(cell: Model, weights: Weights, longest: int) -> Any:
     bias[[PAD, BOS, SEP, MASK]] = NEVER
     decoder.projection.bias = bias
     for name, side, spec in (("encoder", cell.encoder, encoder), ("decoder", cell.decoder, decoder)):
-        width = settled(side.width)
+        width = settled(_side(side).width)
         spec.scale_embeddings = width**0.5 if cell.embeddings.scale else 1.0
         if positions.kind != "rotary":
             spec.position_encodings.encodings = _table(positions.kind, weights, name, longest, width)

@@ -7,7 +7,7 @@ from typing import Any
 from safetensors.torch import save_file
 
 from regard.config.run import RunConfig
-from regard.data.prepare import load_tokenizers
+from regard.data.form import load_tokenizers
 from regard.errors import RegardError
 from regard.interop.heads import whole_heads
 from regard.interop.marian import config_of, generation_of, tensor_names

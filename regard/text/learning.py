@@ -53,9 +53,18 @@ def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tu
     if config.shared:
         shared = train(config.tokenizer, _lines(pairs, count, "source", "target"), "text.tokenizer")
         return shared, shared
-    source = train(config.tokenizer, _lines(pairs, count, "source"), "text.tokenizer")
+    return train_tokenizer(config, pairs, count, "source"), train_target(config, pairs, count)
+
+
+def train_target(config: Text, pairs: Pairs, count: int) -> Tokenizer:
+    """The target's own tokenizer, where it has one."""
     name = "text.target" if config.target else "text.tokenizer"
-    return source, train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
+    return train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
+
+
+def train_tokenizer(config: Text, pairs: Pairs, count: int, side: str) -> Tokenizer:
+    """The tokenizer of the one side that is text; `pairs`, of which there are `count`, is read several times."""
+    return train(config.tokenizer, _lines(pairs, count, side), "text.tokenizer")
 
 
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
