@@ -157,8 +157,8 @@ def plan(
     """What the run of a configuration will cost; `measure` trains on random text for ten seconds."""
     if config.shape.kind != "translation":
         raise UsageError(
-            f"Planning knows sequence-to-sequence models, and this is a run of shape `{config.shape.kind}`: train it for "
-            "a minute, and its rate tells the rest."
+            f"Planning knows sequence-to-sequence models, and this is a run of shape `{config.shape.kind}`: train it "
+            "for a minute, and its rate tells the rest."
         )
     named = [parse_devices(each) for each in devices]
     pairs = first_pairs(config)

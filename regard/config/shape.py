@@ -44,7 +44,7 @@ class Translation(_Shape):
 
     arrow = "n → m"
     decoder = True
-    corpora = ("paired", "tsv", "jsonl", "babi", "generate")
+    corpora = ("paired", "tsv", "jsonl", "babi", "generate", "imported")
     out_of_place = ()
 
     kind: Literal["translation"] = "translation"
