@@ -14,13 +14,16 @@ EXAMPLES = """
 Examples:
   regard score runs/mine --source test.en --target test.de
   regard score runs/mine --source test.en --target test.de --json > scores.json
+  regard score runs/language-model --target test.txt
 """
 
 
 def score(
     run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
-    source: Annotated[Path, typer.Option("--source", help="Source sentences, one a line.")],
-    target: Annotated[Path, typer.Option("--target", help="Their targets, one a line.")],
+    target: Annotated[Path, typer.Option("--target", help="Targets, or the texts of a language model, one a line.")],
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Their sources, one a line; a language model has none.")
+    ] = None,
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
     ] = None,
@@ -28,14 +31,29 @@ def score(
 ) -> None:
     """Print log-probability and perplexity (per token) of each target, and of all of them on standard error."""
     import regard
+    from regard.errors import UsageError
     from regard.evaluation.display import bar
     from regard.evaluation.likelihood import by_position, likelihoods, position_line, total
     from regard.evaluation.texts import read_aligned
+    from regard.run import Run
 
-    sources, targets = read_aligned(source, target)
-    translator = regard.load(run, overrides or [])
-    with bar() as progress:
-        found = likelihoods(translator, sources, targets, progress=progress)
+    if Run.open(run).config.shape.kind == "language-model":
+        if source is not None:
+            raise UsageError(f"{run} is a language model, which has no source: leave out --source.")
+        from regard.evaluation.perplexity import text_likelihoods
+        from regard.writer import Writer
+
+        (targets,) = read_aligned(target)
+        writer = Writer.load(run, overrides or [])
+        with bar() as progress:
+            found = text_likelihoods(writer, targets, progress=progress)
+    else:
+        if source is None:
+            raise UsageError("The targets of what? Name their sources with --source FILE.")
+        sources, targets = read_aligned(source, target)
+        translator = regard.load(run, overrides or [])
+        with bar() as progress:
+            found = likelihoods(translator, sources, targets, progress=progress)
     whole, positions = total(found), by_position(found)
     if as_json:
         facts = {

@@ -11,6 +11,7 @@ Axes: B batch, H heads, T queries, K head width.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +19,10 @@ from torch import Tensor, nn
 from regard.config.run import RunConfig
 from regard.data.batches import Batches
 from regard.inspection.interventions import attentions
-from regard.inspection.removal import vocabularies
 from regard.models import Model
 from regard.nn import taps
 from regard.nn.taps import Write
+from regard.shapes.shape import Lesson, Shape
 from regard.training.trainer import Trainer
 from regard.weights import put_weights, weights_of
 
@@ -103,20 +104,21 @@ class GatedTrainer(Trainer):
     def __init__(
         self,
         config: RunConfig,
+        shape: Shape[Any],
         batches: Batches,
         model: Model,
         names: Sequence[str],
         *,
         device: torch.device,
     ) -> None:
-        super().__init__(config, batches, vocabularies(model), device=device)
+        super().__init__(config, shape, batches, device=device)
         put_weights(self.model, weights_of(model))
         self.gates = Gates({name: attentions(self.model)[name].heads for name in names}).to(device)
         self.price = 0.0
         """λ."""
         self._gate_optimizer = torch.optim.Adam(self.gates.parameters(), lr=RATE)
 
-    def _backward(self, parts: Sequence[tuple[Tensor, Tensor, Tensor]], scale: float) -> tuple[Tensor, Tensor]:
+    def _backward(self, parts: Sequence[Lesson], scale: float) -> tuple[Tensor, Tensor]:
         self._gate_optimizer.zero_grad()
         loss = nll = torch.zeros((), device=self.device)
         for part in parts:

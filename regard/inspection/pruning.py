@@ -14,17 +14,16 @@ from typing import Literal, get_args
 
 from regard.config.run import RunConfig
 from regard.config.training import Schedule
-from regard.data.batches import Batches
 from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.device import choose_device
 from regard.errors import RegardError, UsageError
 from regard.inspection.gates import GatedTrainer
 from regard.inspection.interventions import attentions
 from regard.inspection.pruned import Gate, Kept, Pruning, Row
-from regard.inspection.removal import cell_without_heads, vocabularies, without_heads
+from regard.inspection.removal import cell_without_heads, without_heads
 from regard.models import Model
 from regard.run import Run
-from regard.text.dropout import BpeDropout
+from regard.shapes.choice import shape_of
 from regard.training.checkpoint import Checkpoints
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.loop import train
@@ -135,7 +134,9 @@ class _Work:
     def gate(self, keep: int | None, price: float | None, interruption: Interruption) -> Kept:
         """Let the gates learn, and say which heads stay."""
         training = second_course(self.config, self.translator.model, self.which, self.steps)
-        trainer = GatedTrainer(training, self.batches(training), self.translator.model, self.names, device=self.device)
+        shape = shape_of(training, self.prepared.form)
+        batches = shape.batches(self.prepared.train, learning=True)
+        trainer = GatedTrainer(training, shape, batches, self.translator.model, self.names, device=self.device)
         self._measure(trainer, trainer.gates.open(), price=0.0)
         closed: dict[tuple[str, int], int] = {}
         self.view.start(0, self.steps)
@@ -173,7 +174,7 @@ class _Work:
             Gate(name, head, value, head in kept[name], None if head in kept[name] else closed.get((name, head)))
             for name, head, value in trainer.gates.values()
         ]
-        self.translator.model = trainer.model
+        self.translator.model = model_of(trainer)
         return kept
 
     def found(self, kept: Kept, directory: Path) -> Pruning:
@@ -192,31 +193,21 @@ class _Work:
             test_before=result.get("test"),
         )
 
-    def batches(self, config: RunConfig) -> Batches:
-        """The run's own training data."""
-        share = config.text.bpe_dropout
-        sides = self.prepared.source_tokenizer, self.prepared.target_tokenizer
-        dropout = (BpeDropout(sides[0], share), BpeDropout(sides[1], share)) if share else None
-        training = config.training
-        return Batches(self.prepared.train, training.batch_tokens, training.seed, dropout=dropout)
-
     def judge(self, model: Model) -> Validation:
         """A model on the run's validation data; its translations are greedy."""
-        training = self.config.training
-        sides = self.prepared.source_tokenizer, self.prepared.target_tokenizer
-        config = self.config.model_copy(update={"model": model.cell})
-        speaker = Translator(model, config, *sides)
+        shape = shape_of(self.config.model_copy(update={"model": model.cell}), self.prepared.form)
         return validate(
+            shape,
             model,
-            Batches(self.prepared.validation, training.batch_tokens, training.seed),
-            self.prepared.validation_pairs[: training.validation_sample],
-            lambda texts: speaker.translate(texts, beam=1),
+            shape.batches(self.prepared.validation),
+            self.prepared.validation_pairs[: self.config.training.validation_sample],
+            thorough=False,
             device=self.device,
         )
 
     def _measure(self, trainer: GatedTrainer, kept: Kept, *, price: float) -> None:
         """What the model would be worth if the gates were fixed now."""
-        judged = self.judge(without_heads(trainer.model, kept).eval())
+        judged = self.judge(without_heads(model_of(trainer), kept).eval())
         bleu = judged.scores.values["bleu"]
         step = trainer.progress.step
         self.rows.append(Row(step, price, size(kept), judged.loss, bleu, {name: list(kept[name]) for name in kept}))
@@ -293,9 +284,11 @@ def _make(found: Pruning, work: _Work) -> None:
                 "before": found.test_before or found.validation_before,
             },
         )
-        trainer = Trainer(config, work.batches(config), vocabularies(model), device=work.device)
+        shape = shape_of(config, work.prepared.form)
+        batches = shape.batches(work.prepared.train, learning=True)
+        trainer = Trainer(config, shape, batches, device=work.device)
         put_weights(trainer.model, weights_of(model))
-        score = work.judge(trainer.model.eval()).score(config.training.early_stopping.metric)
+        score = work.judge(model_of(trainer).eval()).score(config.training.early_stopping.metric)
         trainer.progress.best, trainer.progress.best_step = score, 0 if score is not None else None
         keeping = Checkpoints(run.checkpoints, keep_last=config.training.keep_last, keep_best=config.training.keep_best)
         keeping.save(trainer.snapshot(score=score, regular=True))
@@ -327,3 +320,9 @@ def _check(run: Run, heads: int, keep: int | None, price: float | None, steps: i
             f"{run.directory} no longer holds its training data (data/), which gates learn from: "
             "put it back, or train the run again."
         )
+
+
+def model_of(trainer: Trainer) -> Model:
+    """The model of a trainer, which writes."""
+    assert isinstance(trainer.model, Model)
+    return trainer.model

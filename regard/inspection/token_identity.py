@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.config.cell import settled
+from regard.config.cell import width_of
 from regard.data.progress import Progress
 from regard.inspection.probes import Examples, squared_error, train_probes
 from regard.inspection.states import Reading, word_states
@@ -71,7 +71,7 @@ def token_identity(
     }
     for how in MAPS:
         if how == "none":
-            same = settled(model.cell.encoder.width) == table.shape[1]
+            same = width_of(model.cell.encoder) == table.shape[1]
             fits = [True, *[same] * (len(states) - 1)]
             guessed = states[:, test, : table.shape[1]]
         else:

@@ -104,7 +104,7 @@ def _directions(length: int, width: int, projections: int | None, seed: int) -> 
 @contextmanager
 def _differentiable(model: Model) -> Iterator[None]:
     """LSTMs without oneDNN, whose kernel has no dual form either."""
-    if not any(isinstance(one, RecurrentLayer) and one.cell == "lstm" for one in model.encoder.modules()):
+    if not any(isinstance(one, RecurrentLayer) and one.cell == "lstm" for one in model.modules()):
         yield
         return
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from regard.config.cell import settled
 from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, remembered, source_of
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
-from regard.nn.attention import Attention, Remembered
+from regard.nn.attention import Remembered
 from regard.nn.convolution import GatedConvolution
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
@@ -27,9 +27,7 @@ class ConvDecoderLayer(nn.Module):
         super().__init__()
         width = settled(part.width)
         self.convolution = GatedConvolution(width, part.kernel, causal=True, dropout=cell.dropout)
-        self.source_attention: Attention | None = None
-        if cell.join.kind == "attention":
-            self.source_attention = source_attention(cell, width, f"decoder.layers.{depth}.source_attention")
+        self.source_attention = source_attention(cell, width, f"decoder.layers.{depth}.source_attention")
         out = self.source_attention.out_width if self.source_attention is not None else width
         self.fit = nn.Identity() if out == width else nn.Linear(out, width)
         self.states = Tap(time=1)
@@ -49,7 +47,7 @@ class ConvDecoder(ParallelDecoder):
     def __init__(self, cell: config.Model, part: config.ConvDecoder, vocabulary: int) -> None:
         super().__init__()
         self.width = settled(part.width)
-        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, self.width, positions=True)
         self.fixed = fixed_vector(cell)
         self.layers = Stack(ConvDecoderLayer(cell, part, depth) for depth in range(part.layers))

@@ -155,8 +155,10 @@ class TransformerEncoder(Encoder):
 
 
 def make_encoder(cell: config.Model) -> Encoder:
-    """The encoder of a cell."""
+    """The encoder of a cell that has one."""
     match cell.encoder:
+        case None:
+            raise ValueError("this cell has no encoder")
         case config.BagEncoder() as part:
             return BagEncoder(cell, part)
         case config.RnnEncoder() as part:

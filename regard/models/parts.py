@@ -6,7 +6,7 @@ Axes: B batch, T positions, E embedding width, D width.
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import settled, width_of
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
@@ -51,9 +51,11 @@ def self_attention(cell: config.Model, width: int, name: str) -> Attention:
     return _attention(cell, width, width, distances, name)
 
 
-def source_attention(cell: config.Model, width: int, name: str) -> Attention:
-    """The attention of the decoder to the source that has this name, with the cell's score and heads."""
-    return _attention(cell, width, settled(cell.encoder.width), None, name)
+def source_attention(cell: config.Model, width: int, name: str) -> Attention | None:
+    """The attention of the decoder to the source that has this name; `None` if nothing joins them by attention."""
+    if cell.encoder is None or cell.join is None or cell.join.kind != "attention":
+        return None
+    return _attention(cell, width, width_of(cell.encoder), None, name)
 
 
 def _kept(cell: config.Model, name: str) -> list[int] | None:

@@ -12,7 +12,7 @@ from regard.nn.dropout import Dropout
 class FeedForward(nn.Module):
     """y = W₂ f(W₁ x), the same at every position (Vaswani et al., 2017).
 
-    f is ReLU, GELU (Hendrycks and Gimpel, 2016), or SwiGLU: silu(W₁ x) ⊙ W₃ x (Shazeer, 2020).
+    f is ReLU, GELU and SiLU (Hendrycks and Gimpel, 2016), or SwiGLU: silu(W₁ x) ⊙ W₃ x (Shazeer, 2020).
     """
 
     def __init__(self, width: int, inner: int, *, activation: str, dropout: float) -> None:
@@ -34,6 +34,8 @@ class FeedForward(nn.Module):
                 hidden = F.silu(opening) * gated
             case "gelu":
                 hidden = F.gelu(hidden)
+            case "silu":
+                hidden = F.silu(hidden)
             case _:
                 hidden = F.relu(hidden)
         result: Tensor = self.outer(self.dropout(hidden))
