@@ -221,7 +221,7 @@ def test_an_interruption_leaves_nothing_behind(transformer_run, tmp_path):
     class Stops(View):
         def moment(self, moment):
             if moment.step == 2:
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(Interrupted, match="as it was"):
         inspection.prune(transformer_run, keep=1, steps=60, directory=tmp_path / "small", view=Stops())

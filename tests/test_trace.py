@@ -227,7 +227,7 @@ def test_a_result_is_saved_in_the_form_its_name_asks_for(recurrent, tmp_path, en
     begins = {
         "html": b"<!doctype html>",
         "json": b"{",
-        "txt": b"target",
+        "txt": b"To the source",
         "png": b"\x89PNG",
         "svg": b"<?xml",
         "pdf": b"%PDF",
