@@ -207,6 +207,8 @@ def align(
     Of the layers and readings not asked for, the best is taken: by error rate where there is `gold`, else by how well
     two directions agree: with the `reverse` run (which translates targets into sources), or within the same map.
     """
+    if not any(source.strip() for source in sources):
+        raise UsageError("There is nothing to align: the texts are empty.")
     _check(sources, targets, method, reading, combining, layer, head)
     pairs = [Pair.of(translator, source, target) for source, target in zip(sources, targets, strict=True)]
     wanted = read_gold(gold, [(len(pair.source), len(pair.target)) for pair in pairs]) if gold is not None else None

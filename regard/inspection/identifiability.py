@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from regard.data.progress import Progress
 from regard.evaluation.display import columns
 from regard.inspection.drawing import CELL, INK, blank, draw_map
 from regard.inspection.effective import Slices, correlation, elsewhere, project
@@ -255,12 +256,15 @@ WHAT = {
 """Demonstrations in words."""
 
 
-def identify(trace: Trace, *, exact: bool = False) -> Identifiability:
+def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = None) -> Identifiability:
     """Raw and effective attention of every head, replaced to see that nothing changes; contributions of tokens."""
     found: list[Heads] = []
     effective: dict[str, Tensor] = {}
     others: dict[str, Tensor] = {}
-    for name, module in attentions(trace.model).items():
+    asked = attentions(trace.model)
+    for number, (name, module) in enumerate(asked.items()):
+        if progress:
+            progress("looking at attention", number, len(asked) + 2)
         weights, values = trace.activations.get(f"{name}.weights"), trace.activations.get(f"{name}.values")
         if weights is None or values is None:
             continue
@@ -279,6 +283,8 @@ def identify(trace: Trace, *, exact: bool = False) -> Identifiability:
         effective[name] = torch.stack([head.effective for head in heads])
         others[name] = torch.stack(moved)
     projections = None if exact else affordable(len(trace.source))
+    if progress:
+        progress("looking at attention", len(asked), len(asked) + 2)
     blended = mixing(trace.model, trace.source.ids, projections=projections)
     shown = demonstrate(trace, effective, others)
     return Identifiability(trace.source, trace.target, trace.inputs, found, shown, blended, projections)

@@ -44,9 +44,9 @@ def identify(
     found: Result
     texts = None if corpus is None else read_texts(corpus, most)
     translator = regard.load(run)
-    if texts is None:
-        found = inspection.identify(translator.trace(source or "", target), exact=exact)
-    else:
-        with bar() as progress:
+    with bar() as progress:
+        if texts is None:
+            found = inspection.identify(translator.trace(source or "", target), exact=exact, progress=progress)
+        else:
             found = inspection.identify_corpus(translator, texts, progress=progress)
     show(found, output, as_json)
