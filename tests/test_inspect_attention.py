@@ -78,8 +78,9 @@ def test_the_command_writes_what_the_ending_says(transformer_run, tmp_path, caps
     assert capsys.readouterr().out.startswith("Inside the source, layer 1, mean of all heads:")
 
 
-def test_an_empty_source_has_a_page_too(transformer_run, tmp_path):
-    assert main(["inspect", "attention", str(transformer_run), "", "-o", str(tmp_path / "page.html")]) == 0
+def test_an_empty_source_is_refused_and_nothing_written(transformer_run, tmp_path, capsys):
+    assert main(["inspect", "attention", str(transformer_run), " ", "-o", str(tmp_path / "page.html")]) == 2
+    assert "nothing to look into" in capsys.readouterr().err and not (tmp_path / "page.html").exists()
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))

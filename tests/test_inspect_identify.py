@@ -277,8 +277,8 @@ def test_what_cannot_be_done_is_said(copy_run, tmp_path, arguments, message):
     assert message in f"{ran.exception} {ran.output}"
 
 
-def test_the_command_prints_json_also_for_an_empty_text(copy_run):
-    for text in ("a b c", ""):
+def test_the_command_prints_json_also_for_a_single_token(copy_run):
+    for text in ("a b c", "a"):
         ran = CliRunner().invoke(app, ["inspect", "identify", str(copy_run), text, "--json"])
         assert ran.exit_code == 0, ran.exception
         assert json.loads(ran.stdout)["source"][-1] == "</s>"
