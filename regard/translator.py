@@ -18,12 +18,12 @@ from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTre
 from regard.search.alignment import attention_to_source, word_alignment
 from regard.search.constraints import writings
 from regard.search.ensemble import EnsembleSteps
-from regard.search.guards import patience_for
 from regard.search.hypothesis import joined
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.phrases import Required
 from regard.search.rules import Every, Free, Rule, Stuck
 from regard.search.steps import AttentiveSteps
+from regard.text.loops import patience_for
 from regard.text.normalising import WORD_START
 from regard.text.sentences import Piece, pieces
 from regard.text.specials import BOS, EOS, PAD, UNK

@@ -10,9 +10,9 @@ import torch
 from regard.errors import UsageError
 from regard.search import ModelSteps, greedy, sample
 from regard.search.ensemble import EnsembleSteps
-from regard.search.guards import PATIENCE, loop_start, patience_for
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.sampling import truncated
+from regard.text.loops import PATIENCE, loop_start, patience_for
 from regard.text.specials import EOS
 from tests.cells import KINDS, model_of, sentences
 from tests.test_search import FAMILIES, WORDS, tiny_model, total

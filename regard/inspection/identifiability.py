@@ -5,6 +5,7 @@ Are the weights of a head the only ones that do what they do? How much of each t
 Axes: H heads, S source tokens, T target tokens, L layers (the embedding first).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -105,7 +106,7 @@ class Identifiability(Result):
             "source": self.source.tokens,
             "target": self.target.tokens,
             "inputs": self.inputs.tokens,
-            "attention": [self._about(one) for one in self.attention],
+            "attention": [self._about(one, _in_full) for one in self.attention],
             "demonstrations": [vars(one) for one in self.demonstrations],
             "projections": self.projections,
             "layers": [
@@ -119,24 +120,11 @@ class Identifiability(Result):
             ],
         }
 
-    def _about(self, one: Heads) -> dict[str, Any]:
-        return {
-            "name": one.name,
-            "kind": one.kind,
-            "layer": one.layer,
-            "length": one.length,
-            "width": one.width,
-            "heads": [
-                {
-                    "rank": head.rank,
-                    "correlation": head.correlation,
-                    "raw": _digits(head.raw),
-                    "effective": _digits(head.effective),
-                    "same_sum": _digits(head.same_sum),
-                }
-                for head in one.heads
-            ],
-        }
+    def _about(self, one: Heads, weights: Callable[[Head], dict[str, Any]]) -> dict[str, Any]:
+        """An attention and its heads, whose weights are written as the reader wants them."""
+        facts = {"name": one.name, "kind": one.kind, "layer": one.layer, "length": one.length, "width": one.width}
+        heads = [{"rank": head.rank, "correlation": head.correlation, **weights(head)} for head in one.heads]
+        return {**facts, "heads": heads}
 
     def _tokens(self) -> tuple[Tensor, Tensor, Tensor]:
         """Own share, whether it is the greatest, and standard errors: of tokens that are not special, L×…"""
@@ -210,26 +198,7 @@ class Identifiability(Result):
             data = {
                 **sides,
                 "demonstrations": [vars(one) for one in self.demonstrations],
-                "attention": [
-                    {
-                        "name": one.name,
-                        "kind": one.kind,
-                        "layer": one.layer,
-                        "length": one.length,
-                        "width": one.width,
-                        "heads": [
-                            {
-                                "rank": head.rank,
-                                "correlation": head.correlation,
-                                "raw": pack(head.raw),
-                                "effective": None if head.effective is head.raw else pack(head.effective),
-                                "sameSum": None if head.same_sum is head.raw else pack(head.same_sum),
-                            }
-                            for head in one.heads
-                        ],
-                    }
-                    for one in self.attention
-                ],
+                "attention": [self._about(one, _packed) for one in self.attention],
             }
             found.append(Panel("identify", data, "Raw and effective attention", NOTE))
         own, main, error = self._tokens()
@@ -254,6 +223,20 @@ WHAT = {
     "control": "a change as large by chance",
 }
 """Demonstrations in words."""
+
+
+def _in_full(head: Head) -> dict[str, Any]:
+    maps = {"raw": head.raw, "effective": head.effective, "same_sum": head.same_sum}
+    return {name: _digits(weights) for name, weights in maps.items()}
+
+
+def _packed(head: Head) -> dict[str, Any]:
+    """For the page: what equals the raw weights is left out."""
+    return {
+        "raw": pack(head.raw),
+        "effective": None if head.effective is head.raw else pack(head.effective),
+        "sameSum": None if head.same_sum is head.raw else pack(head.same_sum),
+    }
 
 
 def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = None) -> Identifiability:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from regard.errors import UsageError
-from regard.search.guards import PATIENCE, loop_start
 from regard.search.hypothesis import Ended, Hypothesis, scored
 from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
 from regard.search.tree import SearchTree
+from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS, PAD
 
 
