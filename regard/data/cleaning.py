@@ -58,6 +58,8 @@ class CleaningReport:
     """Number, from 1, of the first pair dropped for each reason."""
     overlap: int = 0
     """Validation pairs that also occur in training: they flatter the score."""
+    notes: list[str] = field(default_factory=list)
+    """What else should be known of the data, in sentences."""
 
     def drop(self, fate: Fate, number: int, count: int = 1) -> None:
         """Note that pairs were dropped, the first of them at a number counted from 1."""

@@ -89,6 +89,10 @@ class Form(ABC):
         """Refuse in a sentence an example that does not go with what was learnt, at a place such as `a.tsv, text 3`."""
         return
 
+    def missing(self, pairs: Sequence[Pair]) -> str | None:
+        """What training shows and some examples to judge by do not: the end of a sentence, or `None`."""
+        return None
+
     def save(self, directory: Path) -> None:
         """Write everything that was learnt, a file each; what two sides share is written once."""
         if self.source is self.target:
