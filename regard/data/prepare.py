@@ -72,13 +72,13 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     _make_room(directory)
     held = {"validation": data.validation, "test": data.test}
     known = {name: list(sound(corpus, form_kind)) for name, corpus in held.items() if corpus}
-    test = [pair for _, pair in known.get("test", ())]
     validation = [pair for _, pair in known.get("validation", ()) if _usable(pair, cleaning, texts)]
     train = _source(data.train, form_kind)
     fate, report = survey(
         train(),
         cleaning,
         held_out=0 if data.validation else data.held_out,
+        tested=0 if data.test else data.held_out_test,
         seed=config.training.seed,
         validation=validation,
         texts=texts,
@@ -86,11 +86,15 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     )
     if not report.train:
         raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
+    for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
+        if (fate == aside).any():
+            one = f"{describe(data.train)}, {_one(form_kind)}"
+            known[name] = [
+                (f"{one} {number:,}, held out for {name},", pair) for number, pair in with_fate(train(), fate, aside)
+            ]
     if not data.validation:
-        named = f"{describe(data.train)}, {_one(form_kind)}"
-        chosen = list(with_fate(train(), fate, Fate.HELD_OUT))
-        validation = [pair for _, pair in chosen]
-        known["validation"] = [(f"{named} {number:,}, held out for validation,", pair) for number, pair in chosen]
+        validation = [pair for _, pair in known["validation"]]
+    test = [pair for _, pair in known.get("test", ())]
 
     def kept() -> Iterator[Pair]:
         return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
@@ -104,13 +108,13 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         if missing := form.missing([pair for _, pair in some]):
             report.notes.append(f"The {name} data {missing}")
     numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
-    too_long = _store(numbered, form, cleaning.max_length, directory / "data" / "train")
+    too_long = stored(numbered, form, cleaning.max_length, directory / "data" / "train")
     if too_long:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
     if not report.train:
         raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
-    too_long = _store(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation")
+    too_long = stored(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation")
     for place in reversed(too_long):
         del validation[place]
     if not validation:
@@ -166,7 +170,7 @@ def _one(form: type[Form]) -> str:
     return form.noun.removesuffix("s")
 
 
-def _store(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
+def stored(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
     """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned."""
     too_long = []
     with StoreWriter(directory, max(vocabulary.size for vocabulary in form.vocabularies.values())) as writer:
