@@ -150,7 +150,7 @@ def programs(options: Options, corpus: Corpus, run: Path) -> dict[str, Program]:
     huggingface = {"model": str(place / "huggingface")}
     found |= {
         "Hugging Face generate, 2 threads": Program(
-            "huggingface", "decode_huggingface", {**huggingface, "each": 2}, sizes
+            "huggingface", "decode_huggingface", {**huggingface, "each": options.threads}, sizes
         ),
         "Hugging Face generate, 2 processes": Program(
             "huggingface", "decode_huggingface", {**huggingface, "each": 1}, sizes
