@@ -6,8 +6,9 @@
 An encoder learns from the words alone of English EWT's training sentences (`recipes/masked.yaml`, never a tag); then
 taggers (`recipes/tagging.yaml`) learn from a few of them with their tags, some from the pretrained weights, some from
 weights that were trained for a single step: the same tokenizer, model and course, so that the weights are all that
-differs. All are tested on the dev part. Runs go to runs/pretraining and are kept: what is done is not done again.
-Results go to benchmarks/results/pretraining.md and .json, the picture to docs/images/pretraining.png.
+differs. No other tags are seen (validation has the same sentences), and all are tested on the dev part. Runs go to
+runs/pretraining and are kept: what is done is not done again. Results go to benchmarks/results/pretraining.md and
+.json, the picture to docs/images/pretraining.png.
 """
 
 import argparse
@@ -23,7 +24,7 @@ RESULTS, PICTURE = HERE / "results", HERE.parent / "docs" / "images" / "pretrain
 RECIPES = HERE.parent / "recipes"
 TREEBANK = Path("../shared/data/ud/en_ewt")
 SIZES, SEEDS = (100, 300, 1000, 3000), (1, 2, 3)
-WORDS = "text.tokenizer={kind: words, lower: true}"
+WORDS = "text.tokenizer={kind: words, lower: true, vocabulary: null}"
 PRETRAINED, SCRATCH = "pretrained", "from scratch"
 STEPS = {PRETRAINED: 1000, SCRATCH: 1}
 """Of the masked language model that each sort of tagger starts from."""
@@ -37,6 +38,20 @@ def sentences(path: Path) -> list[str]:
     for line in read_lines(path):
         found[-1].append(line) if line.strip() else found.append([])
     return ["\n".join(lines) + "\n\n" for lines in found if lines]
+
+
+def sample(every: list[str], size: int, seed: int) -> str:
+    """Some sentences at random, among them one at least of every tag: of those that tell a new tag, the first."""
+    order = random.Random(seed).sample(every, len(every))
+    known: set[str] = set()
+    telling = []
+    for sentence in order:
+        tags = {line.split("\t")[3] for line in sentence.splitlines() if line[:1].isdecimal()} - {"_"}
+        if tags - known:
+            telling.append(sentence)
+            known |= tags
+    chosen = dict.fromkeys([*telling, *order])
+    return "".join(list(chosen)[:size])
 
 
 def learnt(recipe: str, directory: Path, *overrides: str) -> Any:
@@ -64,11 +79,12 @@ def measure(place: Path, sizes: list[int], seeds: list[int]) -> dict[str, dict[i
     for size in sizes:
         for seed in seeds:
             few = place / f"{size}-{seed}.conllu"
-            few.write_text("".join(random.Random(seed).sample(every, size)))
+            few.write_text(sample(every, size, seed))
             for sort in STEPS:
                 start = place / sort.replace(" ", "-")
                 outcome = learnt(
                     "tagging", place / f"{start.name}-{size}-{seed}", f"data.train={{conllu: {few}}}",
+                    f"data.validation={{conllu: {few}}}",
                     f"data.test={{conllu: {dev}}}", WORDS, f"model.start_from={start}", "model.width=128",
                     "training.steps=200", "training.batch_tokens=512", "training.validate_every=50",
                     f"training.seed={seed}",
