@@ -87,7 +87,7 @@ def trained(options: Options, corpus: Corpus) -> tuple[Path, str]:
         return options.run, f"the weights of {options.run.name}"
     at_home = ROOT / "runs" / "tiny"
     if not options.quick and MULTI30K.is_dir() and (at_home / "model.safetensors").exists():
-        return at_home, "the weights of runs/tiny (4+4, d 128, ffn 256)"
+        return at_home, "tiny (4+4, d 128, ffn 256): the weights of runs/tiny"
     import torch
 
     from regard.config.loading import from_mapping
@@ -96,14 +96,14 @@ def trained(options: Options, corpus: Corpus) -> tuple[Path, str]:
 
     place = corpus.directory / "runs" / "decode"
     steps = 60 if options.quick else ENOUGH_STEPS
+    architecture = (QUICK if options.quick else ARCHITECTURES)["tiny"]
     if not (place / "model.safetensors").exists():
         say(f"Training a model to decode with, {steps} updates …")
-        architecture = (QUICK if options.quick else ARCHITECTURES)["tiny"]
         settings = architecture.settings(tokens=1024, steps=steps)
         place = corpus.run("decode", settings)
         torch.set_num_threads(options.threads)
         train(from_mapping({**settings, **corpus.settings}), place, resume=True, view=View())
-    return place, f"weights of {steps} updates, trained for this (4+4, d 128, ffn 256)"
+    return place, f"{architecture.title}: weights of {steps} updates, trained for this alone"
 
 
 def programs(options: Options, corpus: Corpus, run: Path) -> dict[str, Program]:

@@ -55,7 +55,7 @@ def measure(options: Options) -> str:
     architecture = (QUICK if options.quick else ARCHITECTURES)["tiny"]
     facts["model"] = architecture.title
     usual = {**USUAL, **({"tokens": 256, "vocabulary": 500, "pairs": 500} if options.quick else {})}
-    usual |= {"model": architecture.model, "seconds": 0.2 if options.quick else 1.5}
+    usual |= {"model": architecture.model, "seconds": 0.2 if options.quick else 1.0}
     say("Growth:")
     for law in QUICK_LAWS if options.quick else LAWS:
         found, failed = {}, {}

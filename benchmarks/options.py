@@ -21,7 +21,7 @@ class Options:
     @property
     def seconds(self) -> float:
         """Least length of a round of training."""
-        return 0.5 if self.quick else 8.0
+        return 0.5 if self.quick else 7.0
 
     def wants(self, peer: str) -> bool:
         """Whether a peer is to be measured."""

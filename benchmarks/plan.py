@@ -14,7 +14,7 @@ from benchmarks.training import ARCHITECTURES, QUICK, TOKENS, WARMUP, Architectu
 from benchmarks.worker import Worker, pinned, surroundings
 
 TIME, MEMORY = 0.25, 0.15
-SECONDS = 20.0
+SECONDS = 12.0
 """Of training that is compared: about as many batches as show every length."""
 
 

@@ -14,7 +14,7 @@ from benchmarks.worker import Worker
 TOKENS = 4096
 """Padded tokens of a batch, on the longer side."""
 DROPOUT = 0.1
-WARMUP = 4
+WARMUP = 3
 """Updates before the first round: allocators, caches and threads find their places."""
 UPDATES = 3
 """Of a round, at least."""

@@ -56,7 +56,6 @@ def learn() -> None:
         form: Any = SimpleNamespace(source=SimpleNamespace(size=size), target=SimpleNamespace(size=size))
         shape = Translation(config, form)
         batches = shape.batches(store(Path(directory) / "store"), learning=True)
-        before = resident()
         trainer = Trainer(config, shape, batches, device=torch.device("cpu"))
         for _ in range(2):
             trainer.update()
@@ -66,7 +65,7 @@ def learn() -> None:
             trainer.update()
             times.append((time.perf_counter() - begin) / (trainer.progress.tokens - had))
         assert trainer.progress.tokens > tokens
-        answer(seconds=float(np.median(times)), peak=resident(), before=before)
+        answer(seconds=float(np.median(times)), peak=resident())
         os._exit(0)
 
 
@@ -87,7 +86,7 @@ def say() -> None:
         else:
             beam(steps, source, limits, width=settings["beam"])
         times.append((time.perf_counter() - begin) / rows)
-    answer(seconds=float(np.median(times[1:])), peak=resident(), before=0)
+    answer(seconds=float(np.median(times[1:])), peak=resident())
 
 
 learn() if settings["do"] == "learn" else say()
