@@ -203,7 +203,8 @@ def _write(facts: dict[str, Any], known: dict[str, Architecture], options: Optio
             "# Training",
             "",
             f"{facts['corpus']}, joint BPE, the same tokens for all, about {facts['batch_tokens']:,} padded tokens a "
-            f"batch; medians of {facts['rounds']} interleaved rounds, ± half the spread. {machine.in_words(facts['machine'])}",
+            f"batch; medians of {facts['rounds']} interleaved rounds, ± half the spread. "
+            f"{machine.in_words(facts['machine'])}",
             "",
             report.markdown(head, [*rows, [*compare, ""], [*limit, ""]]),
             "",
