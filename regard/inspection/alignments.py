@@ -95,7 +95,8 @@ class Alignments(Result):
     @property
     def how(self) -> str:
         """In a sentence: what was read, and how directions were combined."""
-        said = f"{METHODS[self.method].capitalize()}: {self.choice}"
+        what = METHODS[self.method]
+        said = f"{what[0].upper()}{what[1:]}: {self.choice}"
         if self.reverse is not None:
             return f"{said}; in the reverse run {self.reverse}; {self.combining}."
         if self.combining == "none":
