@@ -206,8 +206,8 @@ class Translator:
             return self._search([distinct[one] for one in batch], [sources[one] for one in batch], search, shown, stop)
 
         # Taps see one batch after the other, and a graphics card computes one after the other.
-        single = search.coverage_penalty != 0 or bool(taps.watched(self.model)) or self._device.type != "cpu"
-        results = side_by_side(searched, batches, most=1 if single else MOST)
+        single = len(batches) == 1 or search.coverage_penalty != 0 or self._device.type != "cpu"
+        results = side_by_side(searched, batches, most=1 if single or taps.watched(self.model) else MOST)
         for batch in batches:
             try:
                 best = next(results)
