@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import regard
 from regard import durable
-from regard.config.run import RunConfig
 from regard.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from regard.config.run import RunConfig
 
 FORMAT = 1
 """Version of the run directory's layout; a newer one is refused, never guessed at."""
@@ -30,7 +31,7 @@ class Run:
         self.directory = directory
 
     @classmethod
-    def create(cls, directory: Path, config: RunConfig) -> Self:
+    def create(cls, directory: Path, config: "RunConfig") -> Self:
         """Make a new run in one act: a directory with its configuration, refused where something stands already."""
         from regard.config.loading import dump
 
@@ -44,7 +45,7 @@ class Run:
                 "format": FORMAT,
                 "regard": regard.__version__,
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
-                "cell": config.model.cell,
+                "cell": config.cell,
                 "status": "running",
                 "step": 0,
                 "steps": config.training.steps,
@@ -109,13 +110,13 @@ class Run:
         durable.write(self.directory / "run.json", json.dumps(info, indent=2, ensure_ascii=False) + "\n")
 
     @property
-    def config(self) -> RunConfig:
+    def config(self) -> "RunConfig":
         """The run's configuration, fully resolved."""
         from regard.config.loading import load
 
         return load(self.directory / "config.yaml", [])
 
-    def put_config(self, config: RunConfig) -> None:
+    def put_config(self, config: "RunConfig") -> None:
         """Replace the run's configuration."""
         from regard.config.loading import dump
 
@@ -245,9 +246,11 @@ def age(created: str) -> float:
 
 
 def _not_a_run(directory: Path) -> str:
-    siblings = [run.name for run in runs_under(directory.parent)] if directory.parent != directory else []
-    near = difflib.get_close_matches(directory.name, siblings, n=3, cutoff=0.4) or siblings[:3]
-    hint = f" Runs beside it: {', '.join(str(directory.parent / name) for name in near)}." if near else ""
+    siblings = (
+        {run.name: run.directory for run in runs_under(directory.parent)} if directory.parent != directory else {}
+    )
+    near = difflib.get_close_matches(directory.name, siblings, n=3, cutoff=0.4) or list(siblings)[:3]
+    hint = f" Runs near it: {', '.join(str(siblings[name]) for name in near)}." if near else ""
     what = "is not a run (it has no run.json)" if directory.exists() else "does not exist"
     return f"{directory} {what}.{hint}"
 

@@ -3,6 +3,8 @@
 Axes: S source tokens, T target tokens, V vocabulary, H heads; a trace is of one sentence pair, so there is no batch.
 """
 
+import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -23,6 +25,9 @@ from regard.text.tokenizer import Tokenizer
 
 SOURCE_ATTENTION = "decoder.*source_attention.weights"
 """The taps through which any decoder looks at the source."""
+
+_SPELT = re.compile("(?:<0x[0-9A-F]{2}>)+")
+"""Letters that a vocabulary has no token for are spelt in bytes."""
 
 MOST_BYTES = 2**30
 """Memory that the weights of all heads may take in one trace."""
@@ -64,7 +69,7 @@ class Side:
         texts = [""] * (self.words[-1] + 1 if self.words else 0)
         for word, token in zip(self.words, self.tokens, strict=True):
             texts[word] += "" if token in "␣▸" and len(self.tokens) > 1 else token
-        return [text or "␣" for text in texts]
+        return [_SPELT.sub(_letters, text) or "␣" for text in texts]
 
     def summed(self, values: Tensor) -> Tensor:
         """Values …×tokens as …×words: what is given *to* a word is the sum of what its tokens are given."""
@@ -125,12 +130,22 @@ def trace(
 ) -> Trace:
     """Watch the model read a source and a target; `write` as in `taps.watch`."""
     check_cost(model, max(len(source), len(target)))
+    known = taps.names(model)
+    for name in write or {}:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=2, cutoff=0.0)
+            raise UsageError(f"This model has no tap {name}: did you mean {' or '.join(near)}?")
     device = model.output_bias.device
     with torch.no_grad(), taps.watch(model, "*", write=write) as recording:
         logits = model(torch.tensor([source.ids], device=device), torch.tensor([inputs.ids], device=device))
-    ordered = sorted(taps.names(model), key=lambda name: not name.startswith("encoder"))  # the source comes first
+    ordered = sorted(known, key=lambda name: not name.startswith("encoder"))  # the source comes first
     seen = {name: recording[name][0].cpu() for name in ordered if name in recording}
     return Trace(model, source, target, inputs, seen, logits[0].log_softmax(-1).cpu(), tokenizer)
+
+
+def _letters(spelt: re.Match[str]) -> str:
+    """The letters that bytes such as `<0xC3><0xA9>` spell."""
+    return bytes.fromhex(spelt[0].replace("<0x", "").replace(">", "")).decode("utf-8", "replace")
 
 
 def check_cost(model: Model, tokens: int) -> None:

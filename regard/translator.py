@@ -18,12 +18,12 @@ from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTre
 from regard.search.alignment import attention_to_source, word_alignment
 from regard.search.constraints import writings
 from regard.search.ensemble import EnsembleSteps
-from regard.search.guards import patience_for
 from regard.search.hypothesis import joined
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.phrases import Required
 from regard.search.rules import Every, Free, Rule, Stuck
 from regard.search.steps import AttentiveSteps
+from regard.text.loops import patience_for
 from regard.text.normalising import WORD_START
 from regard.text.sentences import Piece, pieces
 from regard.text.specials import BOS, EOS, PAD, UNK
@@ -51,19 +51,29 @@ class Translator:
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.config.loading import load
-        from regard.data.prepare import load_tokenizers
+        from regard.data.form import load_tokenizers, parted
         from regard.device import choose_device
         from regard.run import Run
 
         run = Run.open(directory)
-        _check_overrides(overrides)
+        check_overrides(overrides)
         config = load(run.directory / "config.yaml", overrides)
+        cls.refuse(config, run.directory)
         source, target = load_tokenizers(run.tokenizers)
+        source = parted(config, source)
         model = build(config.model, source.size, target.size)
         run.load_weights(model, {"source": source.fingerprint, "target": target.fingerprint})
         translator = cls(model.to(choose_device(config.training.device)).eval(), config, source, target)
         translator.trained_length = _trained_length(run.data / "train") or translator.trained_length
         return translator
+
+    @classmethod
+    def refuse(cls, config: RunConfig, directory: Path) -> None:
+        """Refuse a run of another shape, with what it is used by."""
+        if config.shape.kind == "translation":
+            return
+        use = f"regard {'generate' if config.shape.decoder else 'predict'} {directory}"
+        raise UsageError(f"{directory} translates nothing ({config.shape.arrow}: {config.cell}): use {use}.")
 
     @overload
     def translate(self, text: str, search: Search | None = None, *, beam: int | None = None) -> str: ...
@@ -76,6 +86,7 @@ class Translator:
 
         An empty text stays empty. The order and the company of texts do not matter.
         """
+        _check_texts(text)
         if isinstance(text, str):
             return self.translate([text], search, beam=beam)[0]
         return [best[0].text if best else "" for best in self.hypotheses(text, search, beam=beam)]
@@ -93,8 +104,11 @@ class Translator:
 
         `beam` and `count` change those of `search`; `trees`, one per text, record the beam (of texts not split).
         """
+        if isinstance(texts, str):
+            raise UsageError("Hypotheses are for a list of texts: write [text].")
+        _check_texts(texts)
         search = self._settled(search or Search(), beam, count)
-        if search.splits is False:
+        if search.splits is False or self.config.data.train.texts > 1:
             return self._find(texts, search, trees)
         cut = [self._pieces(text, search) for text in texts]
         each = iter(self._find([piece.text for row in cut for piece in row], search, None))
@@ -128,6 +142,8 @@ class Translator:
 
     def trace(self, source: str, target: str | None = None) -> Trace:
         """Watch the model translate a source, or read a target that it is given: every tap by its name."""
+        if not isinstance(source, str) or not source.strip():
+            raise UsageError("There is nothing to look into: give a source text that is not empty.")
         check_cost(self.model, len(self.source_tokenizer.encode_batch([source])[0]))
         source_ids, target_ids = self.forced(source, target)
         self._check_lengths([source_ids[0, :-1].tolist(), target_ids[0, 1:-1].tolist()])
@@ -163,11 +179,10 @@ class Translator:
 
     def _find(self, texts: Sequence[str], search: Search, trees: Sequence[SearchTree] | None) -> list[list[Hypothesis]]:
         """The hypotheses for each text, by batches of similar length."""
-        sources = self.source_tokenizer.encode_batch(texts)
-        self._check_lengths(sources)
+        sources = self._sources(texts)
         found: list[list[Hypothesis]] = [[] for _ in sources]
         beside = search.samples or search.beam or 1
-        for group in groups([len(ids) for ids in sources], self.config.decoding.batch_tokens // beside):
+        for group in self._grouped(sources, self.config.decoding.batch_tokens // beside):
             shown = [trees[place] for place in group] if trees else None
             try:
                 best = self._search([texts[one] for one in group], [sources[one] for one in group], search, shown)
@@ -185,8 +200,7 @@ class Translator:
         self, texts: list[str], sources: list[list[int]], search: Search, trees: list[SearchTree] | None
     ) -> list[list[Hypothesis]]:
         steps, batch = self._steps(texts, sources, attentive=search.coverage_penalty != 0)
-        decoding = self.config.decoding
-        limits = [min(self._longest, int(decoding.max_ratio * len(ids)) + 10) for ids in sources]
+        limits = self._limits(sources)
         rules: list[Rule] | None = None
         if search.constraints or search.keep:
             rules = [self._rule(search, text) for text in texts]
@@ -205,6 +219,21 @@ class Translator:
             name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
         }
         return beam(steps, batch, limits, width=search.beam or 1, trees=trees, **kinds, **options)
+
+    def _sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of texts."""
+        sources = self.source_tokenizer.encode_batch(texts)
+        self._check_lengths(sources)
+        return sources
+
+    def _grouped(self, sources: list[list[int]], tokens: int) -> Iterator[list[int]]:
+        """Places of texts that are searched together."""
+        return groups([len(ids) for ids in sources], tokens)
+
+    def _limits(self, sources: list[list[int]]) -> list[int]:
+        """The most tokens that may be written for each source."""
+        ratio = self.config.decoding.max_ratio
+        return [min(self._longest, int(ratio * len(ids)) + 10) for ids in sources]
 
     def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
         """What is searched, and its sources B×S."""
@@ -352,7 +381,18 @@ def groups(lengths: list[int], tokens: int) -> Iterator[list[int]]:
         yield group
 
 
-def _check_overrides(overrides: Sequence[str]) -> None:
+def _check_texts(given: object) -> None:
+    """Refuse what is neither a text nor a list of texts."""
+    if isinstance(given, str):
+        return
+    if not isinstance(given, list | tuple):
+        raise UsageError(f"A text, or a list of texts, can be translated; this is of type {type(given).__name__}.")
+    for place, text in enumerate(given, start=1):
+        if not isinstance(text, str):
+            raise UsageError(f"Text {place} of the list is no text, but of type {type(text).__name__}.")
+
+
+def check_overrides(overrides: Sequence[str]) -> None:
     """Refuse settings that a trained model cannot change any more."""
     for override in overrides:
         name = override.partition("=")[0].strip()

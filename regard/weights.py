@@ -37,9 +37,10 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
         )
     for name, tensor in own.items():
         if tensor.shape != weights[name].shape:
+            there, here = shape_in_words(weights[name]), shape_in_words(tensor)
             raise RegardError(
-                f"{origin} do not belong to this model: {name} is {_shape(weights[name])} there and {_shape(tensor)} "
-                "here. Was the model section of config.yaml edited?"
+                f"{origin} do not belong to this model: {name} is {there} there and {here} here. "
+                "Was the model section of config.yaml edited?"
             )
     with torch.no_grad():
         for name, tensor in own.items():
@@ -78,5 +79,6 @@ def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> d
         raise RegardError(f"The weights in {path} cannot be read ({error}): the file is damaged.") from error
 
 
-def _shape(tensor: Tensor) -> str:
+def shape_in_words(tensor: Tensor) -> str:
+    """The size of a tensor, as people write it."""
     return "×".join(map(str, tensor.shape)) or "a single number"

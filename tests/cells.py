@@ -1,6 +1,7 @@
 """The cells of the grid that the laws are tried on."""
 
 import itertools
+import re
 from typing import Any
 
 import torch
@@ -110,6 +111,21 @@ def sensible_cells() -> dict[str, Cell]:
 
 
 CELLS = sensible_cells()
+
+
+def covering() -> list[str]:
+    """A few cells among which every encoder, decoder, join, attention and kind of position occurs."""
+    parts = {name: set(enumerate(re.split("[>/]", name))) for name in CELLS}
+    missing = set().union(*parts.values())
+    chosen = []
+    while missing:
+        best = max(CELLS, key=lambda name: len(parts[name] & missing))
+        chosen.append(best)
+        missing -= parts[best]
+    return chosen
+
+
+KINDS = covering()
 
 
 def model_of(name: str) -> Model:

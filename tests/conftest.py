@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,28 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 @pytest.fixture(scope="session")
 def copy_run(tmp_path_factory) -> Path:
     """A run that has learnt to say rows of letters again: an RNN with attention, trained in seconds."""
+    cell = {"width": 48, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}}
+    return learnt_to_copy(tmp_path_factory.mktemp("runs") / "copy", cell, longest=5)
+
+
+@pytest.fixture(scope="session")
+def transformer_run(tmp_path_factory) -> Path:
+    """A run that has learnt to say rows of letters again: a Transformer of two layers and two heads a side."""
+    side = {"kind": "transformer", "layers": 2, "feed_forward": 64}
+    cell = {"width": 32, "encoder": side, "decoder": side, "attention": {"heads": 2}}
+    return learnt_to_copy(tmp_path_factory.mktemp("runs") / "transformer", cell, longest=8)
+
+
+def learnt_to_copy(directory: Path, cell: dict[str, Any], *, longest: int) -> Path:
+    """The run of a cell that has learnt to say rows of up to so many letters again."""
     from regard.config.loading import from_mapping
     from regard.training.loop import train
     from regard.training.view import View
 
     settings = {
-        "data": {"train": {"generate": "copy", "size": 4000, "symbols": 6, "max_length": 5}, "held_out": 100},
+        "data": {"train": {"generate": "copy", "size": 4000, "symbols": 6, "max_length": longest}, "held_out": 100},
         "text": {"tokenizer": {"kind": "words"}},
-        "model": {"width": 48, "dropout": 0.0, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}},
+        "model": {"dropout": 0.0, **cell},
         "training": {
             "steps": 500,
             "batch_tokens": 512,
@@ -30,7 +45,6 @@ def copy_run(tmp_path_factory) -> Path:
             "schedule": {"kind": "cosine"},
         },
     }
-    directory = tmp_path_factory.mktemp("runs") / "copy"
     train(from_mapping(settings), directory, view=View())
     return directory
 
@@ -70,28 +84,3 @@ def browser(tmp_path_factory) -> Iterator:
     opened.set_window_size(1200, 900)
     yield opened
     opened.quit()
-
-
-@pytest.fixture(scope="session")
-def transformer_run(tmp_path_factory) -> Path:
-    """A run that has learnt to say rows of letters again: a Transformer of two layers and two heads a side."""
-    from regard.config.loading import from_mapping
-    from regard.training.loop import train
-    from regard.training.view import View
-
-    side = {"kind": "transformer", "layers": 2, "feed_forward": 64}
-    settings = {
-        "data": {"train": {"generate": "copy", "size": 4000, "symbols": 6, "max_length": 8}, "held_out": 100},
-        "text": {"tokenizer": {"kind": "words"}},
-        "model": {"width": 32, "dropout": 0.0, "encoder": side, "decoder": side, "attention": {"heads": 2}},
-        "training": {
-            "steps": 500,
-            "batch_tokens": 512,
-            "label_smoothing": 0.0,
-            "optimizer": {"learning_rate": 0.005},
-            "schedule": {"kind": "cosine"},
-        },
-    }
-    directory = tmp_path_factory.mktemp("runs") / "transformer"
-    train(from_mapping(settings), directory, view=View())
-    return directory

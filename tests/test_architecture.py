@@ -9,7 +9,16 @@ import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
 UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
-UP_TO_TRANSLATOR = UP_TO_MODELS | {"search", "evaluation", "training", "inspection", "translator", "trace"}
+UP_TO_TRANSLATOR = UP_TO_MODELS | {
+    "search",
+    "evaluation",
+    "shapes",
+    "training",
+    "inspection",
+    "translator",
+    "writer",
+    "trace",
+}
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},
@@ -18,20 +27,25 @@ MAY_USE: dict[str, set[str]] = {
     "models": {"nn", "config", "text.specials"},
     "weights": set(),
     "run": {"config", "weights"},
+    "shapes": UP_TO_MODELS
+    | {"search", "evaluation", "translator", "writer", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "trace": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search", "trace"},
+    "writer": UP_TO_MODELS | {"search", "translator"},
+    "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "translator"},
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,
+    "interop": UP_TO_MODELS | {"search", "translator"},
 }
 """What each room (or single file) may use of the others; those not named (cli, serving, …) may use everything."""
 
 GROUND = {"", "errors", "durable"}
 """What every room stands on: the package's name and version, its errors, files that survive a crash."""
 
-EXTRAS = {"babel", "matplotlib", "tensorboard"}
+EXTRAS = {"babel", "ctranslate2", "matplotlib", "sentencepiece", "tensorboard", "transformers"}
 
 
 def imports(file: Path) -> set[str]:

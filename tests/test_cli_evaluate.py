@@ -68,6 +68,9 @@ def test_evaluate_prints_scores_with_their_signatures(run, files, capsys):
         "alpha:",
         "CIDEr-D",
         "perplexity",
+        "per word",
+        "per character",
+        "by position: 1: ",
     ):
         assert part in out
 
@@ -77,7 +80,8 @@ def test_the_perplexity_of_evaluate_is_that_of_score(run, files, capsys):
     one = json.loads(typed(capsys, "evaluate", run.directory, *named, "--metrics", "perplexity", "--json")[1])
     named = ("--source", files["source"], "--target", files["target"])
     other = json.loads(typed(capsys, "score", run.directory, *named, "--json")[1])
-    assert one["perplexity"] == other["total"]
+    assert one["perplexity"] == other["total"] and one["positions"] == other["positions"]
+    assert set(one["perplexity"]["perplexity"]) == {"token", "word", "character"}
     assert len(other["sentences"]) == 30 == other["positions"][0]["targets"]
     assert sum(len(line["log_probs"]) for line in other["sentences"]) == other["total"]["tokens"]
 
@@ -85,6 +89,7 @@ def test_the_perplexity_of_evaluate_is_that_of_score(run, files, capsys):
 def test_score_prints_a_line_each_and_all_of_it_aside(run, files, capsys):
     code, out, err = typed(capsys, "score", run.directory, "--source", files["source"], "--target", files["target"])
     assert code == 0 and out.count("\n") == 30 and err.startswith("30 targets: log-probability -")
+    assert all(part in err for part in ("per token", "per word", "per character", "by position: 1: "))
 
 
 def test_the_language_is_how_a_reference_ends(tmp_path, capsys):
@@ -160,6 +165,16 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
             2,
             "2 lines, but three has 3",
         ),
+        (
+            ["compare", "RUN", "RUN", "--reference", "two", "--source", "two", "-o", "no/page.html"],
+            2,
+            "no directory no",
+        ),
+        (["compare", "RUN", "RUN", "--reference", "two", "--source", "two", "--picture", "."], 2, "is a directory"),
+        (["contrast", "RUN", "two", "-o", "no/items.tsv"], 2, "no directory no. Make it first"),
+        (["judge", "make", "--source", "two", "--system", "a=two", "-o", "no/form.html"], 2, "no directory no"),
+        (["translate", "RUN", "two", "-o", "no/out.txt"], 2, "no directory no"),
+        (["translate", "RUN", "two", "--show-search", "no/tree.html"], 2, "no directory no"),
         (["contrast", "RUN", "two"], 1, "two:1 has 1 tab-separated columns"),
         (["judge", "make", "--source", "two", "--system", "a=two", "-o", "form.txt"], 2, "neither .html nor .csv"),
         (

@@ -5,6 +5,8 @@ import random
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from regard.errors import UsageError
 from regard.evaluation.comparison import compare
@@ -12,7 +14,7 @@ from regard.evaluation.length_picture import draw_by_length
 from regard.evaluation.metrics import make, score_text
 from regard.evaluation.side_by_side import marked, render, write_page
 from regard.evaluation.significance import compare_statistics
-from regard.evaluation.slices import by_kind, by_length, frequencies, word_f1
+from regard.evaluation.slices import FEWEST, by_kind, by_length, frequencies, word_f1
 
 WORDS = ("der", "die", "das", "hund", "katze", "baum", "haus", "läuft", "schläft", "steht", "groß", "klein", "rot")
 
@@ -84,9 +86,31 @@ def test_slices_cover_every_sentence_and_score_as_themselves():
 
 
 def test_lengths_and_kinds_are_named():
-    assert by_length(["", "a", "a b c d e", "a " * 6, "a " * 61]) == {"0": [0], "1–5": [1, 2], "6–10": [3], "61+": [4]}
+    assert by_length(["a " * 6] * 30 + ["a " * 61] * 25 + ["a"] * 40) == {
+        "1–5": list(range(55, 95)),
+        "6–10": list(range(30)),
+        "61+": list(range(30, 55)),
+    }
     kinds = by_kind(["Is it?", "Two.", "At 9?", 'He said "no".'])
     assert kinds == {"question": [0, 2], "with a number": [2], "with a quotation": [3], "none of these": [1]}
+
+
+@given(st.lists(st.integers(0, 80), min_size=1, max_size=120))
+def test_no_score_by_length_rests_on_a_handful_of_sentences(lengths):
+    places = by_length(["a " * one for one in lengths])
+    assert sorted(place for some in places.values() for place in some) == list(range(len(lengths)))
+    assert len(places) == 1 or min(map(len, places.values())) >= FEWEST
+    assert [max(lengths[at] for at in some) for some in places.values()] == sorted(
+        max(lengths[at] for at in some) for some in places.values()
+    )
+
+
+def test_a_score_lies_within_its_band():
+    found = compare({"bad": BAD, "good": GOOD}, REFERENCES, ["chrf"], sources=REFERENCES, samples=20)
+    for name, row in found.lengths.items():
+        for system, score in row.items():
+            low, high = found.bands[name][system]
+            assert low <= score <= high
 
 
 def test_words_are_scored_by_their_frequency():

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.evaluation.contrast import Item, by_model, contrast, read_suite
 from regard.evaluation.intervals import wilson
 from tests.test_likelihood import translator_of
@@ -33,6 +33,23 @@ def test_the_accuracy_of_a_planted_rule_is_exact():
     assert (found.total.right, found.total.count) == (3, 5)
     assert found.categories["length"].margin == 1.0 and found.categories["planted"].margin == -1.0
     assert found.categories["length"].chance == pytest.approx((1 / 3 + 1 / 4) / 2)
+
+
+def test_a_control_takes_out_what_a_model_likes_whatever_the_source():
+    def liking_short(sources, targets):
+        return [0.1 * same - len(target) for same, target in zip(copying(sources, targets), targets, strict=True)]
+
+    items = [Item(word, word, (word[:-1],), "cut") for word in ("abc", "bca", "cab", "acb")]
+    found = contrast(items, liking_short, control=True)
+    assert (found.total.right, found.total.gained) == (0, 4)
+    assert "by source" in str(found) and found.facts()["total"]["accuracy_by_source"] == 1.0
+    deaf = contrast(items, lambda _, targets: [-float(len(target)) for target in targets], control=True)
+    assert deaf.total.gained == 0
+
+
+def test_a_control_without_other_sources_is_refused():
+    with pytest.raises(UsageError, match="one only"):
+        contrast(ITEMS[:2], copying, control=True)
 
 
 @pytest.mark.parametrize("per_token", [False, True])

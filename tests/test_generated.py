@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from regard.config.data import Generated
 from regard.data import dates
@@ -121,3 +122,8 @@ def test_missing_babel_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "babel", None)
     with pytest.raises(RegardError, match=r'pip install "regard\[dates\]"'):
         list(read(Generated(generate="dates")))
+
+
+def test_dates_in_no_language_at_all_are_refused() -> None:
+    with pytest.raises(ValidationError, match="empty list of languages"):
+        Generated(generate="dates", languages=[])

@@ -109,3 +109,7 @@ def test_a_click_opens_what_a_layer_would_have_said(copier, browser, tmp_path):
     colours = {cell.value_of_css_property("background-color") for cell in cells[:20]}
     assert len(colours) > 1 and before
     assert browser.get_log("browser") == []
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390  # a telephone shows it
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

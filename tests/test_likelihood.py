@@ -11,16 +11,23 @@ from regard.data.batches import padded
 from regard.data.corpus import Pair
 from regard.errors import RegardError, UsageError
 from regard.evaluation import likelihood
-from regard.evaluation.likelihood import by_position, likelihoods, log_probs, perplexity, total
+from regard.evaluation.likelihood import (
+    Likelihood,
+    by_position,
+    likelihoods,
+    log_probs,
+    perplexity,
+    position_line,
+    total,
+)
 from regard.models import build
 from regard.search import ModelSteps, beam
 from regard.text.learning import train_tokenizers
 from regard.text.specials import BOS, EOS
 from regard.training.objective import batch_loss
 from regard.translator import Translator
-from tests.cells import CELLS, model_of
+from tests.cells import KINDS, model_of
 
-SOME = [name for place, name in enumerate(CELLS) if place % 14 == 0]
 SOURCES = [[6, 7, 8], [9], [10, 11, 12, 13, 6, 7], [], [8, 8]]
 TARGETS = [[7, 6], [9, 9, 10, 11, 12], [], [14], [6, 7, 8]]
 
@@ -49,7 +56,7 @@ def test_perplexity_of_certainty_is_one():
     assert perplexity([1.0, 0.0]) == 1.0
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_likelihood_is_what_search_reports_for_the_same_hypothesis(name):
     model = model_of(name)
     batch = padded([np.asarray(ids, dtype=np.int64) for ids in SOURCES], [], [EOS])
@@ -60,7 +67,7 @@ def test_the_likelihood_is_what_search_reports_for_the_same_hypothesis(name):
             assert reached == pytest.approx(hypothesis.log_probs, rel=1e-3, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", KINDS)
 def test_neither_order_nor_company_matters(name, monkeypatch):
     model = model_of(name)
     together = log_probs(model, SOURCES, TARGETS)
@@ -72,7 +79,7 @@ def test_neither_order_nor_company_matters(name, monkeypatch):
         assert a == pytest.approx(b, abs=1e-4) and a == pytest.approx(c, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_likelihood_is_what_training_minimises(name):
     model = model_of(name)
     source = padded([np.asarray(ids, dtype=np.int64) for ids in SOURCES], [], [EOS])
@@ -92,9 +99,22 @@ def test_text_is_counted_in_tokens_words_and_characters_with_its_end():
     assert all_of_it.log_prob == pytest.approx(sum(one.log_prob for one in found))
     assert math.log(all_of_it.per_word) * all_of_it.words == pytest.approx(-all_of_it.log_prob)
     assert math.log(all_of_it.per_token) * 10 == pytest.approx(math.log(all_of_it.per_character) * 8)
-    assert [count for count, _ in by_position(found)] == [3, 2, 2, 1, 1, 1]
-    assert math.log(by_position(found)[3][1]) == pytest.approx(-found[0].log_probs[3])
+    assert [one.targets for one in by_position(found)] == [3, 2, 2, 1, 1, 1]
+    assert math.log(by_position(found)[3].perplexity) == pytest.approx(-found[0].log_probs[3])
     assert total([]).per_token == 1.0
+
+
+def test_positions_in_a_line_are_those_of_all_tokens_put_together():
+    found = [Likelihood((-1.0, -2.0, -3.0, -4.0), 1, 1), Likelihood((-3.0, -2.0), 1, 1)]
+    told = {
+        name: float(value)
+        for name, value in (part.split(": ") for part in position_line(by_position(found)).split(", "))
+    }
+    assert list(told) == ["1", "2", "3–4"]
+    assert list(told.values()) == pytest.approx([math.exp(2), math.exp(2), math.exp(3.5)], abs=0.005)
+    long = position_line(by_position([Likelihood((-1.0,) * 60, 1, 1)]))
+    assert [part.split(": ")[0] for part in long.split(", ")] == ["1", "2", "3–5", "6–10", "11–20", "21–50", "51–60"]
+    assert position_line([]) == ""
 
 
 def test_what_cannot_be_scored_is_refused():
@@ -103,3 +123,5 @@ def test_what_cannot_be_scored_is_refused():
     learned = translator_of(positions={"kind": "learned", "max_length": 257}, encoder={"kind": "transformer"})
     with pytest.raises(RegardError, match="Target 2 has 301 tokens"):
         likelihoods(learned, ["a", "b"], ["a", "a" * 300])
+    with pytest.raises(RegardError, match=r"Source 2 has 50,001 tokens, .* decoding.batch_tokens=50002"):
+        likelihoods(translator_of(), ["a", "a" * 50_000], ["a", "b"])

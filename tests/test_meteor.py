@@ -1,12 +1,19 @@
 """Laws of METEOR, and its agreement with an independent implementation."""
 
 import itertools
+import os
+import random
+import statistics
+import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from regard.errors import RegardError, UsageError
 from regard.evaluation import meteor
+from regard.evaluation.function_words import FUNCTION_WORDS
 from regard.evaluation.meteor import LANGUAGES, Link, Meteor, Settings, align, words
 
 NLTK = Settings(alpha=0.9, beta=3.0, gamma=0.5, delta=0.5, stem=1.0, stemmer="english")
@@ -31,6 +38,71 @@ def one(metric, hypothesis, *references):
 )
 def test_with_its_parameters_it_is_nltks_meteor(hypothesis, reference, value):
     assert one(Meteor("other", NLTK), hypothesis, reference) == pytest.approx(100 * value, abs=1e-4)
+
+
+# From METEOR 1.5 itself (meteor-1.5.jar, 2015), given our words and our function words, with exact and stem matches:
+# java -jar meteor-1.5.jar OUT REF -l LANGUAGE -s FUNCTION_WORDS -m "exact stem" -w "1.0 STEM"
+JAVA = {
+    "de": [
+        ("Zwei Hunde rennen über die Wiese.", "Zwei Hunde laufen über eine grüne Wiese.", 0.419521),
+        ("Ein kleines Mädchen liest ein Buch.", "Das Mädchen liest im Garten ein altes Buch.", 0.379667),
+        ("Der Zug kam gestern zu spät.", "Gestern kam der Zug viel zu spät an.", 0.478968),
+        ("Die Kinder spielten im Schnee.", "Kinder spielen draußen im tiefen Schnee.", 0.324810),
+        ("Er kauft rote Äpfel auf dem Markt.", "Auf dem Markt kaufte er einen roten Apfel.", 0.543972),
+        ("Niemand hat den Brief gelesen.", "Wir fahren morgen nach Hause.", 0.067500),
+    ],
+    "en": [
+        ("Two dogs run across the field.", "Two dogs are running over a green field.", 0.289177),
+        ("The train came too late yesterday.", "Yesterday the train arrived much too late.", 0.319913),
+        ("A girl reads books in the garden.", "The little girl is reading an old book in the garden.", 0.272739),
+        ("Children were playing in deep snow.", "The children play outside in the snow.", 0.263511),
+        ("At the market he buys red apples.", "He bought a red apple at the market.", 0.324610),
+        ("Nobody has read that letter.", "We will go home tomorrow.", 0.033333),
+    ],
+}
+JAVA_CORPUS = {"de": 0.3878649666563007, "en": 0.26301325491900435}
+
+
+@pytest.mark.parametrize("language", JAVA)
+def test_it_is_the_reference_implementations_meteor(language):
+    metric = Meteor(language, replace(LANGUAGES[language], synonym=0.0))
+    outputs, references, values = zip(*JAVA[language], strict=True)
+    rows = metric.statistics(outputs, [(reference,) for reference in references])
+    assert [metric.score(row) for row in rows] == pytest.approx([100 * value for value in values], abs=1e-4)
+    assert metric.score(rows.sum(0)) == pytest.approx(100 * JAVA_CORPUS[language])
+
+
+MULTI30K = Path("../shared/data/multi30k")
+JAR = os.environ.get("REGARD_METEOR_JAR", "")
+
+
+@pytest.mark.skipif(not JAR or not MULTI30K.exists(), reason="needs REGARD_METEOR_JAR=meteor-1.5.jar and Multi30k")
+@pytest.mark.parametrize("language", ["de", "en"])
+@pytest.mark.parametrize("stem", [False, True], ids=["exact", "stem"])
+def test_on_real_sentences_it_links_no_less_than_the_reference_implementation(language, stem, tmp_path):
+    references = (MULTI30K / f"test_2016_flickr.{language}").read_text().splitlines()[:300]
+    outputs = [spoilt(line, random.Random(number)) for number, line in enumerate(references)]
+    chosen = LANGUAGES[language]
+    metric = Meteor(language, replace(chosen, synonym=0.0, stem=chosen.stem if stem else 0.0))
+    for name, lines in (("out", outputs), ("ref", references)):
+        (tmp_path / name).write_text("".join(" ".join(words(line)) + "\n" for line in lines))
+    (tmp_path / "function").write_text("\n".join(sorted(FUNCTION_WORDS[language])) + "\n")
+    modules = ["-m", "exact stem", "-w", f"1.0 {chosen.stem}"] if stem else ["-m", "exact", "-w", "1.0"]
+    files = [tmp_path / "out", tmp_path / "ref", "-l", language, "-s", tmp_path / "function"]
+    call = ["java", "-Dfile.encoding=UTF-8", "-Xmx1G", "-jar", JAR, *files, *modules]
+    told = subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()
+    theirs = [100 * float(line.split("\t")[1]) for line in told if line.startswith("Segment")]
+    ours = [metric.score(row) for row in metric.statistics(outputs, [(one,) for one in references])]
+    same = sum(abs(a - b) < 0.005 for a, b in zip(ours, theirs, strict=True))
+    assert same >= (0.85 if stem else 0.97) * len(ours)
+    assert statistics.correlation(ours, theirs) > 0.995
+
+
+def spoilt(line, chance):
+    """A sentence with some words left out, some ends changed and, now and then, its halves swapped."""
+    said = [word + "s" * (chance.random() < 0.1) for word in line.split() if chance.random() > 0.15]
+    middle = chance.randrange(len(said) + 1) if chance.random() < 0.5 else 0
+    return " ".join(said[middle:] + said[:middle])
 
 
 def test_the_alignment_has_the_fewest_chunks():

@@ -3,6 +3,7 @@
 `REGARD_KILLS=20 pytest tests/test_resume.py` kills each run twenty times.
 """
 
+import functools
 import hashlib
 import json
 import multiprocessing
@@ -168,7 +169,15 @@ def start(tmp_path, *overrides, **course):
     """A real `regard train` that has done some steps."""
     (tmp_path / "tiny.yaml").write_text(dump(tiny(**(COURSE | course))))
     command = [sys.executable, "-m", "regard", "train", "tiny.yaml", "--run", "run", *overrides]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a shell's background mutes
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=heard,  # noqa: PLW1509
+    )
     deadline = time.monotonic() + 60
     while not (tmp_path / "run" / "checkpoints" / "latest").exists():
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()

@@ -10,12 +10,12 @@ import torch
 from regard.errors import UsageError
 from regard.search import ModelSteps, greedy, sample
 from regard.search.ensemble import EnsembleSteps
-from regard.search.guards import PATIENCE, loop_start, patience_for
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.sampling import truncated
+from regard.text.loops import PATIENCE, loop_start, patience_for
 from regard.text.specials import EOS
-from tests.cells import model_of, sentences
-from tests.test_search import SOME, WORDS, tiny_model, total
+from tests.cells import KINDS, model_of, sentences
+from tests.test_search import FAMILIES, WORDS, tiny_model, total
 
 SOURCE = torch.tensor([[6, 7, 3, EOS]])
 LONGEST = 3
@@ -35,10 +35,10 @@ def distribution(model):
     return found
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_frequencies_match_the_models_distribution(seed):
+@pytest.mark.parametrize(("family", "seed"), [("rnn", 0), ("rnn", 1), *((kind, 2) for kind in FAMILIES)])
+def test_frequencies_match_the_models_distribution(family, seed):
     with torch.inference_mode():
-        model, draws = tiny_model(seed), 4000
+        model, draws = tiny_model(seed, family), 4000
         expected = distribution(model)
         found = sample(ModelSteps(model), SOURCE, [LONGEST], count=draws, seed=seed)[0]
     assert math.isclose(sum(expected.values()), 1.0, rel_tol=1e-4)
@@ -52,7 +52,7 @@ def test_frequencies_match_the_models_distribution(seed):
     assert chi < degrees + 4 * math.sqrt(2 * degrees)  # four standard deviations of chi-square
 
 
-@pytest.mark.parametrize("name", SOME[::4])
+@pytest.mark.parametrize("name", KINDS[::4])
 @pytest.mark.parametrize("choice", [{"temperature": 0.0}, {"temperature": 1e-6}, {"top_k": 1}, {"top_p": 1e-9}])
 def test_without_chance_sampling_is_greedy(name, choice):
     model, (source, _) = model_of(name), sentences(4, 6, seed=1)
@@ -63,7 +63,7 @@ def test_without_chance_sampling_is_greedy(name, choice):
         assert a.log_probs == pytest.approx(b[0].log_probs, abs=1e-4)  # the model's own, whatever the choice
 
 
-@pytest.mark.parametrize("name", SOME[::4])
+@pytest.mark.parametrize("name", KINDS)
 def test_samples_do_not_depend_on_neighbours_or_order(name):
     model, (source, _) = model_of(name), sentences(5, 6, seed=2)
     limits = [7, 5, 9, 6, 8]
@@ -99,7 +99,7 @@ def test_truncation_keeps_the_best_and_the_nucleus():
     assert truncated(scores, None, 1.0).isfinite().all() and truncated(scores, 9, None).isfinite().all()
 
 
-@pytest.mark.parametrize("name", SOME[::4])
+@pytest.mark.parametrize("name", KINDS)
 def test_an_ensemble_of_one_is_the_model_and_of_equals_too(name):
     model, (source, _) = model_of(name), sentences(4, 6, seed=3)
     width = source.shape[1]

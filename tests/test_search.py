@@ -13,16 +13,32 @@ from regard.search import ModelSteps, beam, greedy
 from regard.search.steps import SOURCE_ATTENTION, AttentiveSteps
 from regard.search.tree import SearchTree
 from regard.text.specials import BOS, EOS
-from tests.cells import CELLS, cell, model_of, sentences
+from tests.cells import CELLS, KINDS, cell, model_of, sentences
 
-SOME = [name for place, name in enumerate(CELLS) if place % 9 == 0]
 WORDS = (EOS, 3, 6, 7)
+FAMILIES = {
+    "rnn": {"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}},
+    "fixed": {
+        "encoder": {"kind": "rnn"},
+        "decoder": {"kind": "rnn", "cell": "lstm"},
+        "join": {"kind": "fixed", "form": "every-step"},
+    },
+    "bag": {"encoder": {"kind": "bag"}, "decoder": {"kind": "rnn"}},
+    "feeding": {
+        "encoder": {"kind": "transformer"},
+        "decoder": {"kind": "rnn"},
+        "join": {"kind": "attention", "order": "after", "input_feeding": True},
+    },
+    "conv": {"encoder": {"kind": "conv", "layers": 2}, "decoder": {"kind": "conv", "layers": 2}},
+    "transformer": {"encoder": {"kind": "transformer", "layers": 1}, "decoder": {"kind": "transformer", "layers": 2}},
+}
+"""Models small enough to enumerate, one of each kind of decoder and join."""
 
 
-def tiny_model(seed: int):
+def tiny_model(seed: int, family: str = "rnn"):
     """A model over eight tokens, of which four are ever said, sharp enough to have preferences."""
     torch.manual_seed(seed)
-    model = build(cell(encoder={"kind": "rnn"}, decoder={"kind": "rnn"}), 8, 8).eval()
+    model = build(cell(**FAMILIES[family]), 8, 8).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.5)
@@ -37,7 +53,7 @@ def total(model, source, tokens):
     return float(scores.gather(1, torch.tensor(tokens)[:, None]).sum())
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", KINDS)
 def test_beam_one_is_greedy(name):
     model, (source, _) = model_of(name), sentences(5, 6, seed=11)
     limits = [4, 6, 8, 3, 9]
@@ -50,9 +66,9 @@ def test_beam_one_is_greedy(name):
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_beam_as_wide_as_the_space_is_exhaustive_search(seed, penalty):
-    model, source, longest = tiny_model(seed), torch.tensor([[6, 7, 3, EOS]]), 4
+@pytest.mark.parametrize(("family", "seed"), [*(("rnn", seed) for seed in range(5)), *((kind, 5) for kind in FAMILIES)])
+def test_a_beam_as_wide_as_the_space_is_exhaustive_search(family, seed, penalty):
+    model, source, longest = tiny_model(seed, family), torch.tensor([[6, 7, 3, EOS]]), 4
     every = {}
     for length in range(longest + 1):
         for said in itertools.product(WORDS[1:], repeat=length):
@@ -66,7 +82,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(seed, penalty):
         assert hypothesis.ended == "end"
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("width", [1, 4])
 def test_the_score_reported_is_the_score_recomputed(name, width):
     model, (source, _) = model_of(name), sentences(4, 6, seed=12)
@@ -79,7 +95,7 @@ def test_the_score_reported_is_the_score_recomputed(name, width):
             assert hypothesis.score == pytest.approx(expected / len(said), rel=1e-3, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", KINDS)
 def test_batch_is_single_in_any_order(name):
     model, (source, _) = model_of(name), sentences(5, 6, seed=13)
     limits = [5, 7, 4, 6, 8]
@@ -88,6 +104,56 @@ def test_batch_is_single_in_any_order(name):
         length = int((source[row] != 0).sum())
         alone = beam(ModelSteps(model), source[row : row + 1, :length], limits[row : row + 1], width=3)
         assert together[row][0].tokens == alone[0][0].tokens
+    order = [3, 0, 4, 0, 2, 1]  # the first one twice
+    shuffled = beam(ModelSteps(model), source[order], [limits[row] for row in order], width=3)
+    assert [found[0].tokens for found in shuffled] == [together[row][0].tokens for row in order]
+    assert shuffled[1] == shuffled[3], "duplicates of a sentence give the same output wherever they stand"
+
+
+class Forgetful:
+    """A model as a step model that keeps nothing: every step reads the source and all that was said, from the start."""
+
+    class State:
+        def __init__(self, source, said):
+            self.source, self.said = source, said
+
+        def select(self, rows):
+            return type(self)(self.source[rows], self.said[rows])
+
+    def __init__(self, model):
+        self.model = model
+
+    def start(self, source):
+        return self.State(source, source[:, :0])
+
+    def step(self, tokens, state):
+        said = torch.cat([state.said, tokens[:, None]], dim=1)
+        return self.model(state.source, said)[:, -1].log_softmax(-1), self.State(state.source, said)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_cached_is_uncached(name):
+    model, (source, _) = model_of(name), sentences(3, 5, seed=17)
+    limits = [5, 7, 4]
+    for cached, uncached in zip(
+        beam(ModelSteps(model), source, limits, width=3, count=3),
+        beam(Forgetful(model), source, limits, width=3, count=3),
+        strict=True,
+    ):
+        assert [one.tokens for one in cached] == [one.tokens for one in uncached]
+        for one, other in zip(cached, uncached, strict=True):
+            assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+
+
+def test_the_laws_are_tried_on_every_kind_of_model():
+    settings = [CELLS[name] for name in KINDS]
+    assert {one.encoder.kind for one in settings} == {"bag", "rnn", "conv", "transformer"}
+    assert {one.decoder.kind for one in settings} == {"rnn", "conv", "transformer"}
+    assert {one.join.kind for one in settings} == {"fixed", "attention"}
+    scores = {one.attention.score for one in settings if one.attention}
+    assert scores == {"additive", "dot", "scaled-dot", "bilinear"}
+    kinds = {one.positions.kind for one in settings if one.positions}
+    assert kinds == {"none", "sinusoidal", "learned", "relative", "bias", "rotary", "alibi"}
 
 
 def test_a_wider_beam_never_finds_less_on_the_whole():
@@ -108,17 +174,17 @@ def test_no_output_is_longer_than_its_limit():
         assert found and all(len(h.tokens) <= limit for h in found)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("family", ["rnn", "feeding", "conv", "transformer"])
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_with_a_coverage_penalty_too_a_full_beam_is_exhaustive_search(seed, penalty):
-    model, source, longest, beta = tiny_model(seed), torch.tensor([[6, 7, 3, EOS]]), 4, 0.4
+def test_with_a_coverage_penalty_too_a_full_beam_is_exhaustive_search(family, penalty):
+    model, source, longest, beta = tiny_model(2, family), torch.tensor([[6, 7, 3, EOS]]), 4, 0.4
     every = {}
     for length in range(longest):
         for said in itertools.product(WORDS[1:], repeat=length):
             with taps.watch(model, SOURCE_ATTENTION) as seen, torch.no_grad():
                 model(source, torch.tensor([[BOS, *said]]))
             looked = torch.cat(list(seen.values()), dim=1).mean(1)[0].sum(0)  # S
-            cover = beta * float(looked.clamp(max=1.0).log().sum())
+            cover = beta * float(looked.clamp(1e-9, 1.0).log().sum())  # never looked at: as good as never
             every[said] = total(model, source, (*said, EOS)) / (length + 1) ** penalty + cover
     found = beam(
         AttentiveSteps(model),
@@ -142,7 +208,7 @@ def test_coverage_needs_attention_and_says_so():
         beam(ModelSteps(model), source, [4, 4], width=2, coverage_penalty=0.1)
 
 
-@pytest.mark.parametrize("name", SOME[::4])
+@pytest.mark.parametrize("name", KINDS[::4])
 def test_groups_without_diversity_agree_and_with_it_differ(name):
     model, (source, _) = model_of(name), sentences(4, 6, seed=15)
     two = beam(ModelSteps(model), source, [8] * 4, width=2)
@@ -156,7 +222,7 @@ def test_groups_without_diversity_agree_and_with_it_differ(name):
         beam(ModelSteps(model), source, [8] * 4, width=5, groups=2)
 
 
-@pytest.mark.parametrize("name", SOME[::4])
+@pytest.mark.parametrize("name", KINDS[::4])
 def test_a_recorded_beam_finds_the_same_and_its_tree_holds_what_it_found(name):
     model, (source, _) = model_of(name), sentences(3, 6, seed=16)
     trees = [SearchTree() for _ in range(3)]

@@ -111,7 +111,7 @@ def test_frozen_attention_does_not_depend_on_what_is_read(transformer):
 
 def test_an_intervention_on_nothing_is_refused(transformer):
     seen = transformer.trace("a b")
-    with pytest.raises(KeyError, match="no tap"):
+    with pytest.raises(UsageError, match=r"no tap encoder.layers.9.states: did you mean encoder"):
         seen.again({"encoder.layers.9.states": lambda value: value})
     with pytest.raises(UsageError, match="no head 7"):
         seen.again(interventions.scale_head("encoder.layers.0.attention", 7, 0.0))
@@ -129,9 +129,11 @@ def pieces():
 def test_tokens_make_up_the_words_between_white_space(pieces, words):
     made = Side.of(pieces, [BOS, *pieces.encode(" ".join(words)).ids, EOS])
     assert made.word_texts[0] == "<s>" and made.word_texts[-1] == "</s>"
-    assert len(made.word_texts) == len(words) + 2
-    spelt = [one for one in words if all(letter in "".join(TEXT) for letter in one)]
-    assert [one for one in made.word_texts if one in spelt] == spelt  # others are spelt in bytes
+    assert made.word_texts[1:-1] == words
+
+
+def test_words_are_shown_as_they_were_written_though_spelt_in_bytes(pieces):
+    assert Side.of(pieces, pieces.encode("東京 Xylophon 😀").ids).word_texts == ["東京", "Xylophon", "😀"]
 
 
 def test_merging_to_words_keeps_rows_that_sum_to_one(pieces):
@@ -141,6 +143,21 @@ def test_merging_to_words_keeps_rows_that_sum_to_one(pieces):
     merged = made.averaged(made.summed(weights))
     assert merged.shape == (3, 4, 4)
     torch.testing.assert_close(merged.sum(-1), torch.ones(3, 4))
+
+
+def test_an_activation_of_another_text_does_not_fit(transformer):
+    seen, other = transformer.trace("a b c d"), transformer.trace("a b")
+    name = "encoder.layers.0.states"
+    with pytest.raises(UsageError, match="as many tokens"):
+        seen.again(interventions.replace(name, other.activations[name]))
+    with pytest.raises(UsageError, match="positions 0 to 4"):
+        seen.again(interventions.replace(name, seen.activations[name], positions=[9]))
+
+
+@pytest.mark.parametrize("source", ["", "  ", ["a"]])
+def test_nothing_cannot_be_looked_into(transformer, source):
+    with pytest.raises(UsageError, match="not empty"):
+        transformer.trace(source)
 
 
 def test_a_target_that_the_model_cannot_say_is_refused(recurrent):
@@ -212,7 +229,7 @@ def test_a_result_is_saved_in_the_form_its_name_asks_for(recurrent, tmp_path, en
     begins = {
         "html": b"<!doctype html>",
         "json": b"{",
-        "txt": b"target",
+        "txt": b"To the source",
         "png": b"\x89PNG",
         "svg": b"<?xml",
         "pdf": b"%PDF",

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from regard.config.loading import from_mapping
 from regard.config.training import Corruption, Exposure, Optimizer, Schedule, ScheduledSampling
-from regard.data.batches import Batches
 from regard.data.prepare import prepare
 from regard.device import choose_device, choose_precision
 from regard.errors import RegardError, UsageError
+from regard.shapes.choice import shape_of
 from regard.text.specials import BOS, EOS, PAD, SPECIALS, UNK
 from regard.training import objective, optimizer
 from regard.training.ahead import Ahead
@@ -51,9 +51,8 @@ def prepared(tmp_path_factory):
 
 
 def trainer(prepared, config):
-    batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
-    sizes = prepared.source_tokenizer.size, prepared.target_tokenizer.size
-    return Trainer(config, batches, sizes, device=torch.device("cpu"))
+    shape = shape_of(config, prepared.form)
+    return Trainer(config, shape, shape.batches(prepared.train, learning=True), device=torch.device("cpu"))
 
 
 class TestObjective:

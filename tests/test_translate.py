@@ -1,17 +1,24 @@
 """What `regard translate` promises: every line, in order, whatever happens; and the laws of cutting text."""
 
+import importlib
+import inspect
+import io
 import json
+import math
 import os
 import random
+import subprocess
+import sys
 import threading
 
 import pytest
 from typer.testing import CliRunner
 
 import regard
-from regard.cli import main
-from regard.cli.translate import _whole_lines
+from regard.cli import app, line_input, main
+from regard.cli.partial_output import whole_lines
 from regard.config.text import Tokenizer as Settings
+from regard.data import lines
 from regard.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import Constraints, Hypothesis, Search
@@ -134,6 +141,12 @@ def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(trans
         (("--with", "colours"), "colours"),
         (("--mbr", "comet"), "comet"),
         (("--top-p", "1.5", "--sample"), "top-p"),
+        (("--top-p", "nan", "--sample"), "top-p"),
+        (("--temperature", "nan", "--sample"), "--temperature"),
+        (("--temperature", "inf", "--sample"), "temperature of inf"),
+        (("--coverage-penalty", "nan"), "--coverage-penalty"),
+        (("--length-penalty", "nan"), "--length-penalty"),
+        (("--diverse", "2", "--diversity", "inf"), "diversity of inf"),
         (("--split", "--prefix", "a"), "whole texts"),
         (("--show-search", "tree.png"), ".html or .json"),
         (("--require", "nosuchword"), "nosuchword"),
@@ -145,11 +158,16 @@ def test_what_cannot_be_is_told_in_a_sentence(run, source, capfd, options, says)
     assert code == 2 and says in error and "Traceback" not in error and not out
 
 
-def test_text_that_is_not_utf8_is_named(run, tmp_path, capfd):
-    bad = tmp_path / "bad.txt"
-    bad.write_bytes(b"a b\n\xff\xfe\n")
-    code, _, error = typed(capfd, run, bad)
-    assert code == 1 and "bad.txt:2" in error
+def test_text_that_is_not_utf8_is_named_and_the_lines_before_it_are_not_lost(run, tmp_path, translator, capfd):
+    bad, out = tmp_path / "bad.txt", tmp_path / "out.txt"
+    bad.write_bytes(b"a b\n\xff\xfe\nb\n")
+    code, printed, error = typed(capfd, run, bad)
+    assert code == 1 and "bad.txt:2 is not valid UTF-8" in error and printed == translator.translate("a b") + "\n"
+    code, _, error = typed(capfd, run, bad, "-o", out)
+    assert code == 1 and "out.txt.partial holds 1 lines" in error
+    bad.write_bytes(b"a b\nc\nb\n")
+    assert typed(capfd, run, bad, "-o", out)[0] == 0, "once it is mended, the same command goes on"
+    assert out.read_text().splitlines() == translator.translate(["a b", "c", "b"])
     code, _, error = typed(capfd, run, tmp_path / "none.txt")
     assert code == 1 and "none.txt does not exist" in error
 
@@ -157,7 +175,7 @@ def test_text_that_is_not_utf8_is_named(run, tmp_path, capfd):
 def test_an_interrupted_file_is_continued_and_comes_out_the_same(run, source, tmp_path, capfd, monkeypatch):
     from regard.cli import translate as verb
 
-    monkeypatch.setattr(verb, "CHUNK", 2)
+    monkeypatch.setattr(line_input, "CHUNK", 2)
     whole, out = typed(capfd, run, source)[1], tmp_path / "out.txt"
     real, calls = verb._translate, []
 
@@ -179,6 +197,71 @@ def test_an_interrupted_file_is_continued_and_comes_out_the_same(run, source, tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 
+def test_a_line_without_end_is_refused_and_memory_stays_bounded(run, capfd, monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1 << 16)  # of /dev/zero there is always more
+    code, _, error = typed(capfd, run, "/dev/zero")
+    assert code == 1 and "/dev/zero:1 is longer than" in error
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n" + b"b " * (1 << 16))))
+    code, printed, error = typed(capfd, run)
+    assert code == 1 and "standard input:2 is longer than" in error and printed.count("\n") == 1
+
+
+def test_of_a_pipe_what_has_come_is_translated_before_more_comes(run, translator):
+    code = "import sys; from regard.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "translate", str(run)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for text in ("a b c", "b"):
+            process.stdin.write(f"{text}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().decode() == translator.translate(text) + "\n"
+        process.stdin.write(b"a b")  # the last line without its end
+        process.stdin.close()
+        assert process.stdout.read().decode() == translator.translate("a b") + "\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("size", [1, 3, 1 << 16])
+def test_lines_arrive_whole_however_they_are_cut(size, monkeypatch):
+    sent = b"one\n\nthree" + b"e" * 9 + b"\nfour"
+    read, write = os.pipe()
+    os.write(write, sent)
+    os.close(write)
+    real = os.read
+    monkeypatch.setattr(os, "read", lambda number, count: real(number, min(size, count)))
+    stream = line_input.Arriving(read)
+    assert list(iter(lambda: stream.readline(8), b"")) == [b"one\n", b"\n", b"threeeee", b"eeeeee\n", b"four"]
+    os.close(read)
+
+
+KILLED = """
+import os, signal, sys
+from regard.cli import line_input, main, translate as verb
+line_input.CHUNK = 2
+real, calls = verb._translate, []
+def killed(*arguments):
+    calls.append(arguments)
+    real(*arguments)
+    if len(calls) == 2:
+        arguments[3].write("half a li")
+        arguments[3].flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+verb._translate = killed
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+def test_what_is_killed_goes_on_where_it_was_and_comes_out_the_same(run, source, tmp_path, capfd, form):
+    whole, out = typed(capfd, run, source, "--format", form)[1], tmp_path / "out.txt"
+    arguments = ["translate", str(run), str(source), "--format", form, "-o", str(out)]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], capture_output=True, check=False)
+    assert done.returncode == -9 and not out.exists()
+    assert (tmp_path / "out.txt.partial").read_text().endswith("half a li")
+    code, _, error = typed(capfd, *arguments[1:])
+    assert code == 0 and "holds 4 lines already" in error and out.read_text() == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+
+
 def test_a_pipe_is_written_to_and_never_replaced(run, source, tmp_path, capfd):
     whole, pipe, read = typed(capfd, run, source)[1], tmp_path / "pipe", []
     os.mkfifo(pipe)
@@ -192,7 +275,7 @@ def test_a_pipe_is_written_to_and_never_replaced(run, source, tmp_path, capfd):
 def test_only_whole_lines_of_a_partial_output_count(tmp_path):
     path = tmp_path / "p"
     path.write_bytes(b"1\n2\n3\n4\n5\nhal")
-    assert _whole_lines(path, 2) == 2 and path.read_bytes() == b"1\n2\n3\n4\n"
+    assert whole_lines(path, 2) == 2 and path.read_bytes() == b"1\n2\n3\n4\n"
 
 
 def test_the_search_can_be_looked_at(run, source, tmp_path, capfd):
@@ -203,11 +286,48 @@ def test_the_search_can_be_looked_at(run, source, tmp_path, capfd):
     assert [one["source"] for one in told] == [line for line in LINES if line]
     assert {node["fate"] for node in told[0]["nodes"]} >= {"chosen", "died"}
     page = (tmp_path / "tree.html").read_text()
-    assert page.count("<svg") == 5 and "http" not in page
+    assert page.count("<section>") == 5 and "http" not in page.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize("verb", ["translate", "evaluate", "compare"])
+def test_help_groups_every_option_once(verb):
+    module = importlib.import_module(f"regard.cli.{verb}")
+    parameters = inspect.signature(getattr(module, verb)).parameters
+    grouped = [name for names in module.GROUPS.values() for name in names]
+    assert len(set(grouped)) == len(grouped) and set(grouped) <= set(parameters)
+    shown = CliRunner().invoke(app, [verb, "--help"]).output
+    headings = [line.removesuffix(":") for line in shown.splitlines() if line.endswith(":") and line[0].isalpha()]
+    assert headings == ["Arguments", *module.GROUPS, "Options"] and "\x1b" not in shown
+    assert shown.split("Options:")[1].split("Examples")[0].split()[0] == "--help", "all others have a group"
+
+
+@pytest.mark.parametrize("given", [None, 3, b"a", {"a"}, ["a", None]])
+def test_what_is_no_text_is_refused(translator, given):
+    with pytest.raises(UsageError, match="of type"):
+        translator.translate(given)
+    with pytest.raises(UsageError, match="list of texts"):
+        translator.hypotheses("a")
+
+
+def test_hypotheses_come_best_first_those_that_were_cut_behind_those_that_ended(translator):
+    found = translator.hypotheses(["a b c"], Search(beam=300, count=300))[0]
+    cut = [one.ended != "end" for one in found]
+    assert cut == sorted(cut) and True in cut and False in cut
+    for whole in (True, False):
+        scores = [one.score for one in found if (one.ended == "end") is whole]
+        assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("metric", ["ter", "edits", "meteor", "bleu:char"])
+def test_samples_can_be_chosen_among_by_any_metric(run, source, capfd, metric):
+    code, out, _ = typed(capfd, run, source, "--mbr", metric, "--samples", 4)
+    assert code == 0 and out.count("\n") == len(LINES)
+    code, _, error = typed(capfd, run, source, "--mbr", "cider")
+    assert code == 2 and "use chrf" in error
 
 
 def test_help_shows_examples_without_torch():
-    result = CliRunner().invoke(__import__("regard.cli", fromlist=["app"]).app, ["translate", "--help"])
+    result = CliRunner().invoke(app, ["translate", "--help"])
     assert result.exit_code == 0 and "--show-search" in result.output and "runs/mine" in result.output
 
 
@@ -276,3 +396,11 @@ def test_pieces_put_together_are_the_text():
 def test_groups_hold_every_text_once_longest_first():
     found = list(groups([3, 0, 9, 1, 9, 2], 12))
     assert sorted(place for group in found for place in group) == [0, 2, 3, 4, 5] and found[0] == [2]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"temperature": math.nan}, {"coverage_penalty": math.nan}, {"length_penalty": -1}, {"diversity": -1}]
+)
+def test_numbers_that_mean_nothing_are_refused_in_python_too(settings):
+    with pytest.raises(UsageError, match=r"means nothing|out of reach"):
+        Search(**settings)

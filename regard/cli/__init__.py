@@ -14,7 +14,25 @@ from typing import Annotated
 import typer
 
 import regard
-from regard.cli import compare, config, contrast, demo, evaluate, inspect, judge, runs, score, train, translate
+from regard.cli import (
+    compare,
+    config,
+    contrast,
+    demo,
+    evaluate,
+    export,
+    generate,
+    import_,
+    inspect,
+    judge,
+    plan,
+    predict,
+    runs,
+    score,
+    train,
+    translate,
+)
+from regard.cli.grouped import grouped
 from regard.errors import RegardError
 
 EXAMPLES = """
@@ -37,12 +55,17 @@ app = typer.Typer(
 
 # The verbs, in the order in which help lists them.
 app.command(epilog=train.EXAMPLES)(train.train)
-app.command(epilog=translate.EXAMPLES)(translate.translate)
-app.command(epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
+app.command(epilog=generate.EXAMPLES)(generate.generate)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
+app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)
-app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command()(runs.runs)
+app.command(epilog=plan.EXAMPLES)(plan.plan)
+app.command("import", epilog=import_.EXAMPLES)(import_.import_)
+app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(judge.app, name="judge")

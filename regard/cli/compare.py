@@ -13,6 +13,13 @@ Examples:
   regard compare --system old=old.de --system new=new.de --reference test.de --picture length.png
 """
 
+GROUPS = {
+    "What is compared": ("source", "reference", "system"),
+    "How": ("metrics", "frequencies", "beam", "samples", "seed"),
+    "Output": ("output", "picture", "as_json"),
+}
+"""How help groups the options."""
+
 
 def compare(
     runs: Annotated[
@@ -40,6 +47,7 @@ def compare(
     """Compare systems on the same sentences: significance, by length, by word frequency, largest gains and losses."""
     import regard
     from regard.cli.evaluate import spoken_in
+    from regard.cli.places import check_places
     from regard.data.lines import read_lines
     from regard.errors import UsageError
     from regard.evaluation import comparison, slices
@@ -49,6 +57,7 @@ def compare(
     from regard.evaluation.side_by_side import write_page
     from regard.evaluation.texts import named_files, read_aligned, translated
 
+    check_places(output, picture)
     given, folders = reference or [], runs or []
     if len(folders) + len(system or []) < 2:
         raise UsageError("Which systems? Name at least two, as runs or with --system NAME=FILE.")

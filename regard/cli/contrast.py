@@ -11,6 +11,7 @@ EXAMPLES = """
 Examples:
   regard contrast runs/mine suite.tsv
   regard contrast runs/mine suites/*.tsv.gz --per-token --json
+  regard contrast runs/mine suite.tsv --control     likings for short or common targets taken out
 
 \b
 A suite is tab-separated (source, correct, wrong, more wrong ones…; or a header line with source, correct, wrong,
@@ -24,6 +25,9 @@ def contrast(
     per_token: Annotated[
         bool, typer.Option("--per-token", help="Compare means per token, so that length does not count.")
     ] = False,
+    control: Annotated[
+        bool, typer.Option("--control", help="Also with sources of other items: what does the right source add?")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="TSV of every item with its margin, the worst first.")
     ] = None,
@@ -32,14 +36,16 @@ def contrast(
     """Score right and wrong targets, and print how often the right one wins, by category."""
     import regard
     from regard import durable
+    from regard.cli.places import check_places
     from regard.evaluation.contrast import by_model, read_suite
     from regard.evaluation.contrast import contrast as ask
     from regard.evaluation.display import bar
 
+    check_places(output)
     items = [item for suite in suites for item in read_suite(suite)]
     translator = regard.load(run)
     with bar() as progress:
-        found = ask(items, by_model(translator, per_token=per_token, progress=progress))
+        found = ask(items, by_model(translator, per_token=per_token, progress=progress), control=control)
     if output is not None:
         rows = sorted(zip(found.margins, found.items, strict=True), key=lambda row: row[0])
         lines = ["\t".join(("margin", "category", "source", "correct", "wrong"))]

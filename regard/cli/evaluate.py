@@ -18,6 +18,13 @@ Examples:
 Metrics: bleu, chrf, ter (by sacrebleu), meteor, cider, exact, edits, tokens; with a run, perplexity.
 """
 
+GROUPS = {
+    "What is scored": ("source", "reference", "hypotheses"),
+    "How": ("metrics", "language", "beam"),
+    "Output": ("output", "as_json"),
+}
+"""How help groups the options."""
+
 
 def evaluate(
     run: Annotated[Path | None, typer.Argument(help="Directory of a trained run.", metavar="[RUN]")] = None,

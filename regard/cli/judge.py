@@ -30,6 +30,7 @@ def make(
     The key that names them is written beside it, as NAME.key.json: keep it from the judges.
     """
     from regard import durable
+    from regard.cli.places import check_places
     from regard.errors import UsageError
     from regard.evaluation.form import make_form
     from regard.evaluation.form_page import render
@@ -37,6 +38,7 @@ def make(
 
     if output.suffix.lower() not in (".html", ".csv"):
         raise UsageError(f"{output} is neither .html nor .csv: name the form after what it is to be.")
+    check_places(output)
     files = named_files(system)
     sources, *texts = read_aligned(source, *files.values(), *([reference] if reference else []))
     references = texts.pop() if reference else None

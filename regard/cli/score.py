@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +14,16 @@ EXAMPLES = """
 Examples:
   regard score runs/mine --source test.en --target test.de
   regard score runs/mine --source test.en --target test.de --json > scores.json
+  regard score runs/language-model --target test.txt
 """
 
 
 def score(
     run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
-    source: Annotated[Path, typer.Option("--source", help="Source sentences, one a line.")],
-    target: Annotated[Path, typer.Option("--target", help="Their targets, one a line.")],
+    target: Annotated[Path, typer.Option("--target", help="Targets, or the texts of a language model, one a line.")],
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Their sources, one a line; a language model has none.")
+    ] = None,
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
     ] = None,
@@ -27,20 +31,35 @@ def score(
 ) -> None:
     """Print log-probability and perplexity (per token) of each target, and of all of them on standard error."""
     import regard
+    from regard.errors import UsageError
     from regard.evaluation.display import bar
-    from regard.evaluation.likelihood import by_position, likelihoods, total
+    from regard.evaluation.likelihood import by_position, likelihoods, position_line, total
     from regard.evaluation.texts import read_aligned
+    from regard.run import Run
 
-    sources, targets = read_aligned(source, target)
-    translator = regard.load(run, overrides or [])
-    with bar() as progress:
-        found = likelihoods(translator, sources, targets, progress=progress)
-    whole = total(found)
+    if Run.open(run).config.shape.kind == "language-model":
+        if source is not None:
+            raise UsageError(f"{run} is a language model, which has no source: leave out --source.")
+        from regard.evaluation.perplexity import text_likelihoods
+        from regard.writer import Writer
+
+        (targets,) = read_aligned(target)
+        writer = Writer.load(run, overrides or [])
+        with bar() as progress:
+            found = text_likelihoods(writer, targets, progress=progress)
+    else:
+        if source is None:
+            raise UsageError("The targets of what? Name their sources with --source FILE.")
+        sources, targets = read_aligned(source, target)
+        translator = regard.load(run, overrides or [])
+        with bar() as progress:
+            found = likelihoods(translator, sources, targets, progress=progress)
+    whole, positions = total(found), by_position(found)
     if as_json:
         facts = {
             "total": whole.facts(),
             "sentences": [total([one]).facts() | {"log_probs": one.log_probs} for one in found],
-            "positions": [{"targets": count, "perplexity": value} for count, value in by_position(found)],
+            "positions": [asdict(one) for one in positions],
         }
         print(json.dumps(facts, ensure_ascii=False))
         return
@@ -51,6 +70,7 @@ def score(
     print(
         f"{whole.sentences:,} targets: log-probability {whole.log_prob:,.2f}; perplexity {whole.per_token:.3f} per "
         f"token ({whole.tokens:,}), {whole.per_word:.3f} per word ({whole.words:,}), {whole.per_character:.4f} per "
-        f"character ({whole.characters:,}; {bits:.3f} bits). Ends of lines are counted.",
+        f"character ({whole.characters:,}; {bits:.3f} bits). Ends of lines are counted.\n"
+        f"Perplexity per token by position: {position_line(positions)}.",
         file=sys.stderr,
     )

@@ -81,4 +81,4 @@ def _report(outcome: "Outcome") -> None:
     if outcome.test:
         console.print(f"  test        {scores_line(outcome.test)}", markup=False)
     console.print(f"  run         {place} (README.md is its card)", markup=False)
-    console.print(f"  next        regard translate {place} < in.txt > out.txt", markup=False)
+    console.print(f"  next        {outcome.next_command}", markup=False)

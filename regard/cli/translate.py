@@ -2,30 +2,25 @@
 
 import json
 import re
-import sys
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from hashlib import sha256
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from regard.errors import RegardError, UsageError
+from regard.cli.places import check_places
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.search import Search
+    from regard.search.mbr import Utility
     from regard.search.tree_page import Shown
     from regard.translator import Translator
 
-CHUNK = 512
-"""Lines translated before any of them is written: enough to sort by length, few enough to stream."""
-CHUNK_CHARACTERS = 500_000
-"""Fewer lines, where they are long: memory stays bounded."""
 MBR_SAMPLES = 32
 """Samples to choose among, unless the command says otherwise."""
+MBR_TEMPERATURE = 0.7
+"""Of samples to choose among: training with smoothed labels leaves some probability on every word."""
 MOST_SHOWN = 50
 """Searches on one page."""
 
@@ -35,6 +30,7 @@ Examples:
   echo "9. Mai 2018" | regard translate runs/dates
   regard translate runs/mine in.txt -o out.txt            resumes, if it was interrupted
   regard translate runs/mine in.txt --beam 1              greedy: fastest
+  regard translate runs/mine in.txt --engine ctranslate2  many times faster, where it is installed
   regard translate runs/mine in.txt --beam 8 --n-best 3   the three best, as a table
   regard translate runs/a runs/b runs/c in.txt            an ensemble
   regard translate runs/mine --sample --temperature 0.8 --top-p 0.9 --seed 7 < in.txt
@@ -45,6 +41,14 @@ Examples:
   regard translate runs/mine --show-search beam.html < in.txt
   regard translate runs/mine in.txt model.positions.ntk=2
 """
+
+GROUPS = {
+    "Input and output": ("output", "form", "extras", "split", "engine", "show_search"),
+    "Beam search": ("beam", "n_best", "length_penalty", "coverage_penalty", "diverse", "diversity"),
+    "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed", "mbr"),
+    "Constraints": ("prefix", "require", "forbid", "only", "keep"),
+}
+"""How help groups the options."""
 
 EXTRAS = ("scores", "alignment", "attention")
 
@@ -59,65 +63,99 @@ def translate(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; by default standard output.", metavar="FILE")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; by default standard output.", metavar="FILE"),
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", help="text (a line for a line), tsv (line, rank, score, text) or jsonl.", metavar="FORMAT"
+            "--format",
+            help="text (a line for a line), tsv (line, rank, score, text) or jsonl.",
+            metavar="FORMAT",
         ),
     ] = None,
     extras: Annotated[
-        str | None, typer.Option("--with", help="More on each output: scores, alignment, attention.", metavar="LIST")
+        str | None,
+        typer.Option("--with", help="More on each output: scores, alignment, attention.", metavar="LIST"),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, help="Outputs given for each line.")] = 1,
     length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", min=0, help="Divide scores by length to this power.")
+        float | None,
+        typer.Option("--length-penalty", min=0, help="Divide scores by length to this power."),
     ] = None,
     coverage_penalty: Annotated[
-        float, typer.Option("--coverage-penalty", min=0, help="How much unattended source words cost.")
+        float,
+        typer.Option("--coverage-penalty", min=0, help="How much unattended source words cost."),
     ] = 0.0,
     diverse: Annotated[int, typer.Option("--diverse", min=1, help="Groups of the beam that avoid each other.")] = 1,
     diversity: Annotated[float, typer.Option("--diversity", min=0, help="How much they do.")] = 0.5,
     sampling: Annotated[bool, typer.Option("--sample", help="Draw outputs at random from the model.")] = False,
     samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each line.")] = None,
     temperature: Annotated[
-        float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")
+        float | None,
+        typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder."),
     ] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")] = None,
     top_p: Annotated[
-        float | None, typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability.")
+        float | None,
+        typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability."),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")] = None,
     mbr: Annotated[
         str | None,
-        typer.Option("--mbr", help="Choose among samples by chrf, bleu, ter or exact.", metavar="METRIC"),
+        typer.Option(
+            "--mbr",
+            help="Choose among samples: chrf, bleu, ter, meteor:de, edits, exact…",
+            metavar="METRIC",
+        ),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option("--prefix", help="Outputs begin with this text.", metavar="TEXT")
+        str | None,
+        typer.Option("--prefix", help="Outputs begin with this text.", metavar="TEXT"),
     ] = None,
     require: Annotated[
-        list[str] | None, typer.Option("--require", help="Outputs contain this text; may be repeated.", metavar="TEXT")
+        list[str] | None,
+        typer.Option("--require", help="Outputs contain this text; may be repeated.", metavar="TEXT"),
     ] = None,
     forbid: Annotated[
         Path | None,
-        typer.Option("--forbid", help="Outputs contain no phrase of this file (cat* is any ending).", metavar="FILE"),
+        typer.Option(
+            "--forbid",
+            help="Outputs contain no phrase of this file (cat* is any ending).",
+            metavar="FILE",
+        ),
     ] = None,
-    only: Annotated[Path | None, typer.Option("--only", help="Outputs are lines of this file.", metavar="FILE")] = None,
+    only: Annotated[
+        Path | None,
+        typer.Option("--only", help="Outputs are lines of this file.", metavar="FILE"),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            "--keep", help="Keep unchanged: urls, numbers, placeholders, or a regular expression.", metavar="KIND"
+            "--keep",
+            help="Keep unchanged: urls, numbers, placeholders, or a regular expression.",
+            metavar="KIND",
         ),
     ] = None,
     split: Annotated[
         bool | None,
-        typer.Option("--split/--no-split", help="Cut lines into sentences; by default those too long for the model."),
+        typer.Option(
+            "--split/--no-split",
+            help="Cut lines into sentences; by default those too long for the model.",
+        ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="native, ctranslate2, ctranslate2-int8, or auto.", metavar="NAME"),
+    ] = "native",
     show_search: Annotated[
         Path | None,
-        typer.Option("--show-search", help="Write the beam as a tree: a .html page or .json.", metavar="FILE"),
+        typer.Option(
+            "--show-search",
+            help="Write the beam as a tree: a .html page or .json.",
+            metavar="FILE",
+        ),
     ] = None,
 ) -> None:
     """Translate files, or standard input, line by line; as many lines come out as went in."""
@@ -137,9 +175,19 @@ def translate(
         samples = count
     form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
     _check_output(form, wanted, show_search, drawn=drawn, split=split)
+    check_places(output, show_search)
     if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
         raise UsageError(f"{output} is read and would be written over: name another file with -o.")
 
+    special = (wanted, drawn, coverage_penalty, diverse > 1, prefix, require, forbid, only, keep, split, show_search)
+    if engine != "native" and form == "text" and count == 1 and len(runs) == 1 and not any(special):
+        from regard.cli.plain_text import translate_plainly
+
+        if translate_plainly(engine, runs[0], files, overrides, output, beam, length_penalty, split=split):
+            return
+
+    from regard.cli.line_input import chunks, progress
+    from regard.cli.partial_output import writing
     from regard.search import Constraints, Search
     from regard.search.options import kept_kinds
 
@@ -151,11 +199,11 @@ def translate(
         groups=diverse,
         diversity=diversity,
         samples=samples or 0,
-        temperature=1.0 if temperature is None else temperature,
+        temperature=temperature if temperature is not None else 1.0 if mbr is None else MBR_TEMPERATURE,
         top_k=top_k,
         top_p=top_p,
         seed=seed or 0,
-        utility=mbr,
+        utility=None if mbr is None else _utility(mbr),
         constraints=Constraints(
             prefix=prefix,
             require=tuple(require or ()),
@@ -165,19 +213,44 @@ def translate(
         keep=kept_kinds(keep or []),
         split=False if show_search or wanted & {"alignment", "attention"} else split,
     )
-    translator = _open(runs, overrides)
+    from regard.interop.engines import open_engine
+
+    translator = open_engine(engine, runs, overrides, token_scores="scores" in wanted)
     shown: list[Shown] | None = [] if show_search else None
-    call = json.dumps([*map(str, runs), *map(str, files), *overrides, form, sorted(wanted), repr(search)])
-    rows = 1 if form == "jsonl" else count
-    with _writing(output, call, rows) as (stream, done), _progress(files) as advance:
-        lines = islice(enumerate(_lines(files), start=1), done, None)
+    call = [
+        *map(str, runs),
+        *map(str, files),
+        *overrides,
+        form,
+        sorted(wanted),
+        mbr,
+        engine,
+        repr(replace(search, utility=None)),
+    ]
+    with (
+        writing(output, json.dumps(call), 1 if form == "jsonl" else count) as (stream, done),
+        progress(files) as advance,
+    ):
         advance(done)
-        while chunk := list(_chunk(lines, 1 if not files and sys.stdin.isatty() else CHUNK)):
+        for chunk in chunks(files, done):
             _translate(translator, search, chunk, stream, form, wanted, shown)
             stream.flush()
             advance(len(chunk))
     if show_search is not None:
         _show(show_search, shown or [], translator)
+
+
+def _utility(metric: str) -> "str | Utility":
+    """A metric's name where search knows it, else what evaluation makes of it."""
+    from regard.search.mbr import METRICS
+
+    if metric in METRICS:
+        return metric
+    from regard.evaluation.metrics import utility
+
+    if metric == "cider":
+        raise UsageError("CIDEr weighs words by how rare they are in a corpus, and samples are none: use chrf.")
+    return utility(metric)
 
 
 def _told_apart(arguments: list[str]) -> tuple[list[Path], list[Path], list[str]]:
@@ -223,42 +296,9 @@ def _check_output(form: str, wanted: set[str], show_search: Path | None, *, draw
 
 
 def _phrases(path: Path) -> list[str]:
-    from regard.data.lines import read_lines as lines_of
+    from regard.data.lines import read_lines
 
-    return [line.strip() for line in lines_of(path) if line.strip()]
-
-
-def _open(runs: list[Path], overrides: list[str]) -> "Translator":
-    import regard
-
-    translators = [regard.load(run, overrides) for run in runs]
-    if len(translators) == 1:
-        return translators[0]
-    from regard.translator import Ensemble
-
-    return Ensemble(translators)
-
-
-def _lines(files: list[Path]) -> Iterator[str]:
-    """All lines of all files, or of standard input."""
-    from regard.data.lines import read_lines as lines_of
-
-    if not files:
-        yield from read_lines(sys.stdin.buffer, "standard input")
-    for file in files:
-        if str(file) == "-":
-            yield from read_lines(sys.stdin.buffer, "standard input")
-        else:
-            yield from lines_of(file)
-
-
-def _chunk(lines: Iterator[tuple[int, str]], most: int) -> Iterator[tuple[int, str]]:
-    characters = 0
-    for number, line in islice(lines, most):
-        yield number, line
-        characters += len(line)
-        if characters > CHUNK_CHARACTERS:
-            return
+    return [line.strip() for line in read_lines(path) if line.strip()]
 
 
 def _translate(
@@ -292,120 +332,14 @@ def _translate(
                 stream.write((row[3] if form == "text" else "\t".join(row)) + "\n")
 
 
-@contextmanager
-def _writing(output: Path | None, call: str, rows: int) -> Iterator[tuple[TextIO, int]]:
-    """Where output goes, and how many lines of input it holds already.
-
-    A file is written beside its place as `OUT.partial` and renamed when it is whole; what an interruption leaves is
-    continued by the same command, known by `OUT.partial.call`.
-    """
-    if output is None:
-        yield sys.stdout, 0
-        return
-    if output.is_dir():
-        raise UsageError(f"{output} is a directory: name a file in it.")
-    if output.exists() and not output.is_file():  # a device or a pipe, such as /dev/null: never put a file in its place
-        with output.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream, 0
-        return
-    output = output.resolve()  # behind a link stands the file that is replaced
-    partial = output.with_name(f"{output.name}.partial")
-    note = output.with_name(f"{output.name}.partial.call")
-    mark = sha256(call.encode()).hexdigest()
-    done = 0
-    if partial.exists():
-        if not note.exists() or note.read_text() != mark:
-            raise UsageError(f"{partial} is left from another command: finish that one, or delete the file.")
-        done = _whole_lines(partial, rows)
-        if done:
-            print(f"{partial} holds {done:,} lines already: going on behind them.", file=sys.stderr)
-    note.write_text(mark)
-    try:
-        with partial.open("a", encoding="utf-8", newline="\n") as stream:
-            yield stream, done
-    except BaseException:
-        count = _whole_lines(partial, rows)
-        if count:
-            print(f"{partial} holds {count:,} lines: the same command goes on behind them.", file=sys.stderr)
-        else:
-            partial.unlink(missing_ok=True)
-            note.unlink(missing_ok=True)
-        raise
-    from regard import durable
-
-    durable.flush(partial)
-    partial.replace(output)
-    note.unlink(missing_ok=True)
-
-
-def _whole_lines(path: Path, rows: int) -> int:
-    """How many inputs a partial output covers, `rows` lines each; what is behind the last whole one is cut off."""
-    count, end, place = 0, 0, 0
-    with path.open("r+b") as file:
-        for line in file:
-            place += len(line)
-            if not line.endswith(b"\n"):
-                break
-            count += 1
-            if count % rows == 0:
-                end = place
-        file.truncate(end)
-    return count // rows
-
-
-@contextmanager
-def _progress(files: list[Path]) -> Iterator[Any]:
-    """A bar on a terminal, once files have taken more than two seconds; a function that is told how many are done."""
-    if not files or not sys.stderr.isatty() or any(str(file) == "-" for file in files):
-        yield lambda lines: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    total = sum(1 for _ in _lines(files))
-    columns = (TextColumn("translating"), BarColumn(), MofNCompleteColumn(), TextColumn("lines"), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task("lines", total=total)
-    start = time.monotonic()
-
-    def advance(lines: int) -> None:
-        bar.advance(task, lines)
-        if not bar.live.is_started and time.monotonic() - start > 2:
-            bar.start()
-
-    try:
-        yield advance
-    finally:
-        bar.stop()
-
-
-def _show(path: Path, shown: "Iterable[Shown]", translator: "Translator") -> None:
+def _show(path: Path, shown: "list[Shown]", translator: "Translator") -> None:
     """Write search trees as a page or as JSON."""
     from regard import durable
-    from regard.search.tree_page import tree_page
+    from regard.search.tree_page import tree_data, tree_page
 
     names = translator.target_tokenizer.vocabulary
-    searches = list(shown)
     if path.suffix == ".html":
-        durable.write(path, tree_page(searches, lambda token: names[token]))
-        return
-    content = [
-        {
-            "source": one.source,
-            "hypotheses": [{"text": each.text, "score": each.score, "ended": each.ended} for each in one.found],
-            "nodes": one.tree.to_json(lambda token: names[token]),
-        }
-        for one in searches
-    ]
-    durable.write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-
-
-def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of a stream of UTF-8, without their ends; what is not UTF-8 is refused with its line."""
-    for number, line in enumerate(stream, start=1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise RegardError(
-                f"{name}, line {number}: byte {error.start + 1} is not UTF-8. Convert the text, for example with iconv."
-            ) from None
+        durable.write(path, tree_page(shown, lambda token: names[token]))
+    else:
+        content = tree_data(shown, lambda token: names[token])
+        durable.write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")

@@ -30,14 +30,20 @@ Side = TypeVar(
 ADDED_POSITIONS = ("none", "sinusoidal", "learned")
 
 
-def resolve(model: Model, *, shared_vocabulary: bool) -> Model:
-    """The same cell with every `None` filled in; refuses, in one sentence, a cell that cannot work."""
-    encoder = _with_width(model.encoder, model.width)
-    decoder = _with_width(model.decoder, model.width)
-    join = _join(model.join, encoder, decoder)
+def resolve(
+    model: Model, *, shared_vocabulary: bool, encoder_wanted: bool = True, decoder_wanted: bool = True
+) -> Model:
+    """The same cell with every `None` filled in; refuses, in one sentence, a cell that cannot work.
+
+    An end that is not wanted is left off, and with it the join.
+    """
+    encoder = _with_width(model.encoder or TransformerEncoder(), model.width) if encoder_wanted else None
+    decoder = _with_width(model.decoder or TransformerDecoder(), model.width) if decoder_wanted else None
+    join = _join(model.join or AttentionJoin(), encoder, decoder) if encoder and decoder else None
     attention = _attention(model.attention, join, encoder, decoder)
     positions = _positions(model.positions, attention, encoder, decoder)
     embeddings = _embeddings(model.embeddings, model.width, shared_vocabulary)
+    _check_pruned(model, attention)
     return model.model_copy(
         update={
             "encoder": encoder,
@@ -55,6 +61,13 @@ def settled(value: Value | None) -> Value:
     if value is None:
         raise ValueError("this configuration has not been resolved: call RunConfig.resolved() first")
     return value
+
+
+def width_of(side: Encoder | Decoder | None) -> int:
+    """The width of a side that a resolved cell has."""
+    if side is None:
+        raise ValueError("this cell has no such side")
+    return settled(side.width)
 
 
 def _with_width(part: Side, width: int) -> Side:
@@ -103,25 +116,30 @@ def _join(join: Join, encoder: Encoder, decoder: Decoder) -> Join:
     return join.model_copy(update={"order": order, "input_feeding": bool(join.input_feeding)})
 
 
-def _attention(attention: Attention, join: Join, encoder: Encoder, decoder: Decoder) -> Attention:
-    transformer = "transformer" in (encoder.kind, decoder.kind)
+def _attention(attention: Attention, join: Join | None, encoder: Encoder | None, decoder: Decoder | None) -> Attention:
+    sides = {"encoder": encoder, "decoder": decoder}
+    kinds = {side.kind for side in sides.values() if side}
+    transformer = "transformer" in kinds
     order = join.order if isinstance(join, AttentionJoin) else None
     by_order = {"before": "additive", "after": "bilinear", None: "scaled-dot"}
     score = attention.score or ("scaled-dot" if transformer else by_order[order])
     heads = attention.heads or (4 if transformer else 1)
     project = attention.project
     if project is None:
-        project = transformer or decoder.kind == "conv" or heads > 1
+        project = transformer or (decoder is not None and decoder.kind == "conv") or heads > 1
+    joined = join is not None and join.kind == "attention"
     attending = [
         (f"model.{place}.width", side.width)
-        for place, side in (("encoder", encoder), ("decoder", decoder))
-        if side.kind == "transformer" or join.kind == "attention"
+        for place, side in sides.items()
+        if side and (side.kind == "transformer" or joined)
     ]
     for place, width in attending:
         if width is not None and width % heads:
             raise UsageError(f"{place} is {width}, which {heads} attention heads cannot share equally.")
-    differ = join.kind == "attention" and encoder.width != decoder.width
+    differ = joined and encoder is not None and decoder is not None and encoder.width != decoder.width
     if differ and not project and score in ("dot", "scaled-dot"):
+        assert encoder is not None
+        assert decoder is not None
         raise UsageError(
             f"model.attention.score `{score}` compares encoder states ({encoder.width} wide) with decoder states "
             f"({decoder.width} wide) directly: make the widths equal, or set model.attention.project=true."
@@ -134,8 +152,10 @@ def _attention(attention: Attention, join: Join, encoder: Encoder, decoder: Deco
     return attention.model_copy(update={"score": score, "heads": heads, "project": project})
 
 
-def _positions(positions: Positions | None, attention: Attention, encoder: Encoder, decoder: Decoder) -> Positions:
-    sides = {"encoder": encoder, "decoder": decoder}
+def _positions(
+    positions: Positions | None, attention: Attention, encoder: Encoder | None, decoder: Decoder | None
+) -> Positions:
+    sides = {name: side for name, side in (("encoder", encoder), ("decoder", decoder)) if side}
     kinds = {side.kind for side in sides.values()}
     if positions is None:
         return Positions(kind="sinusoidal" if kinds & {"transformer", "conv"} else "none")
@@ -159,6 +179,23 @@ def _positions(positions: Positions | None, attention: Attention, encoder: Encod
                     f"{attention.heads} heads an odd width each."
                 )
     return positions
+
+
+def _check_pruned(model: Model, attention: Attention) -> None:
+    """Refuse heads that the cell does not have."""
+    heads = settled(attention.heads)
+    for name, kept in (model.pruned or {}).items():
+        if not attention.project:
+            raise UsageError(
+                "model.pruned leaves out projections of heads, and model.attention.project is off: there are none."
+            )
+        if name not in model.attentions:
+            known = ", ".join(model.attentions[:3]) or "none"
+            raise UsageError(f"model.pruned names {name}, which this cell does not have; there are: {known} …")
+        if kept != sorted(set(kept)) or any(head >= heads for head in kept):
+            raise UsageError(
+                f"model.pruned.{name} is {kept}, but it lists different heads in rising order, each below {heads}."
+            )
 
 
 def _embeddings(embeddings: Embeddings, width: int, shared_vocabulary: bool) -> Embeddings:

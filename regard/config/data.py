@@ -27,13 +27,32 @@ Paths = Annotated[list[File], BeforeValidator(_as_list), Field(min_length=1)]
 """Files, relative to the current directory."""
 
 
-class PairedFiles(Section):
+class _Corpus(Section):
+    """What every corpus says of itself."""
+
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages: its files."""
+        return ", ".join(getattr(self, next(iter(type(self).model_fields))))
+
+    @property
+    def texts(self) -> int:
+        """How many texts a source has."""
+        return 1
+
+
+class PairedFiles(_Corpus):
     """Two aligned text files (or two lists of them): line n of one is the translation of line n of the other."""
 
     source: Paths
     """Source file or files, plain or gzip, UTF-8, one sentence a line."""
     target: Paths
     """Target file or files, in the same order."""
+
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages."""
+        return f"{', '.join(self.source)} with {', '.join(self.target)}"
 
     @model_validator(mode="after")
     def _in_step(self) -> Self:
@@ -44,29 +63,98 @@ class PairedFiles(Section):
         return self
 
 
-class TsvFiles(Section):
+class TsvFiles(_Corpus):
     """Tab-separated files with a source and a target column."""
 
     tsv: Paths
-    """File or files, plain or gzip, UTF-8, one pair a line, no header."""
+    """File or files, plain or gzip, UTF-8, one pair a line."""
+    header: bool = False
+    """Whether the first line of each file names the columns, and is passed over."""
     source_column: int = Field(default=1, ge=1)
     """Column of the source sentence, counted from 1."""
+    second_column: int | None = Field(default=None, ge=1)
+    """Column of a second text that belongs to the source: the other sentence of a pair, a question."""
     target_column: int = Field(default=2, ge=1)
-    """Column of the target sentence, counted from 1."""
+    """Column of the target sentence, or of the label, counted from 1."""
+
+    @property
+    def texts(self) -> int:
+        """How many texts a source has."""
+        return 1 if self.second_column is None else 2
 
 
-class JsonLines(Section):
+class JsonLines(_Corpus):
     """Files with one JSON object a line."""
 
     jsonl: Paths
     """File or files, plain or gzip, UTF-8."""
     source_field: str = "source"
     """Name of the field that holds the source sentence."""
+    second_field: str | None = None
+    """Name of the field of a second text that belongs to the source: the other sentence of a pair, a question."""
     target_field: str = "target"
-    """Name of the field that holds the target sentence."""
+    """Name of the field that holds the target sentence, or the label."""
+
+    @property
+    def texts(self) -> int:
+        """How many texts a source has."""
+        return 1 if self.second_field is None else 2
 
 
-class Generated(Section):
+class LabelledLines(_Corpus):
+    """Files with a label and a text on each line."""
+
+    labelled: Paths
+    """File or files, plain or gzip, UTF-8: the first word of a line is its label, the rest the text."""
+
+
+class ConlluFiles(_Corpus):
+    """Files in CoNLL-U, the format of Universal Dependencies: ten columns, a word a line."""
+
+    conllu: Paths
+    """File or files, plain or gzip, UTF-8."""
+    tag: Literal["upos", "xpos"] = "upos"
+    """Which tag: the universal part of speech (column 4), or the language's own (column 5)."""
+
+
+class ColumnFiles(_Corpus):
+    """Files with a word and its tag on each line, and an empty line behind each sentence."""
+
+    columns: Paths
+    """File or files, plain or gzip, UTF-8: white space between word and tag."""
+
+
+class TextFiles(_Corpus):
+    """Plain text."""
+
+    text: Paths
+    """File or files, plain or gzip, UTF-8."""
+    documents: Literal["lines", "paragraphs"] = "lines"
+    """What a document is: a line, or lines up to the next empty one."""
+
+
+class JsonTexts(_Corpus):
+    """Files with one JSON object a line, one field of which is text."""
+
+    json_text: Paths
+    """File or files, plain or gzip, UTF-8."""
+    field: str = "text"
+    """Name of the field: a string, or a list of strings, such as the turns of a dialogue."""
+
+
+class BabiFiles(_Corpus):
+    """Stories with questions in the format of the bAbI tasks (Weston et al., 2015)."""
+
+    babi: Paths
+    """File or files, plain or gzip, UTF-8: numbered lines; a question has its answer and its evidence behind tabs."""
+
+    @property
+    def texts(self) -> int:
+        """The story so far, and the question."""
+        return 2
+
+
+class Generated(_Corpus):
     """A built-in corpus, made on the spot: the same settings always give the same pairs."""
 
     generate: Literal["dates", "copy", "reverse", "sort"]
@@ -84,21 +172,40 @@ class Generated(Section):
     max_length: int = Field(default=10, ge=1, le=10_000)
     """`copy`, `reverse`, `sort`: longest row of symbols."""
 
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages."""
+        return f"the generated corpus `{self.generate}`"
+
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.min_length > self.max_length:
             raise ValueError(f"has min_length {self.min_length} above max_length {self.max_length}: swap them.")
+        if self.languages is not None and not self.languages:
+            raise ValueError("has an empty list of languages: name at least one, such as `en`, or leave languages out.")
         return self
 
 
-_KEY_OF_KIND = {"tsv": "tsv", "jsonl": "jsonl", "generate": "generate"}
+class Elsewhere(_Corpus):
+    """A corpus that is not here: that of a model which others have trained (`regard import`)."""
+
+    imported: str
+    """Where the model was imported from."""
+
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages."""
+        return f"the corpus of {self.imported}"
 
 
-def _kind_of_corpus(value: Any) -> str:
+_KEYS = ("tsv", "jsonl", "generate", "labelled", "conllu", "columns", "text", "json_text", "babi", "imported")
+
+
+def kind_of_corpus(value: Any) -> str:
     """A corpus is told apart by the key that names its data."""
-    for key, kind in _KEY_OF_KIND.items():
+    for key in _KEYS:
         if key in value if isinstance(value, Mapping) else hasattr(value, key):
-            return kind
+            return key
     return "paired"
 
 
@@ -106,8 +213,15 @@ Corpus = Annotated[
     Annotated[PairedFiles, Tag("paired")]
     | Annotated[TsvFiles, Tag("tsv")]
     | Annotated[JsonLines, Tag("jsonl")]
-    | Annotated[Generated, Tag("generate")],
-    Discriminator(_kind_of_corpus),
+    | Annotated[Generated, Tag("generate")]
+    | Annotated[LabelledLines, Tag("labelled")]
+    | Annotated[ConlluFiles, Tag("conllu")]
+    | Annotated[ColumnFiles, Tag("columns")]
+    | Annotated[TextFiles, Tag("text")]
+    | Annotated[JsonTexts, Tag("json_text")]
+    | Annotated[BabiFiles, Tag("babi")]
+    | Annotated[Elsewhere, Tag("imported")],
+    Discriminator(kind_of_corpus),
 ]
 
 

@@ -46,7 +46,8 @@ def dump(config: RunConfig) -> str:
 def _resolved(file: Layer, overrides: Sequence[str], name: str) -> RunConfig:
     """Lay everything over everything, check it, and fill in what is left open."""
     layers = [Layer(default_kinds())]
-    for said, default in ((file, name), (read_overrides(overrides), COMMAND_LINE)):
+    command_line = read_overrides(overrides)
+    for said, default in ((file, name), (command_line, COMMAND_LINE)):
         values = dict(said.values)
         chosen = values.pop("preset", None)
         layers += _presets(chosen, place_of(("preset",), said, default))
@@ -57,6 +58,8 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str) -> RunConfig:
     except ValidationError as error:
         raise refusal(error, layer, name) from None
     try:
+        for said in (file, command_line):
+            config.refuse_out_of_place(said.values)
         return config.resolved()
     except UsageError as error:
         raise with_place(error, layer, name) from None

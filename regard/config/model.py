@@ -60,7 +60,7 @@ class _TransformerFields(Section):
     """Width of the states; by default `model.width`."""
     feed_forward: Width | None = None
     """Inner width of the feed-forward blocks; by default four times the width."""
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     """ReLU as in the paper; SwiGLU (Shazeer, 2020) has a third matrix, so give it two thirds of the inner width."""
     norm: Literal["layer", "rms"] = "layer"
     """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), which neither centres nor shifts."""
@@ -153,6 +153,8 @@ class Embeddings(Section):
     """Width of token vectors; by default `model.width`."""
     tie: Literal["none", "target", "all"] | None = None
     """`target`: output layer = target embeddings (Press and Wolf, 2017); `all`: source too, the default if joint."""
+    scale: bool = True
+    """Multiply token vectors by √width (Vaswani et al., 2017); off in some imported models."""
 
 
 Encoder = Annotated[BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder, Field(discriminator="kind")]
@@ -167,11 +169,11 @@ class Model(Section):
     """Model width D, unless a part has its own; 256 suits corpora of ten thousand to a million pairs."""
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     """Dropout wherever the part's paper puts it."""
-    encoder: Encoder = TransformerEncoder()
-    """What reads the source."""
-    decoder: Decoder = TransformerDecoder()
-    """What writes the target."""
-    join: Join = AttentionJoin()
+    encoder: Encoder | None = TransformerEncoder()
+    """What reads the source; in a shape that reads none there is no encoder."""
+    decoder: Decoder | None = TransformerDecoder()
+    """What writes the target; in a shape that writes none there is no decoder."""
+    join: Join | None = AttentionJoin()
     """What joins the two."""
     attention: Attention = Attention()
     """The score and heads of every attention in the model."""
@@ -179,9 +181,32 @@ class Model(Section):
     """By default sinusoidal where a side has no recurrence, otherwise none."""
     embeddings: Embeddings = Embeddings()
     """Token vectors and the output layer."""
+    start_from: Annotated[str, Field(min_length=1)] | None = None
+    """Directory of a run whose tokenizer and weights this one starts from, as far as they have parts in common."""
+    pruned: dict[str, list[Annotated[int, Field(ge=0)]]] | None = None
+    """The heads that are left, counted from 0, of attentions that were pruned: `encoder.layers.0.attention: [0, 2]`."""
+
+    @property
+    def attentions(self) -> list[str]:
+        """The names of all attentions of the cell, the encoder's first."""
+        names = []
+        if isinstance(self.encoder, TransformerEncoder):
+            names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
+        to_source = self.join is not None and self.join.kind == "attention"
+        if isinstance(self.decoder, RnnDecoder):
+            return [*names, "decoder.source_attention"] if to_source else names
+        for depth in range(self.decoder.layers if self.decoder else 0):
+            if isinstance(self.decoder, TransformerDecoder):
+                names.append(f"decoder.layers.{depth}.attention")
+            if to_source:
+                names.append(f"decoder.layers.{depth}.source_attention")
+        return names
 
     @property
     def cell(self) -> str:
-        """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`."""
+        """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`, without an end left off."""
+        ends = " → ".join(end.kind for end in (self.encoder, self.decoder) if end)
+        if self.join is None:
+            return ends
         join = f"attention ({self.attention.score})" if self.join.kind == "attention" else f"fixed ({self.join.form})"
-        return f"{self.encoder.kind} → {self.decoder.kind}, {join}"
+        return f"{ends}, {join}"

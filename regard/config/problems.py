@@ -162,5 +162,6 @@ class _Problem:
 
 
 def _ways(choices: Kinds) -> str:
-    """The ways to name a corpus."""
-    return "give " + ", or ".join(" and ".join(required(section)) for section in choices.values())
+    """The ways to name a corpus that is here."""
+    here = [section for section in choices.values() if "imported" not in section.model_fields]
+    return "give " + ", or ".join(" and ".join(required(section)) for section in here)

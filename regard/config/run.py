@@ -1,14 +1,16 @@
 """The whole configuration of a run."""
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from regard.config.cell import resolve, settled
-from regard.config.data import Data
+from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
 from regard.config.model import Model
 from regard.config.section import Section
+from regard.config.shape import Shape, Translation
 from regard.config.text import Text
-from regard.config.training import Training
+from regard.config.training import Exposure, Training
 from regard.errors import UsageError
 
 LEAST_WITH_BYTES = 263
@@ -20,6 +22,8 @@ class RunConfig(Section):
 
     data: Data
     """Corpora and cleaning."""
+    shape: Shape = Translation()
+    """What goes in and what comes out."""
     text: Text = Text()
     """Tokenizers."""
     model: Model = Model()
@@ -31,11 +35,35 @@ class RunConfig(Section):
 
     def resolved(self) -> Self:
         """The same configuration with every default that depends on others filled in; refuses what cannot work."""
-        model = resolve(self.model, shared_vocabulary=self.text.shared)
+        model = resolve(
+            self.model,
+            shared_vocabulary=self.text.shared,
+            encoder_wanted=self.shape.encoder,
+            decoder_wanted=self.shape.decoder,
+        )
+        _check_corpora(self.shape, self.data)
+        _check_training(self.shape, self.training, self.model.start_from)
         _check_positions(model, self.data.cleaning.max_length)
         _check_dropout(self.text)
         _check_vocabulary(self.text)
+        _check_sentencepiece(self.text)
         return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
+
+    def refuse_out_of_place(self, said: Mapping[str, Any]) -> None:
+        """Refuse settings that mean nothing in this shape; a preset may bring them, but nobody should write them."""
+        for path in self.shape.out_of_place:
+            value: Any = said
+            for name in path.split("."):
+                value = value.get(name) if isinstance(value, Mapping) else None
+            if value is not None:
+                raise UsageError(
+                    f"{path} has no place in shape `{self.shape.kind}` ({self.shape.arrow}): leave it out."
+                )
+
+    @property
+    def cell(self) -> str:
+        """What the model is, in a few words: its cell of the grid, and what comes out if that is not text."""
+        return self.model.cell if self.shape.decoder else f"{self.model.cell} → {self.shape.head}"
 
 
 def _resolved_training(training: Training, width: int) -> Training:
@@ -49,6 +77,47 @@ def _resolved_training(training: Training, width: int) -> Training:
     return training.model_copy(update={"optimizer": optimizer, "schedule": schedule})
 
 
+def _check_corpora(shape: Shape, data: Data) -> None:
+    corpora = {"train": data.train, "validation": data.validation, "test": data.test}
+    for name, corpus in corpora.items():
+        if corpus is None:
+            continue
+        if (kind := kind_of_corpus(corpus)) not in shape.corpora:
+            raise UsageError(
+                f"data.{name} is a corpus of the sort `{kind}`, but shape `{shape.kind}` ({shape.arrow}) learns from "
+                f"{' or '.join(shape.corpora)}: give it one of those, or set shape.kind."
+            )
+        if corpus.texts != data.train.texts:
+            raise UsageError(
+                f"data.{name} has sources of {_texts(corpus.texts)}, but data.train of {_texts(data.train.texts)}: "
+                "give both the same."
+            )
+
+
+def _texts(count: int) -> str:
+    return "one text" if count == 1 else f"{count} texts"
+
+
+def _check_training(shape: Shape, training: Training, start_from: str | None) -> None:
+    if not shape.decoder and training.exposure != Exposure():
+        raise UsageError(
+            f"training.exposure is about the words that a decoder reads, and shape `{shape.kind}` ({shape.arrow}) has "
+            "none: leave it out."
+        )
+    if training.tune != "all" and training.frozen:
+        raise UsageError("training.tune and training.frozen both say what must not change: use one of them.")
+    if training.tune != "all" and not start_from:
+        raise UsageError(
+            f"training.tune `{training.tune}` is about weights taken over from another run: set model.start_from."
+        )
+    metric = training.early_stopping.metric
+    if metric != "loss" and metric not in shape.scores:
+        raise UsageError(
+            f"training.early_stopping.metric `{metric}` does not judge shape `{shape.kind}` ({shape.arrow}): use loss, "
+            f"{', '.join(shape.scores)}."
+        )
+
+
 def _check_positions(model: Model, longest: int) -> None:
     positions = settled(model.positions)
     if positions.kind == "learned" and positions.max_length <= longest:
@@ -60,10 +129,30 @@ def _check_positions(model: Model, longest: int) -> None:
 
 def _check_vocabulary(text: Text) -> None:
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
-        if tokenizer.kind != "words" and tokenizer.vocabulary is not None and tokenizer.vocabulary < LEAST_WITH_BYTES:
+        if (
+            tokenizer.kind not in ("words", "sentencepiece")
+            and tokenizer.vocabulary is not None
+            and tokenizer.vocabulary < LEAST_WITH_BYTES
+        ):
             raise UsageError(
                 f"{place}.vocabulary is {tokenizer.vocabulary}, but kind `{tokenizer.kind}` needs at least "
                 f"{LEAST_WITH_BYTES}: the special tokens, 256 bytes and a letter."
+            )
+
+
+def _check_sentencepiece(text: Text) -> None:
+    for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
+        if tokenizer.kind == "sentencepiece" and tokenizer.model is None:
+            raise UsageError(f"{place} of kind `sentencepiece` needs a trained model: set {place}.model to its file.")
+        if tokenizer.kind != "sentencepiece" and tokenizer.model is not None:
+            raise UsageError(
+                f"{place}.model is a setting of kind `sentencepiece`, and this one is `{tokenizer.kind}`: set "
+                f"{place}.kind=sentencepiece, or leave it out."
+            )
+        if tokenizer.kind == "sentencepiece" and tokenizer.vocabulary is not None:
+            raise UsageError(
+                f"{place}.vocabulary is {tokenizer.vocabulary}, but that of a SentencePiece model is its own: "
+                "leave it out."
             )
 
 

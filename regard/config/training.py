@@ -73,10 +73,13 @@ class Exposure(Section):
 class EarlyStopping(Section):
     """When to stop before the last step."""
 
-    metric: Literal["loss", "bleu", "chrf", "exact"] = "loss"
-    """What improvement means, for stopping and for the best checkpoint; text metrics decode the validation sample."""
+    metric: Literal["loss", "bleu", "chrf", "exact", "f1", "accuracy", "macro_f1", "pearson", "spearman"] = "loss"
+    """What improvement means, for stopping and for the best checkpoint: the loss, or a score of the run's shape."""
     patience: int = Field(default=6, ge=1)
     """Validations without improvement before training stops."""
+
+
+Tune = Literal["all", "fresh", "gradual"]
 
 
 class Training(Section):
@@ -94,6 +97,8 @@ class Training(Section):
     """How the learning rate moves."""
     label_smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
     """Probability spread over all words (Szegedy et al., 2016); use 0 where there is one right answer."""
+    frozen: list[str] | None = None
+    """Parameters that stay as they are, by their names or patterns of them, such as `decoder.*`."""
     clip: float = Field(default=1.0, ge=0.0)
     """Largest gradient norm; 0 never clips."""
     exposure: Exposure = Exposure()
@@ -116,6 +121,8 @@ class Training(Section):
     """Best checkpoints kept beside them."""
     log_every: int = Field(default=20, ge=1)
     """Steps between lines in metrics.jsonl."""
+    tune: Tune = "all"
+    """With `model.start_from`: train all weights, only fresh ones, or thaw the others layer by layer from the top."""
     max_bad_steps: int = Field(default=20, ge=1)
     """Steps in a row with a loss or gradient that is not finite, each skipped, before the run stops."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"

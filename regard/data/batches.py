@@ -1,7 +1,8 @@
 """Batches out: length buckets within a token budget, in an order that any process can compute and continue."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,16 +22,28 @@ Places = NDArray[np.int64]
 """Row numbers in a store, or places in an order of them."""
 
 
+class Frame(NamedTuple):
+    """The special tokens that a batch puts around the ids of a side."""
+
+    before: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()
+
+
+SOURCE_FRAME, TARGET_FRAME = Frame((), (EOS,)), Frame((BOS,), (EOS,))
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs as padded ids, int64."""
+    """Pairs as padded ids, int64, each side within the special tokens of its frame."""
 
     source: Tensor
-    """B×S: tokens, EOS, padding."""
+    """B×S; of a text that is translated: tokens, EOS, padding."""
     target: Tensor
-    """B×T+1: BOS, tokens, EOS, padding."""
+    """B×T+1; of a text that is written: BOS, tokens, EOS, padding."""
     rows: Places
     """B: the place of each pair in the store."""
+    known: Tensor | None = None
+    """B: how many of the first outputs are context, and not asked for; by default none."""
 
     @property
     def inputs(self) -> Tensor:
@@ -39,8 +52,11 @@ class Batch:
 
     @property
     def outputs(self) -> Tensor:
-        """B×T: what the decoder is to say, EOS last."""
-        return self.target[:, 1:]
+        """B×T: what the decoder is to say, EOS last; padding where nothing is asked for."""
+        outputs = self.target[:, 1:]
+        if self.known is None:
+            return outputs
+        return outputs.masked_fill(torch.arange(outputs.shape[1]) < self.known[:, None], PAD)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -72,7 +88,8 @@ class Batches:
         seed: int,
         rank: int = 0,
         world_size: int = 1,
-        dropout: tuple[BpeDropout, BpeDropout] | None = None,
+        dropout: tuple[BpeDropout | None, BpeDropout | None] = (None, None),
+        frames: tuple[Frame, Frame] = (SOURCE_FRAME, TARGET_FRAME),
     ):
         if len(store) < world_size:
             raise RegardError(
@@ -80,7 +97,7 @@ class Batches:
             )
         self.store, self.tokens, self.seed = store, min(tokens, _MOST_TOKENS), seed
         self.rank, self.world_size = rank, world_size
-        self.dropout = dropout
+        self.dropout, self.frames = dropout, frames
         self._latest: tuple[int, tuple[Places, Places]] | None = None
 
     def after(self, cursor: Cursor = START) -> Iterator[tuple[Batch, Cursor]]:
@@ -123,18 +140,18 @@ class Batches:
 
     def _batch(self, rows: Places, epoch: int) -> Batch:
         pairs = [self.store[int(row)] for row in rows]
-        if self.dropout:
-            pairs = [self._cut_anew(pair, self.dropout, epoch, row) for pair, row in zip(pairs, rows, strict=True)]
-        source = padded([pair[0] for pair in pairs], [], [EOS])
-        target = padded([pair[1] for pair in pairs], [BOS], [EOS])
+        if any(self.dropout):
+            pairs = [self._cut_anew(pair, epoch, row) for pair, row in zip(pairs, rows, strict=True)]
+        source, target = (padded([pair[side] for pair in pairs], *frame) for side, frame in enumerate(self.frames))
         return Batch(source, target, np.asarray(rows, dtype=np.int64))
 
-    def _cut_anew(
-        self, pair: tuple[Tokens, Tokens], dropout: tuple[BpeDropout, BpeDropout], epoch: int, row: int
-    ) -> tuple[Tokens, Tokens]:
+    def _cut_anew(self, pair: tuple[Tokens, Tokens], epoch: int, row: int) -> tuple[Tokens, Tokens]:
         """A pair with BPE-dropout, the same whenever this epoch is seen, by whichever process."""
         generator = self._random(epoch, 2, row)
-        return dropout[0](pair[0], generator), dropout[1](pair[1], generator)
+        source, target = (
+            ids if dropout is None else dropout(ids, generator) for ids, dropout in zip(pair, self.dropout, strict=True)
+        )
+        return source, target
 
 
 def bucketed(source: Lengths, target: Lengths, generator: np.random.Generator) -> Places:
@@ -174,7 +191,7 @@ def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
     return np.concatenate([spans, spans[:missing]])
 
 
-def padded(rows: list[Tokens], before: list[int], behind: list[int]) -> Tensor:
+def padded(rows: list[Tokens], before: Sequence[int], behind: Sequence[int]) -> Tensor:
     """Sequences with special tokens around them as one tensor, rows × longest."""
     longest = max(len(row) for row in rows) + len(before) + len(behind)
     ids = np.full((len(rows), longest), PAD, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from itertools import zip_longest
@@ -19,6 +19,8 @@ from regard.errors import RegardError
 _CHUNK = 1 << 20
 GRACE = 10
 """Characters added to both sides before their ratio is taken: a word against three is no misalignment."""
+
+BOTH = ("source", "target")
 
 
 class Fate(IntEnum):
@@ -95,19 +97,20 @@ def survey(
     held_out: int,
     seed: int,
     validation: Iterable[Pair] = (),
+    texts: Sequence[str] = BOTH,
     progress: Progress | None = None,
 ) -> tuple[NDArray[np.uint8], CleaningReport]:
-    """The `Fate` of each pair, in one pass and some bytes a pair.
+    """The `Fate` of each pair, in one pass and some bytes a pair; `texts` are the sides that hold text.
 
-    `held_out` pairs (at most a tenth) are set aside by a hash of their source, so that all pairs of a source share one
-    fate; sources count as the same if they differ only in case and white space.
+    `held_out` pairs (at most a tenth) are set aside by a hash of their source (or the one text they have), so that all
+    pairs of a source share one fate; sources count as the same if they differ only in case and white space.
     """
     salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
     fates, whole, sources = array("B"), array("Q"), array("Q")
     for pair in reported(pairs, "reading", progress):
-        fates.append(_fate(pair, cleaning))
+        fates.append(_fate(pair, cleaning, texts))
         whole.append(_pair_hash(pair))
-        sources.append(_hash(" ".join(pair.source.split()).casefold(), salt) if held_out else 0)
+        sources.append(_hash(" ".join(getattr(pair, texts[0]).split()).casefold(), salt) if held_out else 0)
     fate = np.frombuffer(fates, dtype=np.uint8).copy()
     hashes = np.frombuffer(whole, dtype=np.uint64)
     if cleaning.duplicates == "drop":
@@ -135,9 +138,9 @@ def with_fate(pairs: Iterable[Pair], fate: NDArray[np.uint8], wanted: Fate) -> I
             yield number, pair
 
 
-def _fate(pair: Pair, cleaning: Cleaning) -> Fate:
+def _fate(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> Fate:
     """What is to be seen from a pair alone."""
-    lengths = len(pair.source.strip()), len(pair.target.strip())
+    lengths = [len(getattr(pair, text).strip()) for text in texts]
     if max(lengths) > cleaning.max_characters:
         return Fate.TOO_LONG
     if not min(lengths):

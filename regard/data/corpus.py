@@ -5,14 +5,28 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
-from regard.config.data import Corpus, Generated, JsonLines, PairedFiles, TsvFiles
+from regard.config.data import (
+    BabiFiles,
+    ColumnFiles,
+    ConlluFiles,
+    Corpus,
+    Elsewhere,
+    Generated,
+    JsonLines,
+    JsonTexts,
+    LabelledLines,
+    PairedFiles,
+    TextFiles,
+    TsvFiles,
+)
 from regard.data.alignment import first_misaligned
 from regard.data.lines import read_lines
 from regard.errors import RegardError
+from regard.text.joined import TAB
 
 
 class Pair(NamedTuple):
-    """A source sentence and its target, as raw text."""
+    """A source and its target, as raw text; a source of several texts has tabs between them."""
 
     source: str
     target: str
@@ -30,29 +44,40 @@ def read(corpus: Corpus) -> Iterator[Pair]:
 
 def describe(corpus: Corpus) -> str:
     """A corpus in a few words, for messages."""
-    match corpus:
-        case PairedFiles():
-            return f"{', '.join(corpus.source)} with {', '.join(corpus.target)}"
-        case TsvFiles():
-            return ", ".join(corpus.tsv)
-        case JsonLines():
-            return ", ".join(corpus.jsonl)
-        case Generated():
-            return f"the generated corpus `{corpus.generate}`"
+    return corpus.name
 
 
 def _pairs(corpus: Corpus) -> Iterator[Pair]:
     match corpus:
         case PairedFiles():
-            return _paired(corpus)
+            yield from _paired(corpus)
         case TsvFiles():
-            return _tsv(corpus)
+            yield from _tsv(corpus)
         case JsonLines():
-            return _json(corpus)
+            yield from _json(corpus)
+        case LabelledLines():
+            yield from _labelled(corpus)
+        case ConlluFiles() | ColumnFiles():
+            from regard.data.tagged import tagged
+
+            yield from (Pair(*pair) for pair in tagged(corpus))
+        case TextFiles() | JsonTexts():
+            from regard.data.documents import documents
+
+            yield from (Pair(text, "") for text in documents(corpus))
+        case BabiFiles():
+            from regard.data.stories import stories
+
+            yield from (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
         case Generated():
             from regard.data.generated import generate
 
-            return (Pair(*pair) for pair in generate(corpus))
+            yield from (Pair(*pair) for pair in generate(corpus))
+        case Elsewhere():
+            raise RegardError(
+                f"The model of {corpus.imported} was trained elsewhere, and its corpus is not here: "
+                "name one of your own under data.train."
+            )
 
 
 def _paired(corpus: PairedFiles) -> Iterator[Pair]:
@@ -72,18 +97,19 @@ def _paired(corpus: PairedFiles) -> Iterator[Pair]:
 
 
 def _tsv(corpus: TsvFiles) -> Iterator[Pair]:
-    source, target = corpus.source_column - 1, corpus.target_column - 1
+    sources = [column for column in (corpus.source_column, corpus.second_column) if column is not None]
+    last = max(*sources, corpus.target_column)
     for path in corpus.tsv:
         for number, line in enumerate(read_lines(path), start=1):
-            if not line:
+            if not line or (number == 1 and corpus.header):
                 continue
             columns = line.split("\t")
-            if len(columns) <= max(source, target):
+            if len(columns) < last:
                 raise RegardError(
-                    f"{path}:{number} has {len(columns)} tab-separated columns, but column {max(source, target) + 1} "
-                    "is wanted: mend the line, or set source_column and target_column."
+                    f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is wanted: mend the "
+                    "line, or set source_column and target_column."
                 )
-            yield Pair(columns[source], columns[target])
+            yield Pair(TAB.join(columns[column - 1] for column in sources), columns[corpus.target_column - 1])
 
 
 def _json(corpus: JsonLines) -> Iterator[Pair]:
@@ -91,17 +117,38 @@ def _json(corpus: JsonLines) -> Iterator[Pair]:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip():
                 continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise RegardError(f"{path}:{number} is not valid JSON ({error}).") from error
-            yield Pair(*_fields(record, (corpus.source_field, corpus.target_field), f"{path}:{number}"))
+            record = parsed(line, f"{path}:{number}")
+            names = [name for name in (corpus.source_field, corpus.second_field) if name is not None]
+            *sources, target = _fields(record, [*names, corpus.target_field], f"{path}:{number}")
+            parts = [source.replace(TAB, " ") for source in sources] if corpus.texts > 1 else sources
+            yield Pair(TAB.join(parts), target)
+
+
+def _labelled(corpus: LabelledLines) -> Iterator[Pair]:
+    for path in corpus.labelled:
+        for number, line in enumerate(read_lines(path), start=1):
+            if not line.strip():
+                continue
+            label, *rest = line.split(maxsplit=1)
+            if not rest:
+                raise RegardError(
+                    f"{path}:{number} has one word only, `{label[:40]}`: a label and a text are wanted. Mend the line."
+                )
+            yield Pair(rest[0].replace(TAB, " "), label)
+
+
+def parsed(line: str, place: str) -> object:
+    """The JSON value of a line."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RegardError(f"{place} is not valid JSON ({error}).") from error
 
 
 def _fields(record: object, names: Iterable[str], place: str) -> Iterator[str]:
     """The named strings of a JSON object."""
     if not isinstance(record, dict):
-        raise RegardError(f"{place} is no JSON object, but {_sort(record)}: one object a line is wanted.")
+        raise RegardError(f"{place} is no JSON object, but {json_sort(record)}: one object a line is wanted.")
     for name in names:
         if name not in record:
             known = ", ".join(str(key) for key in list(record)[:10]) or "none"
@@ -109,11 +156,11 @@ def _fields(record: object, names: Iterable[str], place: str) -> Iterator[str]:
                 f"{place} has no field `{name}` (its fields: {known}): set source_field and target_field to those."
             )
         if not isinstance(record[name], str):
-            raise RegardError(f"{place}: field `{name}` is {_sort(record[name])}, but a string is wanted.")
+            raise RegardError(f"{place}: field `{name}` is {json_sort(record[name])}, but a string is wanted.")
         yield record[name]
 
 
-def _sort(value: object) -> str:
+def json_sort(value: object) -> str:
     """The JSON name of a value's sort."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "null")

@@ -5,7 +5,7 @@ import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from regard.errors import RegardError
 
@@ -16,24 +16,46 @@ _GZIP = b"\x1f\x8b"
 _BOM = "\ufeff"
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
-    r"""The lines of a UTF-8 file without their ends (`\n` or `\r\n`, nothing else) and without a byte order mark."""
+def read_lines(path: str | Path, *, whole: bool = False) -> Iterator[str]:
+    r"""The lines of a UTF-8 file without their ends (`\n` or `\r\n`, nothing else) and without a byte order mark.
+
+    `whole`: a line longer than `LONGEST_LINE` is refused, where something would be lost if its rest were passed over.
+    """
     number = 0
     try:
         with _open(Path(path)) as file:
-            while line := file.readline(LONGEST_LINE):
-                number += 1
-                whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
-                if not whole:
-                    _pass_over_rest(file)
-                text = _decode(line, path, number, whole)
-                yield text.removeprefix(_BOM) if number == 1 else text
+            for number, line in enumerate(stream_lines(file, str(path), whole=whole), start=1):  # noqa: B007
+                yield line
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise RegardError(
             f"{path} is damaged or cut short after line {number:,} ({error}): fetch or compress it again."
         ) from error
     except OSError as error:
         raise RegardError(f"cannot read {path}: {error.strerror or error}.") from error
+
+
+class Lined(Protocol):
+    """Anything that bytes can be read from line by line."""
+
+    def readline(self, limit: int, /) -> bytes:
+        """The next line, or `limit` bytes of it; nothing at the end."""
+
+
+def stream_lines(file: Lined, name: str, *, whole: bool = False) -> Iterator[str]:
+    """The lines of a stream, as `read_lines` gives those of a file."""
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        ends = line.endswith(b"\n") or len(line) < LONGEST_LINE
+        if not ends:
+            if whole:
+                raise RegardError(
+                    f"{name}:{number} is longer than {LONGEST_LINE >> 20} MB, which is no line of text: break it into "
+                    "lines."
+                )
+            _pass_over_rest(file)
+        text = _decode(line, name, number, ends)
+        yield text.removeprefix(_BOM) if number == 1 else text
 
 
 def _open(path: Path) -> BinaryIO:
@@ -49,7 +71,7 @@ def _open(path: Path) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.open(path)), 1 << 20))
 
 
-def _pass_over_rest(file: BinaryIO) -> None:
+def _pass_over_rest(file: Lined) -> None:
     while rest := file.readline(LONGEST_LINE):
         if rest.endswith(b"\n"):
             return

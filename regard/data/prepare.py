@@ -2,35 +2,36 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress, islice
+from itertools import islice
 from pathlib import Path
 
 from regard import durable
 from regard.config.data import Cleaning, Corpus, Generated
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
-from regard.data.corpus import Pair, read
+from regard.data.corpus import Pair, describe, read
+from regard.data.form import Form
+from regard.data.forms import form_of
 from regard.data.progress import Progress, reported
 from regard.data.store import StoreWriter, TokenStore
 from regard.errors import RegardError
-from regard.text.learning import train_tokenizers
 from regard.text.tokenizer import Tokenizer
 
 _CHUNK = 2000
 _SMALL = 200_000
 _UNFINISHED, _FINISHED = "unfinished", "finished.json"
-_TOKENIZERS = ("shared.json", "source.json", "target.json")
+_TOKENIZERS = (*(f"{side}.{end}" for side in ("shared", "source", "target") for end in ("json", "spm")), "labels.json")
 
 
 @dataclass(frozen=True)
 class Prepared:
     """All that training needs of text and data."""
 
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
+    form: Form
+    """What examples are made of, with its tokenizers."""
     train: TokenStore
     validation: TokenStore
     validation_pairs: list[Pair]
@@ -38,6 +39,16 @@ class Prepared:
     test_pairs: list[Pair]
     """Raw and whole; empty without a test corpus."""
     report: CleaningReport
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the text that is read."""
+        return self.form.source
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the text that is written."""
+        return self.form.target
 
 
 def is_prepared(directory: Path) -> bool:
@@ -52,25 +63,29 @@ def prepare(config: RunConfig, directory: Path, progress: Progress | None = None
             _build(config, directory, progress)
         except OSError as error:
             raise RegardError(f"cannot write into {directory}: {error.strerror or error}.") from error
-    return _open(directory)
+    return _open(config, directory)
 
 
 def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
-    data, cleaning = config.data, config.data.cleaning
+    data, form_kind = config.data, form_of(config)
+    cleaning, texts = form_kind.cleaning(config), form_kind.texts
     _make_room(directory)
-    test = list(read(data.test)) if data.test else []
-    validation = [p for p in read(data.validation) if _usable(p, cleaning)] if data.validation else []
-    train = _source(data.train)
+    test = list(_sound(data.test, form_kind)) if data.test else []
+    validation = []
+    if data.validation:
+        validation = [pair for pair in _sound(data.validation, form_kind) if _usable(pair, cleaning, texts)]
+    train = _source(data.train, form_kind)
     fate, report = survey(
         train(),
         cleaning,
         held_out=0 if data.validation else data.held_out,
         seed=config.training.seed,
         validation=validation,
+        texts=texts,
         progress=progress,
     )
     if not report.train:
-        raise RegardError(f"cleaning left no training pair: see data.cleaning.\n{report}")
+        raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
     if not data.validation:
         validation = [pair for _, pair in with_fate(train(), fate, Fate.HELD_OUT)]
 
@@ -78,20 +93,26 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
 
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
-    tokenizers = train_tokenizers(config.text, lambda: learning(kept()), report.train)
-    _save_tokenizers(directory / "tokenizers", *tokenizers)
+    form = form_kind.learn(config, lambda: learning(kept()), report.train)
+    form.save(directory / "tokenizers")
+    for pairs, corpus in ((validation, data.validation), (test, data.test)):
+        name = describe(corpus) if corpus else ""
+        for number, pair in enumerate(pairs if corpus else (), start=1):
+            form.check(pair, f"{name}, {_one(form_kind)} {number:,}")
     numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
-    too_long = _store(numbered, tokenizers, cleaning.max_length, directory / "data" / "train")
+    too_long = _store(numbered, form, cleaning.max_length, directory / "data" / "train")
     if too_long:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
     if not report.train:
-        raise RegardError(f"cleaning left no training pair: see data.cleaning.\n{report}")
-    too_long = _store(enumerate(validation), tokenizers, cleaning.max_length, directory / "data" / "validation")
+        raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
+    too_long = _store(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation")
     for place in reversed(too_long):
         del validation[place]
     if not validation:
-        raise RegardError("no validation pair is left after cleaning: see data.validation and data.cleaning.")
+        raise RegardError(
+            f"no validation {_one(form_kind)} is left after cleaning: see data.validation and data.cleaning."
+        )
     _write_pairs(directory / "data" / "validation.jsonl", validation)
     _write_pairs(directory / "data" / "test.jsonl", test)
     durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
@@ -114,63 +135,51 @@ def _make_room(directory: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _source(corpus: Corpus) -> Callable[[], Iterable[Pair]]:
+def _source(corpus: Corpus, form: type[Form]) -> Callable[[], Iterable[Pair]]:
     """A corpus to be read several times: files again and again, a small generated one from memory."""
     if isinstance(corpus, Generated) and corpus.size <= _SMALL:
-        pairs = list(read(corpus))
+        pairs = list(_sound(corpus, form))
         return lambda: pairs
-    return lambda: read(corpus)
+    return lambda: _sound(corpus, form)
 
 
-def _usable(pair: Pair, cleaning: Cleaning) -> bool:
+def _sound(corpus: Corpus, form: type[Form]) -> Iterator[Pair]:
+    """The pairs of a corpus, none of which has anything wrong with it."""
+    for number, pair in enumerate(read(corpus), start=1):
+        if problem := form.problem(pair):
+            raise RegardError(f"{describe(corpus)}: {_one(form)} {number:,} {problem}")
+        yield pair
+
+
+def _usable(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> bool:
     """Whether a validation pair can be scored at all."""
-    return bool(pair.source.strip() and pair.target.strip()) and max(map(len, pair)) <= cleaning.max_characters
+    written = [getattr(pair, text) for text in texts]
+    return all(text.strip() and len(text) <= cleaning.max_characters for text in written)
 
 
-def _store(
-    pairs: Iterable[tuple[int, Pair]],
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    max_length: int,
-    directory: Path,
-) -> list[int]:
+def _one(form: type[Form]) -> str:
+    """What one example is called."""
+    return form.noun.removesuffix("s")
+
+
+def _store(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
     """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned."""
-    vocabulary = max(tokenizer.size for tokenizer in tokenizers)
     too_long = []
-    with StoreWriter(directory, vocabulary) as writer:
+    with StoreWriter(directory, max(vocabulary.size for vocabulary in form.vocabularies.values())) as writer:
         pairs = iter(pairs)
         while chunk := list(islice(pairs, _CHUNK)):
-            sides = [
-                tokenizer.encode_batch([pair[side] for _, pair in chunk]) for side, tokenizer in enumerate(tokenizers)
-            ]
-            fits = [max(len(source), len(target)) <= max_length for source, target in zip(*sides, strict=True)]
-            too_long += [number for (number, _), fit in zip(chunk, fits, strict=True) if not fit]
-            writer.write(*(list(compress(side, fits)) for side in sides))
+            source, target, left_out = form.rows([pair for _, pair in chunk], max_length)
+            too_long += [chunk[place][0] for place in left_out]
+            writer.write(source, target)
     return too_long
 
 
-def _save_tokenizers(directory: Path, source: Tokenizer, target: Tokenizer) -> None:
-    if source is target:
-        source.save(directory / "shared.json")
-        return
-    source.save(directory / "source.json")
-    target.save(directory / "target.json")
-
-
-def load_tokenizers(directory: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer of a run's `tokenizers` directory, one object twice if shared."""
-    if (directory / "shared.json").exists():
-        shared = Tokenizer.load(directory / "shared.json")
-        return shared, shared
-    return Tokenizer.load(directory / "source.json"), Tokenizer.load(directory / "target.json")
-
-
-def _open(directory: Path) -> Prepared:
+def _open(config: RunConfig, directory: Path) -> Prepared:
     data = directory / "data"
-    source, target = load_tokenizers(directory / "tokenizers")
+    form = form_of(config).load(config, directory / "tokenizers")
     try:
         return Prepared(
-            source_tokenizer=source,
-            target_tokenizer=target,
+            form=form,
             train=TokenStore(data / "train"),
             validation=TokenStore(data / "validation"),
             validation_pairs=_read_pairs(data / "validation.jsonl"),

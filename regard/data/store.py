@@ -19,6 +19,7 @@ from regard.errors import RegardError
 FORMAT = "regard token store"
 VERSION = 1
 SIDES = ("source", "target")
+_PART = 1 << 24
 
 Tokens = NDArray[np.unsignedinteger[Any]]
 
@@ -70,6 +71,11 @@ class TokenStore:
     def tokens(self) -> tuple[int, int]:
         """Number of tokens of all sources and of all targets."""
         return len(self._tokens[0]), len(self._tokens[1])
+
+    def counts(self, vocabulary: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How often each id occurs among all sources and among all targets."""
+        source, target = (_counted(tokens, vocabulary) for tokens in self._tokens)
+        return source, target
 
     def verify(self) -> None:
         """Read everything and compare with the checksums."""
@@ -145,6 +151,14 @@ class StoreWriter:
         shutil.rmtree(self.directory, ignore_errors=True)
         self._aside.rename(self.directory)
         durable.flush(self.directory.parent)
+
+
+def _counted(tokens: Tokens, vocabulary: int) -> NDArray[np.int64]:
+    """How often each id occurs, a part of the file at a time."""
+    counts = np.zeros(vocabulary, dtype=np.int64)
+    for start in range(0, len(tokens), _PART):
+        counts += np.bincount(tokens[start : start + _PART], minlength=vocabulary)
+    return counts
 
 
 def _header(directory: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Metrics for tasks with one right answer: exact match, edit distance, token accuracy."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -63,6 +64,20 @@ class TokenAccuracy(_Share):
         said, wanted = hypothesis.split(), reference.split()
         right = sum(a == b for a, b in zip(said, wanted, strict=False))
         return float(right), float(max(len(said), len(wanted)))
+
+
+class TokenF1(_Share):
+    """F1 of the words between white space, in any order: 2·shared / (said + true) (Rajpurkar et al., 2016)."""
+
+    label = "F1"
+    signature = "unit:white-space token|mean:answer"
+
+    @staticmethod
+    def count(hypothesis: str, reference: str) -> tuple[float, float]:
+        """The F1 of one answer, of 1."""
+        said, wanted = Counter(hypothesis.split()), Counter(reference.split())
+        shared, whole = (said & wanted).total(), said.total() + wanted.total()
+        return (2.0 * shared / whole if whole else 1.0), 1.0
 
 
 def edit_distance(one: str, other: str) -> int:

@@ -8,7 +8,7 @@ from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.evaluation.metric import Metric, References, Statistics
 from regard.evaluation.metrics import Scores, check, label, make, score_text
-from regard.evaluation.significance import Significance, compare_statistics
+from regard.evaluation.significance import Significance, compare_statistics, confidence
 from regard.evaluation.slices import Slices, by_kind, by_length, frequencies, word_f1
 
 SENTENCE_METRIC = "chrf"
@@ -55,6 +55,8 @@ class Comparison:
     main: str
     """The metric of the slices: the first one asked for."""
     lengths: Table
+    bands: Mapping[str, Mapping[str, tuple[float, float]]]
+    """Where the scores by length lie in 95 % of resamples."""
     kinds: Table
     words: Table
     """F₁ of words by their frequency."""
@@ -83,6 +85,7 @@ class Comparison:
             "signatures": dict(self.scores[self.systems[0]].signatures),
             "significance": significance,
             "by_length": {name: dict(row) for name, row in self.lengths.items()},
+            "by_length_95": {name: dict(row) for name, row in self.bands.items()},
             "by_kind": {name: dict(row) for name, row in self.kinds.items()},
             "word_f1_by_frequency": {name: dict(row) for name, row in self.words.items()},
             "slice_metric": self.main,
@@ -196,6 +199,13 @@ def compare(
         },
         main=main,
         lengths=_table(lengths, rows, makers[main]),
+        bands={
+            name: {
+                system: confidence(makers[main], statistics[list(places)], seed=seed)
+                for system, statistics in rows.items()
+            }
+            for name, places in lengths.items()
+        },
         kinds=_table(kinds, rows, makers[main]),
         words={name: {system: row[name] for system, row in f1.items()} for name in f1[baseline]},
         sizes={name: len(places) for name, places in [*lengths.items(), *kinds.items()]},

@@ -1,4 +1,9 @@
-"""Contrastive evaluation: does a model find the right target likelier than a wrong one? (Sennrich, 2017)."""
+"""Contrastive evaluation: does a model find the right target likelier than a wrong one? (Sennrich, 2017).
+
+A model also likes some targets whatever the source says: short ones, or those in words it knows. With a control, every
+target is scored beside the source of another item too; what its own source adds is the pointwise mutual information
+of the two, log P(target | source) − log P(target | another source), in which such likings cancel.
+"""
 
 import json
 import math
@@ -10,7 +15,7 @@ from typing import Any, NamedTuple
 
 from regard.data.lines import read_lines
 from regard.data.progress import Progress
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.evaluation.display import columns
 from regard.evaluation.intervals import wilson
 from regard.evaluation.likelihood import likelihoods
@@ -41,6 +46,8 @@ class Category:
     """Mean of log P(right) − log P(best wrong), in nats."""
     chance: float
     """What guessing would give."""
+    gained: int | None = None
+    """With a control: items whose right target gains more from its own source than any wrong one."""
 
     @property
     def accuracy(self) -> float:
@@ -50,6 +57,7 @@ class Category:
     def facts(self) -> dict[str, Any]:
         """All of it as JSON knows it, with the 95 % interval of the accuracy."""
         low, high = wilson(self.right, self.count)
+        control = {} if self.gained is None else {"accuracy_by_source": self.gained / self.count}
         return {
             "accuracy": self.accuracy,
             "low": low,
@@ -58,6 +66,7 @@ class Category:
             "count": self.count,
             "margin": self.margin,
             "chance": self.chance,
+            **control,
         }
 
 
@@ -68,19 +77,28 @@ class Contrast:
     items: Sequence[Item]
     margins: Sequence[float]
     """Score of the right target minus that of the best wrong one, for each item."""
+    lifts: Sequence[float] | None = None
+    """With a control: the same for what their own source adds to the scores."""
 
     @property
     def total(self) -> Category:
         """All items together."""
-        return _category(list(zip(self.items, self.margins, strict=True)))
+        return self._category(range(len(self.items)))
 
     @property
     def categories(self) -> dict[str, Category]:
         """In the order in which they first come."""
-        groups: dict[str, list[tuple[Item, float]]] = defaultdict(list)
-        for item, margin in zip(self.items, self.margins, strict=True):
-            groups[item.category].append((item, margin))
-        return {name: _category(group) for name, group in groups.items()}
+        return {name: self._category(places) for name, places in _by_category(self.items).items()}
+
+    def _category(self, places: Sequence[int]) -> Category:
+        margins = [self.margins[place] for place in places]
+        return Category(
+            right=sum(margin > 0 for margin in margins),
+            count=len(margins),
+            margin=math.fsum(margins) / len(margins),
+            chance=math.fsum(1 / (1 + len(self.items[place].wrong)) for place in places) / len(places),
+            gained=None if self.lifts is None else sum(self.lifts[place] > 0 for place in places),
+        )
 
     def facts(self) -> dict[str, Any]:
         """Accuracy and margin, in all and by category, as JSON knows them."""
@@ -90,24 +108,62 @@ class Contrast:
         }
 
     def __str__(self) -> str:
-        rows = [("category", "accuracy", "95 %", "items", "margin", "chance")]
+        rows = [["category", "accuracy", "95 %", "items", "margin", "chance"]]
+        rows[0] += [] if self.lifts is None else ["by source", "95 %"]
         for name, one in [*self.categories.items(), ("all", self.total)]:
             low, high = wilson(one.right, one.count)
             interval = f"{100 * low:.1f}–{100 * high:.1f}"
             shares = f"{100 * one.accuracy:.1f} %", interval, f"{one.count:,}"
-            rows.append((name, *shares, f"{one.margin:+.2f}", f"{100 * one.chance:.0f} %"))
-        return columns(rows, right=range(1, 6))
+            rows.append([name, *shares, f"{one.margin:+.2f}", f"{100 * one.chance:.0f} %"])
+            if one.gained is not None:
+                low, high = wilson(one.gained, one.count)
+                rows[-1] += [f"{100 * one.gained / one.count:.1f} %", f"{100 * low:.1f}–{100 * high:.1f}"]
+        return columns(rows, right=range(1, 8))
 
 
-def contrast(items: Sequence[Item], scorer: Scorer) -> Contrast:
-    """Score every target of every item at once; the order of items does not matter."""
-    pairs = [(item.source, target) for item in items for target in (item.correct, *item.wrong)]
-    scores = iter(scorer([source for source, _ in pairs], [target for _, target in pairs]))
-    margins = []
-    for item in items:
-        right = next(scores)
-        margins.append(right - max(next(scores) for _ in item.wrong))
-    return Contrast(items=items, margins=margins)
+def contrast(items: Sequence[Item], scorer: Scorer, *, control: bool = False) -> Contrast:
+    """Score every target of every item; with `control`, also beside the source of another item of its category."""
+    own = _scores(items, [item.source for item in items], scorer)
+    margins = [right - max(wrong) for right, *wrong in own]
+    if not control:
+        return Contrast(items=items, margins=margins)
+    lifts = []
+    for mine, other in zip(own, _scores(items, _others(items), scorer), strict=True):
+        right, *wrong = (with_own - without for with_own, without in zip(mine, other, strict=True))
+        lifts.append(right - max(wrong))
+    return Contrast(items=items, margins=margins, lifts=lifts)
+
+
+def _scores(items: Sequence[Item], sources: Sequence[str], scorer: Scorer) -> list[list[float]]:
+    """The scores of each item's targets beside a source, the right one first, all asked for at once."""
+    targets = [(item.correct, *item.wrong) for item in items]
+    asked = [source for source, several in zip(sources, targets, strict=True) for _ in several]
+    scores = iter(scorer(asked, [target for several in targets for target in several]))
+    return [[next(scores) for _ in several] for several in targets]
+
+
+def _others(items: Sequence[Item]) -> list[str]:
+    """For each item the source of another of its category, half of the category away."""
+    found = [item.source for item in items]
+    for name, places in _by_category(items).items():
+        if len({items[place].source for place in places}) < 2:
+            raise UsageError(f'A control needs other sources, but category "{name}" has one only.')
+        for at, place in enumerate(places):
+            away = next(
+                other
+                for step in range(len(places))
+                if items[other := places[(at + len(places) // 2 + step) % len(places)]].source != items[place].source
+            )
+            found[place] = items[away].source
+    return found
+
+
+def _by_category(items: Sequence[Item]) -> dict[str, list[int]]:
+    """The places of the items of each category, in the order in which categories first come."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        groups[item.category].append(place)
+    return groups
 
 
 def by_model(translator: Translator, *, per_token: bool = False, progress: Progress | None = None) -> Scorer:
@@ -127,7 +183,7 @@ def read_suite(path: Path) -> list[Item]:
     `correct`, `wrong` (or beginning so, or `incorrect`) and `category`, as are the fields of a JSON object. What has no
     category has the file's name as one.
     """
-    lines = [(number, line) for number, line in enumerate(read_lines(path), start=1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(read_lines(path, whole=True), start=1) if line.strip()]
     if not lines:
         raise RegardError(f"{path} is empty: one item a line is wanted.")
     name = path.name
@@ -178,12 +234,3 @@ def _from_json(line: str, place: str, name: str) -> Item:
 
 def _is_wrong(title: str) -> bool:
     return title.startswith(("wrong", "incorrect"))
-
-
-def _category(group: Sequence[tuple[Item, float]]) -> Category:
-    return Category(
-        right=sum(margin > 0 for _, margin in group),
-        count=len(group),
-        margin=math.fsum(margin for _, margin in group) / len(group),
-        chance=math.fsum(1 / (1 + len(item.wrong)) for item, _ in group) / len(group),
-    )

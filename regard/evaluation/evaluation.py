@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from regard.evaluation.metrics import BLEU, Scores, check, label, make, score_te
 from regard.evaluation.texts import translated
 
 if TYPE_CHECKING:
-    from regard.evaluation.likelihood import Perplexity
+    from regard.evaluation.likelihood import Perplexity, Position
     from regard.translator import Translator
 
 PERPLEXITY = "perplexity"
@@ -31,6 +31,8 @@ class Evaluation:
     scores: Scores
     perplexity: "Perplexity | None" = None
     """Of the references (of all of them, if there are several), where a model was asked."""
+    positions: "Sequence[Position]" = ()
+    """The same by position."""
 
     def facts(self) -> dict[str, Any]:
         """All scores, signatures and details, as JSON knows them."""
@@ -40,7 +42,9 @@ class Evaluation:
             "signatures": dict(self.scores.signatures),
             "details": {metric: dict(parts) for metric, parts in self.scores.details.items()},
         }
-        return facts | ({PERPLEXITY: self.perplexity.facts()} if self.perplexity else {})
+        if self.perplexity:
+            facts |= {PERPLEXITY: self.perplexity.facts(), "positions": [asdict(one) for one in self.positions]}
+        return facts
 
     def __str__(self) -> str:
         rows = []
@@ -51,7 +55,13 @@ class Evaluation:
         if one := self.perplexity:
             parts = f"per token; {one.per_word:.2f} per word, {one.per_character:.3f} per character"
             rows.append((PERPLEXITY, f"{one.per_token:.2f}", parts))
+            rows.append(("", "", f"by position: {self._by_position()}"))
         return columns(rows, right=[1]) + f"\n{self.sentences:,} sentences"
+
+    def _by_position(self) -> str:
+        from regard.evaluation.likelihood import position_line
+
+        return position_line(self.positions)
 
     def save(self, directory: Path) -> None:
         """Write `hypotheses.txt` and `scores.json`: the file, scored again, gives the same numbers."""
@@ -82,18 +92,23 @@ def evaluate_run(
     progress: Progress | None = None,
 ) -> Evaluation:
     """Translate, score the translations, and, if `perplexity` is among the metrics, the references."""
-    from regard.evaluation.likelihood import likelihoods, total  # torch, which scoring mere text does not need
+    from regard.evaluation.likelihood import (  # torch, which scoring mere text does not need
+        by_position,
+        likelihoods,
+        total,
+    )
 
     of_text = [metric for metric in metrics if metric != PERPLEXITY]
     make(of_text, language)  # what is impossible is told before an hour of translating
     several = check(sources, references)
     outputs = translated(translator, sources, beam=beam, progress=progress) if of_text else None
     scores = Scores(values={}) if outputs is None else score_text(outputs, several, of_text, language=language)
-    scored = None
+    scored, positions = None, []
     if PERPLEXITY in metrics:
         pairs = [(source, one) for source, some in zip(sources, several, strict=True) for one in some]
-        scored = total(likelihoods(translator, *map(list, zip(*pairs, strict=True)), progress=progress))
-    return Evaluation(sentences=len(sources), outputs=outputs, scores=scores, perplexity=scored)
+        found = likelihoods(translator, *map(list, zip(*pairs, strict=True)), progress=progress)
+        scored, positions = total(found), by_position(found)
+    return Evaluation(sentences=len(sources), outputs=outputs, scores=scores, perplexity=scored, positions=positions)
 
 
 def _bleu_parts(details: Any) -> str:

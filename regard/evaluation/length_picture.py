@@ -49,7 +49,7 @@ def draw_by_length(comparison: Comparison, path: Path) -> None:
 def chart(comparison: Comparison) -> str:
     """The same as SVG for a page: it follows the reader's colours, and a bin tells its scores when pointed at."""
     bins, systems = list(comparison.lengths), comparison.systems
-    highest = round(max((max(comparison.lengths[name].values()) for name in bins), default=0.0), 6)
+    highest = round(max((high for name in bins for _, high in comparison.bands[name].values()), default=0.0), 6)
     step = next(one for one in (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10_000) if one * 6 >= highest)
     top = step * max(1, -int(-highest // step))
     foot = HEIGHT - BOTTOM
@@ -72,6 +72,13 @@ def chart(comparison: Comparison) -> str:
             f"{at(place):.1f},{down(comparison.lengths[name][system]):.1f}" for place, name in enumerate(bins)
         )
         drawn.append(f'<polyline points="{points}" style="stroke:{colour(number)}" />')
+        edges = [
+            f"{at(place):.1f},{down(comparison.bands[name][system][side]):.1f}"
+            for side, places in ((0, range(len(bins))), (1, range(len(bins) - 1, -1, -1)))
+            for place in places
+            for name in [bins[place]]
+        ]
+        drawn.append(f'<polygon points="{" ".join(edges)}" style="fill:{colour(number)};opacity:.13" />')
     for place, name in enumerate(bins):
         inside = f'<rect class=reach x="{at(place) - apart / 2:.1f}" y=0 width="{apart:.1f}" height={HEIGHT} rx=6 />'
         ranked = sorted(range(len(systems)), key=lambda number: -comparison.lengths[name][systems[number]])
@@ -98,7 +105,7 @@ def chart(comparison: Comparison) -> str:
     return (
         f"<p class=legend>{legend}</p><div class=scroll><svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img "
         f"aria-label='{escape(label(comparison.main))} by length of the source'>{''.join(drawn)}</svg></div>"
-        "<p class=quiet>Words in the source (sentences): below each point.</p>"
+        "<p class=quiet>Words in the source (sentences): below each point. Shaded: where 95 % of resamples lie.</p>"
     )
 
 
@@ -113,10 +120,12 @@ def _png(comparison: Comparison) -> bytes:
     for place, system in enumerate(comparison.systems):
         values = [comparison.lengths[name][system] for name in bins]
         hue = COLOURS[place % len(COLOURS)]
+        lows, highs = zip(*(comparison.bands[name][system] for name in bins), strict=True)
+        axes.fill_between(range(len(bins)), lows, highs, color=hue, alpha=0.15, linewidth=0)
         axes.plot(values, color=hue, linewidth=2, marker="o", markersize=4, label=system.replace("$", r"\$"))
     axes.set_xticks(range(len(bins)), [f"{name}\n({comparison.sizes[name]:,})" for name in bins])
     axes.set_title(f"{label(comparison.main)} by length of the source", loc="left", fontsize=11, fontweight="bold")
-    axes.set_xlabel("words in the source (sentences)", fontsize=8, color=INK)
+    axes.set_xlabel("words in the source (sentences); shaded: 95 % of resamples", fontsize=8, color=INK)
     axes.set_ylim(bottom=0)
     _plain(axes)
     picture = io.BytesIO()

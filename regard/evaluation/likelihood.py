@@ -22,6 +22,10 @@ LOGITS = 4_000_000
 """Logits held at a time (16 MB): a long batch of a large vocabulary needs no more memory than that."""
 
 
+POSITION_ENDS = (1, 2, 5, 10, 20, 50)
+"""Last positions of the bins that are printed."""
+
+
 @dataclass(frozen=True)
 class Likelihood:
     """log P(target | source) = Σ log P(token | tokens before, source), the end symbol being the last token."""
@@ -92,14 +96,37 @@ def total(likelihoods: Sequence[Likelihood]) -> Perplexity:
     )
 
 
-def by_position(likelihoods: Sequence[Likelihood]) -> list[tuple[int, float]]:
-    """How many targets reach each position, and the perplexity of their tokens there; the first position first."""
+@dataclass(frozen=True)
+class Position:
+    """The tokens at one place of all targets that are long enough."""
+
+    targets: int
+    """How many reach it."""
+    perplexity: float
+
+
+def by_position(likelihoods: Sequence[Likelihood]) -> list[Position]:
+    """The perplexity at each position; the first position first."""
     columns: list[list[float]] = []
     for one in likelihoods:
         columns.extend([] for _ in range(len(one.log_probs) - len(columns)))
         for column, log_prob in zip(columns, one.log_probs, strict=False):
             column.append(log_prob)
-    return [(len(column), _perplexity(math.fsum(column), len(column))) for column in columns]
+    return [Position(len(column), _perplexity(math.fsum(column), len(column))) for column in columns]
+
+
+def position_line(positions: Sequence[Position]) -> str:
+    """Perplexities by position in one line, later positions together: `1: 9.1, 2: 4.0, 3–5: 3.2, …`."""
+    told, start = [], 0
+    for end in (*POSITION_ENDS, len(positions)):
+        some = positions[start:end]
+        if some:
+            count = sum(one.targets for one in some)
+            log_prob = -math.fsum(one.targets * math.log(one.perplexity) for one in some)
+            name = f"{start + 1}" if len(some) == 1 else f"{start + 1}–{start + len(some)}"
+            told.append(f"{name}: {_perplexity(log_prob, count):.2f}")
+        start = max(start, end)
+    return ", ".join(told)
 
 
 def likelihoods(
@@ -169,15 +196,21 @@ def _batch(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Seq
 
 
 def _check_lengths(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> None:
-    positions = translator.config.model.positions
-    if positions is None or positions.kind != "learned":
-        return
+    """Refuse what a model cannot read at once: a probability of pieces would be another number."""
+    positions, batch = translator.config.model.positions, translator.config.decoding.batch_tokens
+    learned = positions.max_length if positions is not None and positions.kind == "learned" else None
     for side, rows in (("Source", sources), ("Target", targets)):
         for number, ids in enumerate(rows, start=1):
-            if len(ids) >= positions.max_length:
+            count = len(ids) + 1  # with the end symbol
+            if learned is not None and count > learned:
                 raise RegardError(
-                    f"{side} {number:,} has {len(ids):,} tokens, but this model has learned {positions.max_length} "
-                    "positions (one is for the end symbol): split it or leave it out."
+                    f"{side} {number:,} has {len(ids):,} tokens, but this model has learned {learned:,} positions (one "
+                    "is for the end symbol): split it or leave it out."
+                )
+            if count > batch:
+                raise RegardError(
+                    f"{side} {number:,} has {len(ids):,} tokens, but a batch holds {batch:,}: split it, leave it out, "
+                    f"or allow more memory with decoding.batch_tokens={count}."
                 )
 
 

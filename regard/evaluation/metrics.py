@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from regard.errors import UsageError
-from regard.evaluation.answers import Edits, Exact, TokenAccuracy
+from regard.evaluation.answers import Edits, Exact, TokenAccuracy, TokenF1
 from regard.evaluation.cider import Cider
 from regard.evaluation.meteor import Meteor
 from regard.evaluation.metric import Metric, References
@@ -20,13 +20,20 @@ METRICS: Mapping[str, type[Metric]] = {
     "exact": Exact,
     "edits": Edits,
     "tokens": TokenAccuracy,
+    "f1": TokenF1,
 }
 """Every metric of text by name."""
 
 BLEU, METEOR = "bleu", "meteor"
 
-NAMES = {name: METRICS[name].label for name in ("bleu", "chrf", "exact")}
-"""The metrics that training reports, and how each is written."""
+NAMES = {
+    **{name: METRICS[name].label for name in ("bleu", "chrf", "exact", "f1")},
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+}
+"""The scores that training reports (text's, labels', numbers'), and how each is written; all go up to 100."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,8 @@ from regard.evaluation.metric import References
 
 LENGTHS = (0, 5, 10, 15, 20, 25, 30, 40, 50, 60)
 """Upper ends of the bins of sentence length, in words."""
+FEWEST = 25
+"""Sentences that a bin of length should have: a score of fewer is mostly luck."""
 FREQUENCIES = (0, 1, 4, 9, 49, 99, 999)
 """Upper ends of the bins of word frequency."""
 
@@ -18,8 +20,17 @@ Slices = Mapping[str, Sequence[int]]
 
 
 def by_length(sources: Sequence[str]) -> Slices:
-    """Sentences by their number of words between white space."""
-    return _binned([len(source.split()) for source in sources], LENGTHS)
+    """Sentences by their words between white space; a bin with too few joins the smaller of its neighbours."""
+    values = [len(source.split()) for source in sources]
+    bins = [(low, high, [p for p, v in enumerate(values) if _within(v, low, high)]) for low, high in _bins(LENGTHS)]
+    bins = [one for one in bins if one[2]]
+    while len(bins) > 1 and len(min(bins, key=_size)[2]) < FEWEST:
+        place = bins.index(min(bins, key=_size))
+        beside = [near for near in (place - 1, place + 1) if 0 <= near < len(bins)]
+        first = min(place, min(beside, key=lambda near: len(bins[near][2])))
+        (low, _, before), (_, high, behind) = bins[first : first + 2]
+        bins[first : first + 2] = [(low, high, sorted(before + behind))]
+    return {_name(low, high): places for low, high, places in bins}
 
 
 def by_kind(sources: Sequence[str]) -> Slices:
@@ -54,13 +65,6 @@ def word_f1(hypotheses: Sequence[str], references: References, counts: Mapping[s
     return {name: 100.0 * 2 * matched[name] / (said[name] + wanted[name]) for name in names if wanted[name]}
 
 
-def _binned(values: Sequence[int], ends: Sequence[int]) -> Slices:
-    found: dict[str, list[int]] = {_name(low, high): [] for low, high in _bins(ends)}
-    for place, value in enumerate(values):
-        found[_bin(value, ends)].append(place)
-    return {name: places for name, places in found.items() if places}
-
-
 def _bins(ends: Sequence[int]) -> list[tuple[int, int | None]]:
     """First and last value of each bin; the last bin has no end."""
     return [(0, ends[0]), *((before + 1, end) for before, end in pairwise(ends)), (ends[-1] + 1, None)]
@@ -68,6 +72,14 @@ def _bins(ends: Sequence[int]) -> list[tuple[int, int | None]]:
 
 def _bin(value: int, ends: Sequence[int]) -> str:
     return next(_name(low, high) for low, high in _bins(ends) if high is None or value <= high)
+
+
+def _within(value: int, low: int, high: int | None) -> bool:
+    return low <= value and (high is None or value <= high)
+
+
+def _size(one: tuple[int, int | None, list[int]]) -> int:
+    return len(one[2])
 
 
 def _name(low: int, high: int | None) -> str:

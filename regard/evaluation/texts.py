@@ -17,7 +17,7 @@ CHUNK = 500
 
 def read_texts(path: Path) -> list[str]:
     """The lines of a file, of which there must be at least one."""
-    lines = list(read_lines(path))
+    lines = list(read_lines(path, whole=True))
     if not lines:
         raise RegardError(f"{path} is empty: at least one line is wanted.")
     return lines

@@ -6,8 +6,30 @@ trace = regard.load("runs/mine").trace("source text")
 inspection.attention(trace).save("page.html")
 """
 
+from regard.inspection.alignments import align
+from regard.inspection.attribution import attribute
+from regard.inspection.identifiability import identify
+from regard.inspection.identification import identify_corpus
 from regard.inspection.layer_lens import lens
 from regard.inspection.maps import attention
+from regard.inspection.patching import patch
 from regard.inspection.probing import probe
+from regard.inspection.pruning import prune
+from regard.inspection.reports import report
+from regard.inspection.roles import heads
+from regard.inspection.shares import contributions
 
-__all__ = ["attention", "lens", "probe"]
+__all__ = [
+    "align",
+    "attention",
+    "attribute",
+    "contributions",
+    "heads",
+    "identify",
+    "identify_corpus",
+    "lens",
+    "patch",
+    "probe",
+    "prune",
+    "report",
+]

@@ -31,8 +31,17 @@ def blank(width: float, height: float, title: str | None = None, **more: Any) ->
     figure = Figure(figsize=(width, height), facecolor=PAPER, **more)
     FigureCanvasAgg(figure)
     if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold", color=INK)
+        figure.suptitle(
+            title, x=0.01, y=1 - 0.1 / height, va="top", ha="left", fontsize=11, fontweight="bold", color=INK
+        )
     return figure
+
+
+def below_title(figure: "Figure") -> None:
+    """Keep what a figure lays out by itself clear of its title."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.set(rect=(0, 0, 1, 1 - 0.35 / figure.get_figheight()))  # type: ignore[call-arg]
 
 
 def draw_map(

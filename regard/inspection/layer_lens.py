@@ -153,7 +153,7 @@ def lens(trace: Trace, words: int = 5) -> Lens:
         with taps.watch(model, write=write):
             states = model.decode(model.encode(source), inputs).flatten(0, 1)  # LT×E
         part = max(1, LOGITS // len(model.output_bias))
-        for some, word in zip(states.split(part), said.split(part), strict=True):
+        for some, word in zip(torch.split(states, part), torch.split(said, part), strict=True):
             shares = model.scores(some).softmax(-1)  # N×V
             own = shares.gather(1, word[:, None])  # N×1
             ranks.append(1 + (shares > own).sum(1))

@@ -210,7 +210,9 @@ def _range(count: int) -> str:
 def draw_alignments(found: Sequence[Attention], title: str | None = None) -> "Figure":
     """The maps of some traces, one below the other: for attention to the source, target tokens down."""
     heights = [len(one.shown.rows) * CELL for one in found]
-    left, right, gap, top = 0.7, 0.35, 0.6, 0.85 if title else 0.6
+    longest = max(len(name) for one in found for name in one.shown.columns)
+    labels = 0.15 + 0.065 * min(longest, 40)  # they lean, so that long ones need height
+    left, right, gap, top = 0.7, 0.35, labels + 0.2, labels + (0.4 if title else 0.1)
     width = max(len(one.shown.columns) for one in found) * CELL + left + right
     height = sum(heights) + gap * (len(found) - 1) + top + 0.3
     figure = blank(width, height, title)

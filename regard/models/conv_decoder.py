@@ -14,6 +14,7 @@ from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
 from regard.nn.attention import Remembered
 from regard.nn.convolution import GatedConvolution
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
@@ -22,11 +23,11 @@ from regard.nn.taps import Tap
 class ConvDecoderLayer(nn.Module):
     """A causal gated convolution, then attention to the source added to its result (Gehring et al., 2017)."""
 
-    def __init__(self, cell: config.Model, part: config.ConvDecoder) -> None:
+    def __init__(self, cell: config.Model, part: config.ConvDecoder, depth: int = 0) -> None:
         super().__init__()
         width = settled(part.width)
         self.convolution = GatedConvolution(width, part.kernel, causal=True, dropout=cell.dropout)
-        self.source_attention = source_attention(cell, width) if cell.join.kind == "attention" else None
+        self.source_attention = source_attention(cell, width, f"decoder.layers.{depth}.source_attention")
         out = self.source_attention.out_width if self.source_attention is not None else width
         self.fit = nn.Identity() if out == width else nn.Linear(out, width)
         self.states = Tap(time=1)
@@ -46,11 +47,11 @@ class ConvDecoder(ParallelDecoder):
     def __init__(self, cell: config.Model, part: config.ConvDecoder, vocabulary: int) -> None:
         super().__init__()
         self.width = settled(part.width)
-        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, self.width, positions=True)
         self.fixed = fixed_vector(cell)
-        self.layers = Stack(ConvDecoderLayer(cell, part) for _ in range(part.layers))
-        self.dropout = nn.Dropout(cell.dropout)
+        self.layers = Stack(ConvDecoderLayer(cell, part, depth) for depth in range(part.layers))
+        self.dropout = Dropout(cell.dropout)
         self.exit = Exit(cell)
 
     def start(self, memory: Memory) -> DecodingState:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import settled, width_of
 from regard.models.memory import DecodingState, Memory
 from regard.nn.attention import Attention, Remembered
 from regard.nn.embeddings import TokenEmbedding
@@ -66,7 +66,7 @@ class FixedVector(nn.Module):
     def __init__(self, cell: config.Model, form: str) -> None:
         super().__init__()
         self.everywhere = form == "every-step"
-        width_in, width = settled(cell.encoder.width), settled(cell.decoder.width)
+        width_in, width = width_of(cell.encoder), width_of(cell.decoder)
         self.linear = nn.Identity() if form == "initial" else nn.Linear(width_in, width)
 
     def forward(self, states: Tensor, vector: Tensor, start: int) -> Tensor:
@@ -84,7 +84,7 @@ class Exit(nn.Module):
 
     def __init__(self, cell: config.Model) -> None:
         super().__init__()
-        width, out = settled(cell.decoder.width), settled(cell.embeddings.width)
+        width, out = width_of(cell.decoder), settled(cell.embeddings.width)
         self.linear = nn.Identity() if width == out else nn.Linear(width, out)
         self.states = Tap(time=1)
 

@@ -11,6 +11,7 @@ from regard.config.cell import settled
 from regard.models.memory import Memory
 from regard.models.parts import Entrance, feed_forward, self_attention
 from regard.nn.convolution import GatedConvolution
+from regard.nn.dropout import Dropout
 from regard.nn.normalisation import make_norm
 from regard.nn.recurrence import RecurrentLayer, backwards
 from regard.nn.stack import Stack
@@ -67,7 +68,7 @@ class RnnEncoder(Encoder):
             Stack(RecurrentLayer(part.cell, wide, width) for _ in self.directions) for wide in widths_in
         )
         self.states = Stack(Tap(time=1) for _ in widths_in)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source, each direction within the row's own length."""
@@ -112,15 +113,15 @@ class ConvEncoder(Encoder):
 class TransformerEncoderLayer(nn.Module):
     """x + SelfAttention(norm x), then x + FeedForward(norm x); post-norm: norm(x + f(x)) (Vaswani et al., 2017)."""
 
-    def __init__(self, cell: config.Model, part: config.TransformerEncoder) -> None:
+    def __init__(self, cell: config.Model, part: config.TransformerEncoder, depth: int = 0) -> None:
         super().__init__()
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
-        self.attention = self_attention(cell, width)
+        self.attention = self_attention(cell, width, f"encoder.layers.{depth}.attention")
         self.attention_norm = make_norm(part.norm, width)
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
@@ -141,7 +142,7 @@ class TransformerEncoder(Encoder):
         super().__init__()
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
-        self.layers = Stack(TransformerEncoderLayer(cell, part) for _ in range(part.layers))
+        self.layers = Stack(TransformerEncoderLayer(cell, part, depth) for depth in range(part.layers))
         self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
@@ -154,8 +155,10 @@ class TransformerEncoder(Encoder):
 
 
 def make_encoder(cell: config.Model) -> Encoder:
-    """The encoder of a cell."""
+    """The encoder of a cell that has one."""
     match cell.encoder:
+        case None:
+            raise ValueError("this cell has no encoder")
         case config.BagEncoder() as part:
             return BagEncoder(cell, part)
         case config.RnnEncoder() as part:

@@ -6,6 +6,7 @@ Axes: B batch, S source positions, D width.
 from dataclasses import dataclass, replace
 from typing import Self
 
+import torch
 from torch import Tensor
 
 
@@ -19,6 +20,12 @@ class Memory:
     """True at real tokens, false at padding: B×S."""
     summary: Tensor
     """The whole source in one vector, for fixed joins and first states: B×D."""
+
+    @classmethod
+    def blank(cls, like: Tensor) -> Self:
+        """Of no source at all: no position, and a summary of width 0, one row for each of `like` B×…"""
+        nothing = torch.zeros(len(like), 0, device=like.device)  # B×0
+        return cls(nothing[:, None].expand(-1, 0, -1), nothing.bool(), nothing)
 
     def select(self, rows: Tensor) -> Self:
         """The memory of these rows only, in this order, repeats allowed."""

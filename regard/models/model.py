@@ -1,4 +1,4 @@
-"""The model: an encoder, a decoder and what joins them, as one cell of the grid describes it.
+"""The model that writes: a decoder, and usually an encoder and what joins them, as one cell of the grid describes it.
 
 Axes: B batch, S source positions, T target positions, E embedding width, V vocabulary.
 """
@@ -25,7 +25,10 @@ Mix = Callable[[Tensor, Tensor], Tensor]
 
 
 class Model(nn.Module):
-    """P(target | source) = ∏ softmax(W o_t + b), o_t the decoder's output behind the first t target tokens."""
+    """P(target | source) = ∏ softmax(W o_t + b), o_t the decoder's output behind the first t target tokens.
+
+    Without an encoder it is a language model: the source is nothing, and so is what is remembered of it.
+    """
 
     def __init__(self, cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
@@ -33,8 +36,11 @@ class Model(nn.Module):
         tie = settled(cell.embeddings.tie)
         self.cell = cell
         self.decoder = make_decoder(cell, target_vocabulary)
-        self._source_embedding = None if tie == "all" else TokenEmbedding(source_vocabulary, width)
-        self.encoder = make_encoder(cell)
+        reads = cell.encoder is not None
+        self._source_embedding = None
+        if reads and tie != "all":
+            self._source_embedding = TokenEmbedding(source_vocabulary, width, scaled=cell.embeddings.scale)
+        self.encoder = make_encoder(cell) if reads else None
         self._output = None if tie != "none" else nn.Parameter(torch.randn(target_vocabulary, width) * width**-0.5)
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
 
@@ -49,7 +55,9 @@ class Model(nn.Module):
         return self.decoder.embedding.weight if self._output is None else self._output
 
     def encode(self, source: Tensor) -> Memory:
-        """Read source tokens B×S."""
+        """Read source tokens B×S; a language model takes nothing from them."""
+        if self.encoder is None:
+            return Memory.blank(source)
         memory: Memory = self.encoder(self.source_embedding(source), source != PAD)
         return memory
 
@@ -78,8 +86,10 @@ class Model(nn.Module):
 
 
 def make_decoder(cell: config.Model, vocabulary: int) -> Decoder:
-    """The decoder of a cell."""
+    """The decoder of a cell that has one."""
     match cell.decoder:
+        case None:
+            raise ValueError("this cell has no decoder")
         case config.RnnDecoder() as part:
             return RnnDecoder(cell, part, vocabulary)
         case config.ConvDecoder() as part:

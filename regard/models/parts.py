@@ -6,8 +6,9 @@ Axes: B batch, T positions, E embedding width, D width.
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import settled, width_of
 from regard.nn.attention import Attention
+from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
 from regard.nn.positions import Distances, make_distances, make_places
 from regard.nn.taps import Tap
@@ -24,7 +25,7 @@ class Entrance(nn.Module):
         if positions:
             kind, max_length = settled(cell.positions).kind, settled(cell.positions).max_length
             self.places = make_places(kind, width=embedding_width, max_length=max_length)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.linear = nn.Identity() if self.width == embedding_width else nn.Linear(embedding_width, self.width)
         self.embedded = Tap(time=1)
 
@@ -36,8 +37,8 @@ class Entrance(nn.Module):
         return result
 
 
-def self_attention(cell: config.Model, width: int) -> Attention:
-    """Attention of a side to itself, with the cell's score, heads and positions."""
+def self_attention(cell: config.Model, width: int, name: str) -> Attention:
+    """The attention of a side to itself that has this name, with the cell's score, heads and positions."""
     heads, positions = settled(cell.attention.heads), settled(cell.positions)
     distances = make_distances(
         positions.kind,
@@ -45,16 +46,25 @@ def self_attention(cell: config.Model, width: int) -> Attention:
         width=width // heads,
         max_distance=positions.max_distance,
         ntk=positions.ntk,
+        kept=_kept(cell, name),
     )
-    return _attention(cell.attention, width, width, distances)
+    return _attention(cell, width, width, distances, name)
 
 
-def source_attention(cell: config.Model, width: int) -> Attention:
-    """Attention of the decoder to the source, with the cell's score and heads."""
-    return _attention(cell.attention, width, settled(cell.encoder.width), None)
+def source_attention(cell: config.Model, width: int, name: str) -> Attention | None:
+    """The attention of the decoder to the source that has this name; `None` if nothing joins them by attention."""
+    if cell.encoder is None or cell.join is None or cell.join.kind != "attention":
+        return None
+    return _attention(cell, width, width_of(cell.encoder), None, name)
 
 
-def _attention(how: config.Attention, width: int, memory_width: int, distances: Distances | None) -> Attention:
+def _kept(cell: config.Model, name: str) -> list[int] | None:
+    """The heads that pruning has left of an attention; nothing if it was not pruned."""
+    return (cell.pruned or {}).get(name)
+
+
+def _attention(cell: config.Model, width: int, memory_width: int, distances: Distances | None, name: str) -> Attention:
+    how = cell.attention
     return Attention(
         query_width=width,
         memory_width=memory_width,
@@ -64,6 +74,7 @@ def _attention(how: config.Attention, width: int, memory_width: int, distances: 
         shared=how.keys_values == "shared",
         dropout=how.dropout,
         distances=distances,
+        kept=_kept(cell, name),
     )
 
 

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import settled, width_of
 from regard.models.decoder import Choose, Decoder
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
 from regard.nn.attention import Attention, Remembered
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.recurrence import RecurrentLayer
 from regard.nn.stack import Stack
@@ -24,19 +25,20 @@ class RnnDecoder(Decoder):
     Fixed vector v: h₀ = v (`initial`), h₀ = tanh(W v) (`transformed`), or v beside every input (`every-step`).
     Attention before the recurrence (Bahdanau et al., 2015): c_t found by h_{t-1}, read beside the input.
     Attention after it (Luong et al., 2015): c_t found by h_t; with input feeding, the output is read beside the next
-    input. With attention, h₀ = tanh(W v) too, and the output is tanh(W [h_t; c_t]).
+    input. With attention, h₀ = tanh(W v) too, and the output is tanh(W [h_t; c_t]). Without a join, h₀ = 0.
     """
 
     def __init__(self, cell: config.Model, part: config.RnnDecoder, vocabulary: int) -> None:
         super().__init__()
-        width, source_width, out = settled(part.width), settled(cell.encoder.width), settled(cell.embeddings.width)
+        width, out = settled(part.width), settled(cell.embeddings.width)
+        source_width = width_of(cell.encoder) if cell.encoder else 0
         join = cell.join
-        self.form = join.form if isinstance(join, config.FixedJoin) else "transformed"
+        self.form = join.form if isinstance(join, config.FixedJoin) else "transformed" if join else None
         self.order = join.order if isinstance(join, config.AttentionJoin) else None
         self.feeding = isinstance(join, config.AttentionJoin) and bool(join.input_feeding)
-        self.embedding = TokenEmbedding(vocabulary, out)
+        self.embedding = TokenEmbedding(vocabulary, out, scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, None, positions=False)
-        self.source_attention = source_attention(cell, width) if join.kind == "attention" else None
+        self.source_attention = source_attention(cell, width, "decoder.source_attention")
         context = self.source_attention.out_width if self.source_attention is not None else 0
         beside = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
         beside += source_width if self.form == "every-step" else 0
@@ -46,7 +48,7 @@ class RnnDecoder(Decoder):
         self.first = nn.Linear(source_width, sum(self._state_widths)) if self.form == "transformed" else None
         self.states = Stack(Tap(time=1) for _ in range(part.layers))
         self.readout = nn.Linear(width + context, out) if self.source_attention is not None or width != out else None
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.output = Tap(time=1)
 
     @property

@@ -11,7 +11,8 @@ from regard.config.cell import settled
 from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, remembered, source_of
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, feed_forward, self_attention, source_attention
-from regard.nn.attention import Attention, Remembered
+from regard.nn.attention import Remembered
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.normalisation import make_norm
 from regard.nn.stack import Stack
@@ -21,20 +22,17 @@ from regard.nn.taps import Tap
 class TransformerDecoderLayer(nn.Module):
     """Attention to the past, attention to the source, feed-forward, each with residual and norm (Vaswani, 2017)."""
 
-    def __init__(self, cell: config.Model, part: config.TransformerDecoder) -> None:
+    def __init__(self, cell: config.Model, part: config.TransformerDecoder, depth: int = 0) -> None:
         super().__init__()
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
-        self.attention = self_attention(cell, width)
+        self.attention = self_attention(cell, width, f"decoder.layers.{depth}.attention")
         self.attention_norm = make_norm(part.norm, width)
-        self.source_attention: Attention | None = None
-        self.source_norm: nn.Module | None = None
-        if cell.join.kind == "attention":
-            self.source_attention = source_attention(cell, width)
-            self.source_norm = make_norm(part.norm, width)
+        self.source_attention = source_attention(cell, width, f"decoder.layers.{depth}.source_attention")
+        self.source_norm = None if self.source_attention is None else make_norm(part.norm, width)
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
     def forward(
@@ -70,10 +68,10 @@ class TransformerDecoder(ParallelDecoder):
     def __init__(self, cell: config.Model, part: config.TransformerDecoder, vocabulary: int) -> None:
         super().__init__()
         width = settled(part.width)
-        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, width, positions=True)
         self.fixed = fixed_vector(cell)
-        self.layers = Stack(TransformerDecoderLayer(cell, part) for _ in range(part.layers))
+        self.layers = Stack(TransformerDecoderLayer(cell, part, depth) for depth in range(part.layers))
         self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
         self.exit = Exit(cell)
 

@@ -3,13 +3,15 @@
 Axes: B batch, H heads, T queries, S keys, D width, K head width.
 """
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.positions import Distances
+from regard.nn.positions import DistanceBias, Distances
 from regard.nn.scores import ScaledDot, Score, make_score
 from regard.nn.taps import Tap
 
@@ -62,7 +64,8 @@ class Attention(nn.Module):
     """A_h = softmax(score(X W_Q, M W_K)) M W_V, all heads side by side through W_O (Vaswani et al., 2017).
 
     With `project` off there are no W: queries, keys and values are the states themselves, cut into heads, as in
-    Bahdanau et al. (2015) and Luong et al. (2015). With `shared` keys and values W_K = W_V.
+    Bahdanau et al. (2015) and Luong et al. (2015). With `shared` keys and values W_K = W_V. Of pruned heads only those
+    in `kept` have weights; without any, all that is found is the bias of W_O.
 
     While none of its taps is watched, attention with an inner-product score runs fused; watched, it runs in the open.
     """
@@ -78,9 +81,11 @@ class Attention(nn.Module):
         shared: bool = False,
         dropout: float = 0.0,
         distances: Distances | None = None,
+        kept: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads = heads if kept is None else len(kept)
+        self.head_width = query_width // heads
         self.dropout = dropout
         self.distances = distances
         self.query: nn.Linear | None = None
@@ -89,12 +94,13 @@ class Attention(nn.Module):
         self.out: nn.Linear | None = None
         self.out_width = query_width if project else memory_width
         if project:
-            self.query = _projection(query_width, query_width)
-            self.key = _projection(memory_width, query_width)
-            self.value = None if shared else _projection(memory_width, query_width)
-            self.out = _projection(query_width, query_width)
+            inner = self.heads * self.head_width
+            self.query = _projection(query_width, inner)
+            self.key = _projection(memory_width, inner)
+            self.value = None if shared else _projection(memory_width, inner)
+            self.out = _projection(inner, query_width)
         key_width = (query_width if project else memory_width) // heads
-        self.score = make_score(score, heads=heads, query_width=query_width // heads, key_width=key_width)
+        self.score = make_score(score, heads=self.heads, query_width=self.head_width, key_width=key_width)
         self.queries, self.keys, self.values = Tap(time=2), Tap(time=2), Tap(time=2)
         self.weights, self.head_outputs, self.output = Tap(time=2), Tap(time=2), Tap(time=1)
 
@@ -127,7 +133,7 @@ class Attention(nn.Module):
             shift = self.distances.shift(q, start, remembered.keys.shape[2])
             q = self.distances.rotate(q, start)
         q = self.score.prepare_queries(q)
-        if self.score.scale is None or self.weights.watched or self.head_outputs.watched:
+        if self.score.scale is None or not self.heads or self.weights.watched or self.head_outputs.watched:
             found = self._open(q, remembered, mask, shift, causal)
         else:
             found = self._fused(q, remembered, mask, shift, causal, self.score.scale)
@@ -163,8 +169,26 @@ class Attention(nn.Module):
 
     def _split(self, states: Tensor) -> Tensor:
         """B×T×D into heads: B×H×T×K."""
-        rows, length, _ = states.shape
-        return states.view(rows, length, self.heads, -1).transpose(1, 2)
+        rows, length, wide = states.shape
+        width = wide // self.heads if self.heads else self.head_width
+        return states.view(rows, length, self.heads, width).transpose(1, 2)
+
+    def weights_of_heads(self, heads: Sequence[int]) -> dict[str, Tensor]:
+        """The attention's parameters, by name, with only these of its heads left (where it has projections)."""
+        chosen, width = list(heads), self.head_width
+        inner = [head * width + place for head in chosen for place in range(width)]
+        left: dict[str, Tensor] = {}
+        for name, tensor in self.state_dict().items():
+            part = name.split(".")[0]
+            if part in ("query", "key", "value"):
+                left[name] = tensor[inner]
+            elif name == "out.weight":
+                left[name] = tensor[:, inner]
+            elif part == "score" or (part == "distances" and isinstance(self.distances, DistanceBias)):
+                left[name] = tensor[chosen]
+            else:
+                left[name] = tensor
+        return left
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
@@ -173,7 +197,10 @@ def causal_mask(length: int, device: torch.device) -> Tensor:
 
 
 def _projection(width_in: int, width_out: int) -> nn.Linear:
-    linear = nn.Linear(width_in, width_out)
-    nn.init.xavier_uniform_(linear.weight)
+    with warnings.catch_warnings():  # where no head is left, there is nothing to draw, and torch says so
+        warnings.filterwarnings("ignore", "Initializing zero-element tensors")
+        linear = nn.Linear(width_in, width_out)
+    if linear.weight.numel():
+        nn.init.xavier_uniform_(linear.weight)
     nn.init.zeros_(linear.bias)
     return linear

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn.dropout import Dropout
+
 
 class GatedConvolution(nn.Module):
     """y = (x + GLU(W · window(x) + b)) / √2, a linear map of each window, gated by half of itself.
@@ -22,7 +24,7 @@ class GatedConvolution(nn.Module):
         self.kernel = kernel
         self.before = kernel - 1 if causal else (kernel - 1) // 2
         self.after = kernel - 1 - self.before
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.linear = nn.Linear(kernel * width, 2 * width)
         nn.init.normal_(self.linear.weight, std=math.sqrt(4 * (1 - dropout) / (kernel * width)))
         nn.init.zeros_(self.linear.bias)

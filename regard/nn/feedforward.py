@@ -6,11 +6,13 @@ Axes: B batch, T positions, D width.
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn.dropout import Dropout
+
 
 class FeedForward(nn.Module):
     """y = W₂ f(W₁ x), the same at every position (Vaswani et al., 2017).
 
-    f is ReLU, GELU (Hendrycks and Gimpel, 2016), or SwiGLU: silu(W₁ x) ⊙ W₃ x (Shazeer, 2020).
+    f is ReLU, GELU and SiLU (Hendrycks and Gimpel, 2016), or SwiGLU: silu(W₁ x) ⊙ W₃ x (Shazeer, 2020).
     """
 
     def __init__(self, width: int, inner: int, *, activation: str, dropout: float) -> None:
@@ -18,7 +20,7 @@ class FeedForward(nn.Module):
         self.activation = activation
         self.inner = nn.Linear(width, 2 * inner if activation == "swiglu" else inner)
         self.outer = nn.Linear(inner, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -32,6 +34,8 @@ class FeedForward(nn.Module):
                 hidden = F.silu(opening) * gated
             case "gelu":
                 hidden = F.gelu(hidden)
+            case "silu":
+                hidden = F.silu(hidden)
             case _:
                 hidden = F.relu(hidden)
         result: Tensor = self.outer(self.dropout(hidden))

@@ -4,6 +4,7 @@ Axes: B batch, H heads, T queries, S keys, D width, K head width.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -108,13 +109,14 @@ class DistanceBias(Distances):
 
 
 class Alibi(Distances):
-    """e -= m_h·|j-i| with fixed slopes m_h = 2^(-8h/H) (Press et al., 2022)."""
+    """e -= m_h·|j-i| with fixed slopes m_h = 2^(-8h/H) (Press et al., 2022); of pruned heads only those kept."""
 
     slopes: Tensor
 
-    def __init__(self, heads: int) -> None:
+    def __init__(self, heads: int, kept: Sequence[int] | None = None) -> None:
         super().__init__()
         slopes = 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
+        slopes = slopes if kept is None else slopes[list(kept)]
         self.register_buffer("slopes", slopes[:, None, None], persistent=False)
 
     def shift(self, queries: Tensor, start: int, keys: int) -> Tensor:
@@ -170,15 +172,20 @@ def make_places(kind: str, *, width: int, max_length: int) -> Places | None:
             return None
 
 
-def make_distances(kind: str, *, heads: int, width: int, max_distance: int, ntk: float) -> Distances | None:
-    """The positions of this kind that act inside self-attention, if it is such a kind; `width` is a head's."""
+def make_distances(
+    kind: str, *, heads: int, width: int, max_distance: int, ntk: float, kept: Sequence[int] | None = None
+) -> Distances | None:
+    """The positions of this kind that act inside self-attention, if it is such a kind; `width` is a head's.
+
+    Of `heads` heads only those in `kept` are there, if it is given.
+    """
     match kind:
         case "relative":
             return Relative(width, max_distance)
         case "bias":
-            return DistanceBias(heads, max_distance)
+            return DistanceBias(heads if kept is None else len(kept), max_distance)
         case "alibi":
-            return Alibi(heads)
+            return Alibi(heads, kept)
         case "rotary":
             return Rotary(width, ntk)
         case _:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from regard.errors import UsageError
-from regard.search.guards import PATIENCE, loop_start
 from regard.search.hypothesis import Ended, Hypothesis, scored
 from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
 from regard.search.tree import SearchTree
+from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS, PAD
 
 
@@ -157,7 +157,8 @@ def beam(
 
     `width` hypotheses are followed per sentence; sentences that are done leave the batch. Several `groups` search one
     after the other, each step of each avoiding by `diversity` what the groups before have just said (Vijayakumar et
-    al., 2018). `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores.
+    al., 2018). `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores
+    (never looked at counts as 10⁻⁹).
     What `rules` require is sought by giving each number of required tokens met its share of the beam (Post and Vilar,
     2018). `trees`, one per row, record all of it.
     """

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from regard.search.guards import PATIENCE, loop_start
 from regard.search.hypothesis import Ended, Hypothesis, scored
 from regard.search.rules import NOTHING, Rule, Stuck, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
+from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS
 
 Choose = Callable[[Tensor, list[int], int], Tensor]
@@ -53,7 +53,7 @@ def walk(
 ) -> list[Hypothesis]:
     """`repeat` hypotheses per row of source, each token chosen by `choose`; finished rows leave the batch.
 
-    `limits`, `rules` and `patience` (with loops, see `guards`) have one entry per row, B·repeat in all.
+    `limits`, `rules` and `patience` (with loops, see `regard.text.loops`) have one entry per row, B·repeat in all.
     """
     rows = list(range(len(source) * repeat))
     state = steps.start(source)

@@ -9,7 +9,11 @@ Ended = Literal["end", "length", "repetition"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output: its tokens (the end symbol left off), what they cost, and why it ended."""
+    """One output: its tokens (the end symbol left off), what they cost, and why it ended.
+
+    Of several, those that the model ended come first, best score first, and behind them those that were cut short, best
+    score first: what was cut has not paid for an end, so its score says too much.
+    """
 
     tokens: tuple[int, ...]
     """What was said."""

@@ -78,7 +78,12 @@ class Search:
             0 < self.samples < self.count,
             f"{self.samples} samples cannot give {self.count} hypotheses: draw more.",
         )
-        yield self.temperature < 0, "A temperature below 0 means nothing: 0 is the likeliest token, 1 the model itself."
+        yield (
+            not 0 <= self.temperature <= 1000,
+            f"A temperature of {self.temperature:g} means nothing: 0 is the likeliest token, 1 the model itself.",
+        )
+        for name, value in (("coverage penalty", self.coverage_penalty), ("diversity", self.diversity)):
+            yield not 0 <= value <= 1000, f"A {name} of {value:g} is out of reach: use 0 to 1000."
         yield self.top_k is not None and self.top_k < 1, "top-k is how many tokens may be drawn: at least 1."
         yield (
             self.top_p is not None and not 0 < self.top_p <= 1,

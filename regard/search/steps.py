@@ -94,6 +94,39 @@ class AttentiveSteps:
         return scores, Attended(behind, weights.mean(dim=1)[:, 0])
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A state before the last token of a beginning, or behind all of it."""
+
+    state: DecodingState
+    waiting: Tensor | None
+    """The last token of the beginning B, which is still to be read."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The state of these rows only, in this order, repeats allowed."""
+        waiting = None if self.waiting is None else self.waiting.index_select(0, rows)
+        return type(self)(self.state.select(rows), waiting)
+
+
+class PromptedSteps:
+    """A language model as a step model: a source is a beginning, BOS first, as long in every row."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = ModelSteps(model)
+
+    def start(self, source: Tensor) -> Begun:
+        """Read beginnings B×S up to their last token."""
+        state = self.model.start(source)
+        for place in range(source.shape[1] - 1):
+            _, state = self.model.model.step(source[:, place], state)
+        return Begun(state, source[:, -1])
+
+    def step(self, tokens: Tensor, state: Begun) -> tuple[Tensor, Begun]:
+        """Log-probabilities B×V of the next token; the first token read is the beginning's last, not BOS."""
+        scores, behind = self.model.step(tokens if state.waiting is None else state.waiting, state.state)
+        return scores, Begun(behind, None)
+
+
 def sayable(log_probs: Tensor) -> Tensor:
     """Log-probabilities …×V with minus infinity at what is never said; the others stay as the model gave them."""
     log_probs[..., list(NEVER_SAID)] = float("-inf")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from regard.search.hypothesis import Hypothesis
 from regard.search.tree import SearchTree
@@ -94,6 +94,18 @@ def tree_page(searches: Sequence[Shown], readable: Callable[[int], str]) -> str:
         f'<label for="fallen">Show what fell out of the beam</label>{"".join(parts)}'
         f"<script>{SCRIPT}</script></body></html>\n"
     )
+
+
+def tree_data(searches: Sequence[Shown], readable: Callable[[int], str]) -> list[dict[str, Any]]:
+    """The same as plain data."""
+    return [
+        {
+            "source": one.source,
+            "hypotheses": [{"text": each.text, "score": each.score, "ended": each.ended} for each in one.found],
+            "nodes": one.tree.to_json(readable),
+        }
+        for one in searches
+    ]
 
 
 def _section(number: int, shown: Shown, readable: Callable[[int], str]) -> str:

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Protocol
 
 import tokenizers
@@ -52,13 +53,26 @@ def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tu
     if config.shared:
         shared = train(config.tokenizer, _lines(pairs, count, "source", "target"), "text.tokenizer")
         return shared, shared
-    source = train(config.tokenizer, _lines(pairs, count, "source"), "text.tokenizer")
+    return train_tokenizer(config, pairs, count, "source"), train_target(config, pairs, count)
+
+
+def train_target(config: Text, pairs: Pairs, count: int) -> Tokenizer:
+    """The target's own tokenizer, where it has one."""
     name = "text.target" if config.target else "text.tokenizer"
-    return source, train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
+    return train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
+
+
+def train_tokenizer(config: Text, pairs: Pairs, count: int, side: str) -> Tokenizer:
+    """The tokenizer of the one side that is text; `pairs`, of which there are `count`, is read several times."""
+    return train(config.tokenizer, _lines(pairs, count, side), "text.tokenizer")
 
 
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
-    """A tokenizer learnt from lines; `name` is the place of its settings, for errors."""
+    """A tokenizer learnt from lines (or read, where it is trained already); `name` is the place of its settings."""
+    if settings.kind == "sentencepiece" and settings.model is not None:
+        from regard.text.sentencepiece import SentencePieceTokenizer
+
+        return SentencePieceTokenizer.of_model(Path(settings.model))
     settings = settings.model_copy(update={"min_frequency": min(settings.min_frequency, _MOST)})
     units = _units(settings, lines)
     if not units:

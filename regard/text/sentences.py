@@ -44,7 +44,7 @@ def sentences(text: str) -> list[Piece]:
     for match in _END.finditer(body):
         space = next((group for group in match.groups() if group is not None), "")
         end = match.end() - len(space)
-        if end > start and _ends_sentence(body[start:end], space, body[match.end() :][:1]):
+        if end > start and _ends_sentence(body[start:end], space, body[match.end() : match.end() + 1]):
             pieces.append(Piece(body[start:end], space))
             start = match.end()
     if start < len(body):

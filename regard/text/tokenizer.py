@@ -18,7 +18,7 @@ from regard.errors import RegardError
 from regard.text.normalising import WORD_START, normaliser, without_surrogates
 from regard.text.specials import SPECIALS, UNK
 
-Kind = Literal["bpe", "unigram", "characters", "words"]
+Kind = Literal["bpe", "unigram", "characters", "words", "sentencepiece"]
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """Tokens for single bytes: what a vocabulary has no token for is spelt in UTF-8."""
 
@@ -74,7 +74,7 @@ class Tokenizer:
 
     @cached_property
     def kind(self) -> Kind:
-        """Which of the four kinds it is."""
+        """Which of the kinds it is."""
         return _kind(json.loads(self._inner.to_str()))
 
     @cached_property
@@ -143,19 +143,23 @@ class Tokenizer:
         """Write a plain `tokenizer.json` that the `tokenizers` library loads too."""
         durable.write(path, self._inner.to_str(pretty=True))
 
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read what `save` wrote; anything else is refused."""
+    @staticmethod
+    def load(path: Path) -> "Tokenizer":
+        """Read what `save` wrote, of whichever kind; anything else is refused."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RegardError(f"cannot read the tokenizer {path}: {error}.") from error
         try:
             content = json.loads(text)
+            if "sentencepiece" in content:
+                from regard.text.sentencepiece import SentencePieceTokenizer
+
+                return SentencePieceTokenizer.read(path, content)
             _kind(content)
             _check_vocabulary(content)
-            return cls(tokenizers.Tokenizer.from_str(text))
-        except (KeyboardInterrupt, SystemExit, MemoryError):
+            return Tokenizer(tokenizers.Tokenizer.from_str(text))
+        except (KeyboardInterrupt, SystemExit, MemoryError, RegardError):
             raise
         except BaseException as error:  # the library panics on some hostile files, outside of Exception
             raise RegardError(

@@ -1,9 +1,8 @@
 """The card of a run: what it is, what it learned from, how good it is, how to use it: its README.md."""
 
-import math
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,13 +10,15 @@ from torch import nn
 import regard
 from regard import durable
 from regard.config.run import RunConfig
+from regard.data.corpus import Pair
 from regard.data.corpus import describe as describe_corpus
 from regard.data.prepare import Prepared
 from regard.device import describe
-from regard.evaluation.metrics import NAMES, Scores
+from regard.evaluation.metrics import NAMES
 from regard.run import Run
-from regard.training.progress import Progress, perplexity
-from regard.training.summary import duration, parameters_by_part, short, vocabulary_fact
+from regard.shapes.shape import Judgement, Shape
+from regard.training.progress import Progress
+from regard.training.summary import duration, parameters_by_part, short
 from regard.training.validation import Validation
 
 SAMPLES = 5
@@ -30,12 +31,13 @@ class Card:
     run: Run
     config: RunConfig
     model: nn.Module
+    shape: Shape[Any]
     prepared: Prepared
     progress: Progress
     device: torch.device
     choice: str
     validation: Validation
-    test: Scores | None
+    test: Judgement | None
 
 
 def write_card(card: Card) -> None:
@@ -46,15 +48,15 @@ def write_card(card: Card) -> None:
 def _lines(card: Card) -> Iterator[str]:
     yield f"# {card.run.name}"
     yield ""
-    yield f"A sequence-to-sequence model: {card.config.model.cell}. Trained with Regard {regard.__version__}."
+    yield f"{card.shape.title}: {card.config.cell}. Trained with Regard {regard.__version__}."
     yield ""
     yield "## Use it"
     yield ""
     place = str(card.run.directory)
-    example = card.prepared.validation_pairs[0].source
-    yield f"```\necho {shlex.quote(_line(example))} | regard translate {shlex.quote(place)}\n```"
+    usage = card.shape.usage(place, Pair(*map(_line, card.prepared.validation_pairs[0])))
+    yield f"```\n{usage.shell}\n```"
     yield ""
-    yield f"```python\nimport regard\n\nmodel = regard.load({place!r})\nmodel.translate({_line(example)!r})\n```"
+    yield f"```python\n{usage.python}\n```"
     yield ""
     yield "## How good it is"
     yield ""
@@ -62,7 +64,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield ""
     yield "## What it says"
     yield ""
-    yield "The first validation sentences, not chosen:"
+    yield f"The first validation {card.prepared.form.noun}, not chosen:"
     yield ""
     yield from _table(
         ("source", "reference", "model"),
@@ -80,30 +82,39 @@ def _lines(card: Card) -> Iterator[str]:
 
 
 def _scores(card: Card) -> Iterator[str]:
-    beam = card.config.decoding.beam
-    validation, sample = card.validation.scores, len(card.validation.samples)
-    search = f"beam {beam}" if beam > 1 else "greedy"
-    rows = [
-        ("loss", f"{card.validation.loss:.3f}", ""),
-        ("perplexity", _shown(perplexity(card.validation.loss)) if math.isfinite(card.validation.loss) else "–", ""),
-    ]
+    validation, shape, noun = card.validation.scores, card.shape, card.prepared.form.noun
+    tests = card.test.scores if card.test else None
+    rows = [("loss", f"{card.validation.loss:.3f}", "")]
+    if shape.perplexity:
+        puzzled = card.validation.perplexity
+        rows.append(("perplexity", "–" if puzzled is None else _shown(puzzled), ""))
     for metric, name in NAMES.items():
-        test = f"{card.test[metric]:.1f}" if card.test else ""
-        rows.append((name, f"{validation.values.get(metric, float('nan')):.1f}", test))
+        if metric in validation.values:
+            test = f"{tests[metric]:.1f}" if tests else ""
+            rows.append((name, f"{validation[metric]:.1f}", test))
     if card.test:
         yield from _table(("", "validation", "test"), rows)
     else:
         yield from _table(("", "validation"), [row[:2] for row in rows])
     yield ""
-    tested = f", the test scores to all {card.test.sentences:,} test pairs" if card.test else ""
-    yield (
-        f"Loss (nats per target token) and perplexity belong to all {len(card.prepared.validation_pairs):,} validation "
-        f"pairs, the scores to {sample:,} of them{tested}; {search}."
+    tested = f", the test scores to all {tests.sentences:,} test {noun}" if tests else ""
+    losses = (
+        f"Loss ({shape.loss_name}) and perplexity belong" if shape.perplexity else f"Loss ({shape.loss_name}) belongs"
     )
+    beam = card.config.decoding.beam
+    search = (f"; beam {beam}" if beam > 1 else "; greedy") if card.config.shape.decoder else ""
+    scored = f", the scores to {validation.sentences:,} of them{tested}{search}" if validation.values else ""
+    yield f"{losses} to all {len(card.prepared.validation_pairs):,} validation {noun}{scored}."
     if card.prepared.report.overlap:
-        yield f"Beware: {card.prepared.report.overlap:,} validation pairs also occur in the training data."
-    for metric, signature in validation.signatures.items():
-        yield f"{NAMES[metric]} by sacrebleu: `{signature}`."
+        yield f"Beware: {card.prepared.report.overlap:,} validation {noun} also occur in the training data."
+    for metric in ("bleu", "chrf"):
+        if signature := validation.signatures.get(metric):
+            yield f"{NAMES[metric]} by sacrebleu: `{signature}`."
+    for table in (card.test or card.validation.judgement).tables:
+        yield ""
+        yield f"{table.title}:"
+        yield ""
+        yield from _table(table.head, table.rows)
 
 
 def _shown(puzzled: float) -> str:
@@ -115,22 +126,33 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
     parts = ", ".join(f"{name} {short(count)}" for name, count in parameters_by_part(card.model).items())
     total = short(sum(parameters_by_part(card.model).values()))
     yield "parameters", f"{total}: {parts}"
-    yield "tokenizers", vocabulary_fact(config, card.prepared)
-    yield (
-        "training data",
-        f"{describe_corpus(config.data.train)}: {len(card.prepared.train):,} pairs of {report.pairs:,}",
-    )
+    yield "vocabulary", card.prepared.form.fact()
+    kept = f"{len(card.prepared.train):,} {card.prepared.form.noun} of {report.pairs:,}"
+    yield "training data", f"{describe_corpus(config.data.train)}: {kept}"
     if report.dropped:
         yield "dropped", ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
     early = " (stopped early)" if progress.stopped_early else ""
     skipped = f", {progress.skipped:,} skipped as not finite" if progress.skipped else ""
     yield "steps", f"{progress.step:,} of at most {config.training.steps:,}{early}{skipped}"
     yield "weights", card.choice
+    if pruned := card.run.info.get("pruned"):
+        yield "pruned", _pruning(pruned)
     yield "time", duration(progress.seconds)
-    yield "speed", f"{progress.tokens_per_second:,.0f} target tokens a second in updates"
+    yield "speed", f"{progress.tokens_per_second:,.0f} {card.shape.unit}s a second in updates"
     processes = f", {progress.world_size} processes" if progress.world_size > 1 else ""
     yield "device", f"{describe(card.device)}{processes}"
     yield "seed", str(config.training.seed)
+
+
+def _pruning(facts: Mapping[str, Any]) -> str:
+    """How a pruned run came about, in a sentence."""
+    frozen = ", all but the encoder frozen" if facts["which"] == "encoder" else ""
+    before = facts.get("before") or {}
+    was = f" (which had BLEU {before['bleu']:.1f})" if before.get("bleu") is not None else ""
+    return (
+        f"from {facts['from']}{was}: {facts['kept']} of {facts['heads']} heads kept ({facts['which']}) by "
+        f"hard-concrete gates, {facts['steps']:,} steps up to λ = {facts['price']:.3g}{frozen}; then the steps above"
+    )
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -10,7 +10,16 @@ from regard.evaluation.metrics import NAMES
 
 INK, GRID = "#333333", "#e3e3e3"
 TRAINING, VALIDATION = "#9db8d2", "#1f4e79"
-SCORES = {"bleu": "#c0504d", "chrf": "#e0a030", "exact": "#4f8f5b"}
+SCORES = {
+    "bleu": "#c0504d",
+    "chrf": "#e0a030",
+    "exact": "#4f8f5b",
+    "f1": "#e0a030",
+    "accuracy": "#4f8f5b",
+    "macro_f1": "#e0a030",
+    "pearson": "#4f8f5b",
+    "spearman": "#e0a030",
+}
 
 
 def can_draw() -> bool:
@@ -18,7 +27,9 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def draw_curves(lines: Sequence[Mapping[str, Any]], path: Path, title: str, *, best: int | None = None) -> None:
+def draw_curves(
+    lines: Sequence[Mapping[str, Any]], path: Path, title: str, *, loss_name: str, best: int | None = None
+) -> None:
     """Draw training and validation loss on the left and validation scores on the right."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -27,20 +38,21 @@ def draw_curves(lines: Sequence[Mapping[str, Any]], path: Path, title: str, *, b
     validation = [line for line in lines if line["kind"] == "validation" and line.get("loss") is not None]
     figure = Figure(figsize=(10, 3.8), dpi=144, layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
+    scored = [name for name in SCORES if any(line.get(name) is not None for line in validation)]
+    left, *rest = figure.subplots(1, 2 if scored else 1, squeeze=False)[0]
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold", color=INK)
     nll = [line.get("nll", line["loss"]) for line in train]
     left.plot([line["step"] for line in train], nll, color=TRAINING, linewidth=1.2, label="training")
     _curve(left, validation, "loss", VALIDATION, "validation")
     left.set_ylim(bottom=0)
-    left.set_title("loss, nats per token", loc="left", fontsize=9, color=INK)
-    for metric, colour in SCORES.items():
-        if any(line.get(metric) is not None for line in validation):
-            _curve(right, validation, metric, colour, NAMES[metric])
-    right.set_title("validation scores, greedy", loc="left", fontsize=9, color=INK)
-    right.set_ylim(0, 103)
+    left.set_title(f"loss, {loss_name}", loc="left", fontsize=9, color=INK)
+    for right in rest:
+        for metric in scored:
+            _curve(right, validation, metric, SCORES[metric], NAMES[metric])
+        right.set_title("validation scores", loc="left", fontsize=9, color=INK)
+        right.set_ylim(0, 103)
     last = max((line["step"] for line in lines), default=1)
-    for axes in (left, right):
+    for axes in (left, *rest):
         axes.set_xlim(0, last * 1.02)
         _plain(axes, best)
     durable.build(path, lambda aside: figure.savefig(aside, format="png"))

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 
 from regard.config.run import RunConfig
-from regard.data.batches import Batches
 from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.device import choose_device, choose_precision
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.run import Run
-from regard.text.dropout import BpeDropout
+from regard.shapes.choice import shape_of
 from regard.training.checkpoint import Checkpoints
 from regard.training.continuation import check_continuation
 from regard.training.interruption import Interrupted, Interruption
@@ -24,12 +23,13 @@ from regard.training.journal import Journal
 from regard.training.outcome import Outcome, finish, known_outcome
 from regard.training.progress import perplexity
 from regard.training.ranks import Ranks
+from regard.training.start import Start, Tuning, facts_of
 from regard.training.summary import data_facts, model_facts
 from regard.training.tensorboard import TensorBoard, require_tensorboard
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation, validate
 from regard.training.view import Moment, View, default_view
-from regard.translator import Translator
+from regard.weights import weights_of
 
 VIEW_EVERY = 0.2
 """Seconds between two looks of the view at the figures."""
@@ -42,6 +42,8 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
     """
     ranks = Ranks.from_environment()
     view = (view or default_view()) if ranks.first else View()
+    if not resume:
+        Start.of(config)  # what does not fit is told before anything is made
     device = choose_device(config.training.device, ranks.local_rank)
     choose_precision(config.training.precision, device)
     if config.training.tensorboard:
@@ -108,11 +110,9 @@ class _Course:
             warn=view.warn,
         )
         self.prepared = self._prepare()
+        self.shape = shape_of(config, self.prepared.form)
         self.trainer = self._trainer()
-        self.translator = Translator(
-            self.trainer.model, config, self.prepared.source_tokenizer, self.prepared.target_tokenizer
-        )
-        self.scored = Batches(self.prepared.validation, self.training.batch_tokens, self.training.seed)
+        self.scored = self.shape.batches(self.prepared.validation)
         self._shown = 0.0
 
     def go(self) -> Outcome:
@@ -130,8 +130,7 @@ class _Course:
                 self.config,
                 self.trainer,
                 self.prepared,
-                judge=lambda: self._judge(beam=self.config.decoding.beam),
-                decode=self.translator.translate,
+                judge=lambda: self._judge(thorough=True),
                 checkpoints=self.checkpoints,
                 journal=self.journal,
                 view=self.view,
@@ -147,33 +146,21 @@ class _Course:
         prepared = prepare(self.config, self.run.directory)
         self.view.facts("Data", data_facts(prepared))
         if prepared.report.overlap:
-            self.view.warn(f"{prepared.report.overlap:,} validation pairs also occur in the training data.")
+            noun = prepared.form.noun
+            self.view.warn(f"{prepared.report.overlap:,} validation {noun} also occur in the training data.")
         return prepared
 
     def _trainer(self) -> Trainer:
-        training, prepared = self.training, self.prepared
-        tokenizers = prepared.source_tokenizer, prepared.target_tokenizer
-        share = self.config.text.bpe_dropout
-        dropout = (BpeDropout(tokenizers[0], share), BpeDropout(tokenizers[1], share)) if share else None
-        batches = Batches(
-            prepared.train,
-            training.batch_tokens,
-            training.seed,
-            self.ranks.rank,
-            self.ranks.world_size,
-            dropout,
-        )
-        trainer = Trainer(
-            self.config, batches, (tokenizers[0].size, tokenizers[1].size), device=self.device, ranks=self.ranks
-        )
+        ranks, prepared = self.ranks, self.prepared
+        batches = self.shape.batches(prepared.train, rank=ranks.rank, world_size=ranks.world_size, learning=True)
+        trainer = Trainer(self.config, self.shape, batches, device=self.device, ranks=ranks)
         self.view.facts("Model", model_facts(self.config, trainer.model, prepared, self.device))
         if self.ranks.first:
-            sides = zip(("source", "target"), tokenizers, strict=True)
             self.run.note(
                 parameters=sum(parameter.numel() for parameter in trainer.model.parameters()),
                 tokenizers={
-                    side: {"fingerprint": tokenizer.fingerprint, "vocabulary": tokenizer.size}
-                    for side, tokenizer in sides
+                    name: {"fingerprint": vocabulary.fingerprint, "vocabulary": vocabulary.size}
+                    for name, vocabulary in prepared.form.vocabularies.items()
                 },
             )
         return trainer
@@ -187,6 +174,9 @@ class _Course:
         self.ranks.wait()
         if checkpoint:
             self.trainer.restore(checkpoint)
+        elif start := Start.of(self.config):
+            self._start(start)
+        self.trainer.tuning = Tuning(self.training.tune, self.run.info.get("taken", ()))
         progress = self.trainer.progress
         if progress.total < self.training.steps:  # more steps were asked for: patience begins anew
             progress.stopped_early, progress.waited = False, 0
@@ -204,6 +194,17 @@ class _Course:
         progress.machine = self.trainer.machine
         if self.board:
             self.board.begin(progress.step)
+
+    def _start(self, start: Start) -> None:
+        """Take over what another run has learnt."""
+        weights = start.weights_for(self.trainer.model)
+        if self.training.tune == "fresh" and weights.keys() == weights_of(self.trainer.model).keys():
+            raise UsageError(f"training.tune `fresh` leaves nothing to train: all is taken from {start.run.directory}.")
+        self.trainer.start_with(weights)
+        self.view.facts(f"From {start.run.directory}", facts_of(self.trainer.model, weights))
+        if self.ranks.first:
+            self.run.note(taken=list(weights))
+        self.ranks.wait()
 
     def _learn(self) -> None:
         trainer, training = self.trainer, self.training
@@ -239,7 +240,7 @@ class _Course:
             "train",
             loss=window.loss * mean,
             nll=window.nll * mean,
-            perplexity=perplexity(window.nll * mean),
+            perplexity=perplexity(window.nll * mean) if self.shape.perplexity else None,
             learning_rate=self.trainer.rate,
             gradient_norm=window.norm,
             tokens=progress.tokens,
@@ -256,7 +257,7 @@ class _Course:
         if self.ranks.first:
             average = self.trainer.average
             with average.speaking() if average else nullcontext():
-                validation = self._judge(beam=1)
+                validation = self._judge(thorough=False)
             score = validation.score(self.training.early_stopping.metric)
             loss, value, known = validation.loss, score or 0.0, float(score is not None)
             progress.seconds += validation.seconds
@@ -281,14 +282,11 @@ class _Course:
                 )
         return (value if known else None), improved
 
-    def _judge(self, *, beam: int) -> Validation:
-        return validate(
-            self.trainer.model,
-            self.scored,
-            self.prepared.validation_pairs[: self.training.validation_sample],
-            lambda texts: self.translator.translate(texts, beam=beam),
-            device=self.device,
-        )
+    def _judge(self, *, thorough: bool) -> Validation:
+        pairs = self.prepared.validation_pairs
+        if self.shape.sampled:
+            pairs = pairs[: self.training.validation_sample]
+        return validate(self.shape, self.trainer.model, self.scored, pairs, thorough=thorough, device=self.device)
 
     def _save(self, score: float | None, *, regular: bool) -> None:
         checkpoint = self.trainer.snapshot(score=score, regular=regular)
@@ -323,6 +321,7 @@ class _Course:
                 rate=self.trainer.rate,
                 tokens_per_second=window.tokens / max(window.seconds, 1e-9),
                 skipped=progress.skipped,
+                unit=self.shape.unit,
             )
         )
 

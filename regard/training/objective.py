@@ -81,7 +81,8 @@ def _forward(
     precise = torch.float64 if flat.dtype == torch.float64 else torch.float32
     wants_gradient = any(ctx.needs_input_grad)
     grad_flat = torch.zeros_like(flat) if wants_gradient else None
-    grad_weight = torch.zeros_like(weight, dtype=precise) if wants_gradient else None
+    moves = ctx.needs_input_grad[1]  # a frozen output layer needs no gradient of its own
+    grad_weight = torch.zeros_like(weight, dtype=precise) if wants_gradient and moves else None
     grad_bias = torch.zeros_like(bias, dtype=precise) if wants_gradient and bias is not None else None
     centre = narrow.to(precise).mean(0)  # E: mean(z) = x·centre + mean(b)
     offset = bias.to(precise).mean() if bias is not None else 0.0
@@ -104,35 +105,41 @@ def _forward(
         spread = surprise + true - mean  # C: lse(z) − mean(z)
         nll += surprise.sum(dtype=exact)
         smoothed += ((1 - smoothing) * surprise + smoothing * spread).sum(dtype=exact)
-        if grad_flat is None or grad_weight is None:
+        if grad_flat is None:
             continue
         z.scatter_add_(1, wanted[:, None], (total * (smoothing - 1))[:, None])
         share = (scale / total)[:, None]  # C×1
         z = z.to(x.dtype)
         grad_x = (z @ narrow).to(precise) * share - (scale * smoothing) * centre  # C×E
         grad_flat[place] = grad_x.to(flat.dtype)
-        weighted = (x.to(precise) * share).to(x.dtype)
-        if weighted.dtype == precise:
-            grad_weight.addmm_(z.t(), weighted)
-        else:
-            grad_weight += z.t() @ weighted
+        if grad_weight is not None:
+            _add_product(grad_weight, z, (x.to(precise) * share).to(x.dtype))
         if grad_bias is not None:
             grad_bias += (z.t() @ share.to(z.dtype)).squeeze(1)
 
-    if grad_flat is not None and grad_weight is not None:
+    if grad_flat is not None:
         even = scale * smoothing / vocabulary
-        grad_weight -= even * flat[rows].sum(0, dtype=precise)
+        if grad_weight is not None:
+            grad_weight -= even * flat[rows].sum(0, dtype=precise)
         if grad_bias is not None:
             grad_bias -= even * len(rows)
         ctx.save_for_backward(
             grad_flat.view(states.shape),
-            grad_weight.to(weight.dtype),
+            None if grad_weight is None else grad_weight.to(weight.dtype),
             grad_bias if bias is None or grad_bias is None else grad_bias.to(bias.dtype),
         )
     smoothed = (smoothed * scale).to(precise)
     nll = nll.to(precise)
     ctx.mark_non_differentiable(nll)
     return smoothed, nll
+
+
+def _add_product(total: Tensor, z: Tensor, x: Tensor) -> None:
+    """total V×E += zᵀx of z C×V and x C×E, in one kernel where their precision allows it."""
+    if x.dtype == total.dtype:
+        total.addmm_(z.t(), x)
+    else:
+        total += z.t() @ x
 
 
 def batch_loss(

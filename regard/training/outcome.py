@@ -10,16 +10,16 @@ from torch import Tensor
 from regard.config.run import RunConfig
 from regard.data.prepare import Prepared
 from regard.errors import RegardError
-from regard.evaluation.metrics import Scores, score_text
 from regard.run import Run
+from regard.shapes.shape import Judgement
 from regard.training.card import Card, write_card
 from regard.training.checkpoint import Checkpoint, Checkpoints, Damaged
 from regard.training.curves import can_draw, draw_curves
 from regard.training.journal import Journal
 from regard.training.trainer import Trainer
-from regard.training.validation import Decode, Validation
+from regard.training.validation import Validation
 from regard.training.view import View
-from regard.weights import put_weights
+from regard.weights import put_weights, weights_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,8 @@ class Outcome:
     validation: dict[str, Any]
     """Loss, perplexity and scores of the final weights."""
     test: dict[str, Any] | None
+    next_command: str
+    """What to type next."""
     already: bool = False
     """Whether the run had been finished before."""
 
@@ -46,6 +48,7 @@ def known_outcome(run: Run, *, already: bool = False) -> Outcome:
         choice=str(result.get("choice", "")),
         validation=dict(result.get("validation", {})),
         test=result.get("test"),
+        next_command=str(result.get("next", f"regard translate {run.directory} < in.txt > out.txt")),
         already=already,
     )
 
@@ -92,7 +95,6 @@ def finish(
     prepared: Prepared,
     *,
     judge: Callable[[], Validation],
-    decode: Decode,
     checkpoints: Checkpoints,
     journal: Journal,
     view: View,
@@ -100,23 +102,30 @@ def finish(
     """Choose the weights, write them, judge them, and write the card; done again, it gives the same."""
     progress = trainer.progress
     weights, choice = choose_weights(trainer, checkpoints, config.training.average)
-    run.save_weights(weights)
     put_weights(trainer.model, weights)
     trainer.model.eval()
+    if touch := trainer.shape.settle(trainer.model, prepared.validation_pairs):
+        choice = f"{choice}; {touch}"
+    run.save_weights(weights_of(trainer.model))
     view.say(f"Final weights: {choice}.")
 
     validation = judge()
     journal.add("result", progress.step, **validation.facts())
-    scores: Scores | None = None
+    test: Judgement | None = None
     if prepared.test_pairs:
-        pairs = prepared.test_pairs
-        view.say(f"Translating {len(pairs):,} test sentences …")
-        scores = score_text(decode([pair.source for pair in pairs]), [pair.target for pair in pairs])
-        journal.add("test", progress.step, **scores.values)
+        view.say(f"Judging by {len(prepared.test_pairs):,} test {prepared.form.noun} …")
+        test = trainer.shape.judge(trainer.model, prepared.test_pairs, thorough=True)
+        journal.add("test", progress.step, **test.scores.values)
 
     lines = journal.lines()
     if can_draw():
-        draw_curves(lines, run.directory / "curves.png", f"{run.name}: {config.model.cell}", best=progress.best_step)
+        draw_curves(
+            lines,
+            run.directory / "curves.png",
+            f"{run.name}: {config.cell}",
+            loss_name=trainer.shape.loss_name,
+            best=progress.best_step,
+        )
     else:
         view.say("For a picture of the curves: pip install 'regard[plots]'")
     write_card(
@@ -124,19 +133,21 @@ def finish(
             run=run,
             config=config,
             model=trainer.model,
+            shape=trainer.shape,
             prepared=prepared,
             progress=progress,
             device=trainer.device,
             choice=choice,
             validation=validation,
-            test=scores,
+            test=test,
         )
     )
     facts = validation.facts()
     facts.pop("seconds")
-    test = dict(scores.values) if scores else None
-    run.note(status="finished", result={"choice": choice, "validation": facts, "test": test})
-    return Outcome(run=run, step=progress.step, choice=choice, validation=facts, test=test)
+    tested = dict(test.scores.values) if test else None
+    following = trainer.shape.next_command(str(run.directory))
+    run.note(status="finished", result={"choice": choice, "validation": facts, "test": tested, "next": following})
+    return known_outcome(run)
 
 
 def _whole(checkpoints: Checkpoints, step: int) -> Checkpoint:

@@ -9,16 +9,16 @@ from regard.device import describe
 
 
 def data_facts(prepared: Prepared) -> dict[str, str]:
-    """Where the pairs went."""
-    report = prepared.report
+    """Where the examples went."""
+    report, noun = prepared.report, prepared.form.noun
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
     facts = {
-        "training": f"{len(prepared.train):,} pairs of {report.pairs:,}"
+        "training": f"{len(prepared.train):,} {noun} of {report.pairs:,}"
         + (f" (dropped: {dropped})" if dropped else ""),
-        "validation": f"{len(prepared.validation_pairs):,} pairs" + (", held out" if report.held_out else ""),
+        "validation": f"{len(prepared.validation_pairs):,} {noun}" + (", held out" if report.held_out else ""),
     }
     if prepared.test_pairs:
-        facts["test"] = f"{len(prepared.test_pairs):,} pairs"
+        facts["test"] = f"{len(prepared.test_pairs):,} {noun}"
     return facts
 
 
@@ -26,19 +26,11 @@ def model_facts(config: RunConfig, model: nn.Module, prepared: Prepared, device:
     """What is being trained, and where."""
     parts = ", ".join(f"{name} {short(count)}" for name, count in parameters_by_part(model).items())
     return {
-        "cell": config.model.cell,
+        "cell": config.cell,
         "parameters": f"{short(sum(parameters_by_part(model).values()))} ({parts})",
-        "vocabulary": vocabulary_fact(config, prepared),
+        "vocabulary": prepared.form.fact(),
         "device": describe(device),
     }
-
-
-def vocabulary_fact(config: RunConfig, prepared: Prepared) -> str:
-    """The tokenizers in a few words."""
-    source, target = prepared.source_tokenizer, prepared.target_tokenizer
-    if config.text.shared:
-        return f"{source.size:,} tokens, {source.kind}, shared"
-    return f"{source.size:,} source tokens ({source.kind}), {target.size:,} target tokens ({target.kind})"
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:

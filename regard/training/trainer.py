@@ -2,27 +2,27 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Cursor
 from regard.device import choose_precision, describe
-from regard.errors import RegardError
-from regard.models import Model, build
+from regard.errors import RegardError, UsageError
+from regard.shapes.shape import Course, Lesson, Shape
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
 from regard.training.checkpoint import Checkpoint
 from regard.training.ema import MovingAverage
-from regard.training.exposure import expose, mixing, share_of_truth
-from regard.training.objective import batch_loss
 from regard.training.progress import Progress, Window
 from regard.training.ranks import Ranks
 from regard.training.schedule import learning_rate
+from regard.training.start import Tuning
 from regard.weights import put_weights, weights_of
 
 EXPOSURE_SEED = 1_000_003
@@ -35,23 +35,24 @@ class Trainer:
     def __init__(
         self,
         config: RunConfig,
+        shape: Shape[Any],
         batches: Batches,
-        vocabularies: tuple[int, int],
         *,
         device: torch.device,
         ranks: Ranks | None = None,
     ) -> None:
         self.config = config
         self.training = config.training
+        self.shape = shape
         self.batches = batches
         self.device = device
         self.ranks = ranks or Ranks()
-        self.vocabulary = vocabularies[1]
         seed = self.training.seed % 2**62  # what torch's generators can take, with room for ranks
         torch.manual_seed(seed)
-        self.model: Model = build(config.model, *vocabularies).to(device)
+        self.model: nn.Module = shape.build().to(device)
         torch.manual_seed(seed + self.ranks.rank)  # each rank has dropout of its own
         self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
+        _freeze(self.model, self.training.frozen or [])
         self.optimizer = optimizers.build(self.training.optimizer, self.model)
         self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
         self.precision = choose_precision(self.training.precision, device)
@@ -63,6 +64,8 @@ class Trainer:
         self.rate = 0.0
         self.others_stop = False
         """Whether some rank was asked to stop before the last update."""
+        self.tuning = Tuning()
+        """When weights that were taken over may change."""
         self._stream: Ahead[tuple[Batch, Cursor]] | None = None
 
     def update(self, *, stop: bool = False) -> None:
@@ -70,7 +73,7 @@ class Trainer:
         start = time.monotonic()
         progress, training = self.progress, self.training
         parts = [self._next() for _ in range(training.accumulate)]
-        counted = [sum(int((outputs != 0).sum()) for _, _, outputs in parts), float(stop)]
+        counted = [sum(lesson.count for lesson in parts), float(stop)]
         total, stops = self.ranks.total(counted, self.device)
         self.others_stop = stops > 0
         progress.step += 1
@@ -84,6 +87,7 @@ class Trainer:
         optimizers.set_rate(self.optimizer, self.rate)
 
         self.model.train()
+        self.tuning.apply(self.model, progress.step, training.steps)
         loss, nll = self._backward(parts, 1 / max(1.0, total))
         norm = self._gradient_norm()
         loss_value, nll_value, norm_value = self._numbers(loss, nll, norm)
@@ -107,6 +111,12 @@ class Trainer:
         progress.window.seconds += elapsed
         progress.update_seconds += elapsed
         progress.seconds += elapsed
+
+    def start_with(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over weights from elsewhere, before the first step."""
+        put_weights(self.model, {**weights_of(self.model), **weights})
+        if self.average:
+            self.average.put(dict(self.model.named_parameters()))
 
     def take_window(self) -> Window:
         """The sums since the last call, which begin anew."""
@@ -168,26 +178,21 @@ class Trainer:
             self._stream.close()
             self._stream = None
 
-    def _next(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The next batch as source B×S, decoder inputs B×T and outputs B×T, exposed as configured."""
+    def _next(self) -> Lesson:
+        """What the next batch has to teach, on the device."""
         if self._stream is None:
             self._stream = Ahead(self.batches.after(Cursor(**self.progress.cursor)))
         batch, cursor = next(self._stream)
         self.progress.cursor = asdict(cursor)
-        inputs, outputs = expose(
-            batch.inputs, batch.outputs, self.training.exposure, vocabulary=self.vocabulary, generator=self.random
-        )
-        return batch.source.to(self.device), inputs.to(self.device), outputs.to(self.device)
+        return self.shape.lesson(batch, self.random, learning=True).to(self.device)
 
-    def _backward(self, parts: Sequence[tuple[Tensor, Tensor, Tensor]], scale: float) -> tuple[Tensor, Tensor]:
+    def _backward(self, parts: Sequence[Lesson], scale: float) -> tuple[Tensor, Tensor]:
         """Gradients of the mean loss; and that loss and the summed negative log-likelihood of this rank."""
-        share = share_of_truth(self.training.exposure.scheduled_sampling, self.progress.step, self.training.steps)
-        mix = mixing(share, self.random)
+        course = Course(self.progress.step, self.training.steps, self.random)
         loss = nll = torch.zeros((), device=self.device)
-        for source, inputs, outputs in parts:
+        for lesson in parts:
             with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
-                states = self.model.decode(self.model.encode(source), inputs, mix)  # B×T×E
-            part = batch_loss(self.model, states, outputs, smoothing=self.training.label_smoothing, scale=scale)
+                part = self.shape.loss(self.model, lesson, scale=scale, course=course)
             self.scaler.scale(part.smoothed).backward()  # type: ignore[no-untyped-call]
             loss, nll = loss + part.smoothed.detach(), nll + part.nll
         return loss, nll
@@ -197,6 +202,8 @@ class Trainer:
         self.scaler.unscale_(self.optimizer)
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         self.ranks.add_up(gradients)
+        if not gradients:
+            return torch.zeros((), device=self.device)
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         return norm
 
@@ -230,3 +237,19 @@ class Trainer:
             torch.cuda.set_rng_state(device, self.device)
         elif device is not None and self.device.type == "mps":
             torch.mps.set_rng_state(device)
+
+
+def _freeze(model: nn.Module, patterns: Sequence[str]) -> None:
+    """Let the parameters whose names match a pattern stay as they are."""
+    parameters = dict(model.named_parameters())
+    for pattern in patterns:
+        matching = [parameter for name, parameter in parameters.items() if fnmatchcase(name, pattern)]
+        if not matching:
+            raise UsageError(
+                f"training.frozen: no parameter is called {pattern}; they begin with "
+                f"{', '.join(sorted({name.split('.')[0] for name in parameters}))}."
+            )
+        for parameter in matching:
+            parameter.requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in parameters.values()):
+        raise UsageError("training.frozen leaves nothing to learn: name fewer parameters.")

@@ -1,23 +1,22 @@
-"""How good the model is by now: its loss on all validation pairs, its translations of some of them."""
+"""How good the model is by now: its loss on all validation examples, its answers to them or to some of them."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from regard.data.batches import Batches
 from regard.data.corpus import Pair
-from regard.evaluation.metrics import Scores, score_text
-from regard.models import Model
-from regard.training.objective import batch_loss
+from regard.evaluation.metrics import Scores
+from regard.shapes.shape import Judgement, Sample, Shape
 from regard.training.progress import perplexity
-from regard.training.view import Sample
 
-Decode = Callable[[list[str]], list[str]]
-"""Raw source sentences → raw translations."""
+JUDGING_SEED = 5
+"""Where judging needs chance (which words to mask), it is the same every time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +24,21 @@ class Validation:
     """One judgement of the model."""
 
     loss: float
-    """Mean negative log-likelihood of a target token, without smoothing."""
-    scores: Scores
-    samples: Sequence[Sample]
+    """Mean loss of what is asked for, as the shape counts it, without smoothing."""
+    perplexity: float | None
+    """e to the loss, where that means something."""
+    judgement: Judgement
     seconds: float
+
+    @property
+    def scores(self) -> Scores:
+        """How good the model's answers are."""
+        return self.judgement.scores
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """Some of its answers."""
+        return self.judgement.samples
 
     def score(self, metric: str) -> float | None:
         """How good the model is by a metric, larger being better; `None` if that cannot be said."""
@@ -39,40 +49,46 @@ class Validation:
         """What goes into the journal."""
         return {
             "loss": self.loss,
-            "perplexity": perplexity(self.loss) if math.isfinite(self.loss) else None,
+            "perplexity": self.perplexity,
             **self.scores.values,
             "seconds": self.seconds,
         }
 
 
 def validate(
-    model: Model, batches: Batches, pairs: Sequence[Pair], decode: Decode, *, device: torch.device
+    shape: Shape[Any],
+    model: nn.Module,
+    batches: Batches,
+    pairs: Sequence[Pair],
+    *,
+    thorough: bool,
+    device: torch.device,
 ) -> Validation:
     """Judge a model; neither it nor any random generator is changed."""
     start = time.monotonic()
     training, random = model.training, torch.get_rng_state()
     model.eval()
     try:
-        loss = mean_loss(model, batches, device=device)
-        outputs = decode([pair.source for pair in pairs])
+        loss = mean_loss(shape, model, batches, device=device)
+        judgement = shape.judge(model, pairs, thorough=thorough)
     finally:
         model.train(training)
         torch.set_rng_state(random)
-    scores = score_text(outputs, [pair.target for pair in pairs])
-    samples = [
-        Sample(source=pair.source, reference=pair.target, output=output)
-        for pair, output in zip(pairs, outputs, strict=True)
-    ]
-    return Validation(loss=loss, scores=scores, samples=samples, seconds=time.monotonic() - start)
+    return Validation(
+        loss=loss,
+        perplexity=perplexity(loss) if shape.perplexity and math.isfinite(loss) else None,
+        judgement=judgement,
+        seconds=time.monotonic() - start,
+    )
 
 
 @torch.no_grad()
-def mean_loss(model: Model, batches: Batches, *, device: torch.device) -> float:
-    """Mean negative log-likelihood of a target token over all pairs, each once."""
-    nll, tokens = 0.0, 0
+def mean_loss(shape: Shape[Any], model: nn.Module, batches: Batches, *, device: torch.device) -> float:
+    """The mean loss of a shape over all examples, each once."""
+    random = torch.Generator().manual_seed(JUDGING_SEED)
+    nll, count = 0.0, 0
     for batch in batches.once():
-        states = model.decode(model.encode(batch.source.to(device)), batch.inputs.to(device))
-        loss = batch_loss(model, states, batch.outputs.to(device))
+        loss = shape.loss(model, shape.lesson(batch, random, learning=False).to(device))
         nll += loss.nll.item()
-        tokens += loss.tokens
-    return nll / max(1, tokens)
+        count += loss.tokens
+    return nll / max(1, count)

@@ -23,18 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.evaluation.metrics import NAMES
+from regard.shapes.shape import Sample
 
 LINES_EVERY = 30.0
 """Seconds between progress lines where there is no terminal."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """One validation sentence and what the model makes of it."""
-
-    source: str
-    reference: str
-    output: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +40,13 @@ class Moment:
     """Learning rate."""
     tokens_per_second: float
     skipped: int
+    unit: str = "token"
+    """What the loss is a mean over, and the speed is counted in."""
+
+    @property
+    def speed(self) -> str:
+        """The speed in words."""
+        return f"{self.tokens_per_second:,.0f} {self.unit.split()[-1]}s/s"
 
 
 class View:
@@ -113,10 +112,7 @@ class LinesView(View):
         """A line every so often."""
         if time.monotonic() - self._last >= LINES_EVERY:
             self._last = time.monotonic()
-            self.say(
-                f"step {moment.step:,}/{moment.total:,}  loss {moment.loss:.3f}  "
-                f"{moment.tokens_per_second:,.0f} tokens/s"
-            )
+            self.say(f"step {moment.step:,}/{moment.total:,}  loss {moment.loss:.3f}  {moment.speed}")
 
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
         """A line for each validation, and one for what the model now makes of a sentence."""
@@ -181,8 +177,7 @@ class LiveView(View):
         """The bar moves."""
         self._moment = moment
         if self._task is not None:
-            note = f"{moment.tokens_per_second:,.0f} tokens/s"
-            self._bar.update(self._task, completed=moment.step, note=note)
+            self._bar.update(self._task, completed=moment.step, note=moment.speed)
         self._live.update(self._picture())
 
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:

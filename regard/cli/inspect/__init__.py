@@ -6,13 +6,27 @@ Each analysis prints a table; `-o` writes a page (.html), a picture (.png, .svg,
 
 import typer
 
-from regard.cli.inspect import attention, lens, probe
+from regard.cli.inspect import (
+    align,
+    attention,
+    attribute,
+    contributions,
+    heads,
+    identify,
+    lens,
+    patch,
+    probe,
+    prune,
+    report,
+)
 
 EXAMPLES = """
 \b
 Examples:
   regard inspect attention runs/mine "A dog runs." -o page.html     where it looked, as an interactive page
   regard inspect attention runs/mine "A dog runs." -o picture.png   the alignment picture
+  regard inspect heads runs/mine --corpus dev.conllu -o heads.html  what each head does
+  regard inspect all runs/mine "A dog runs." -o report.html         everything that applies, in one report
 """
 
 app = typer.Typer(
@@ -24,5 +38,13 @@ app = typer.Typer(
 
 # The analyses, in the order in which help lists them.
 app.command(epilog=attention.EXAMPLES)(attention.attention)
-app.command(epilog=lens.EXAMPLES)(lens.lens)
+app.command(epilog=heads.EXAMPLES)(heads.heads)
+app.command(epilog=prune.EXAMPLES)(prune.prune)
 app.command(epilog=probe.EXAMPLES)(probe.probe)
+app.command(epilog=identify.EXAMPLES)(identify.identify)
+app.command(epilog=attribute.EXAMPLES)(attribute.attribute)
+app.command(epilog=contributions.EXAMPLES)(contributions.contributions)
+app.command(epilog=lens.EXAMPLES)(lens.lens)
+app.command(epilog=patch.EXAMPLES)(patch.patch)
+app.command(epilog=align.EXAMPLES)(align.align)
+app.command("all", epilog=report.EXAMPLES)(report.report)

@@ -23,6 +23,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")
 
 def check(output: Path | None) -> None:
     """Refuse a file that cannot be written before the work begins, not behind it."""
+    from regard.cli.places import check_places
     from regard.errors import UsageError
     from regard.inspection.result import ENDINGS
 
@@ -30,8 +31,7 @@ def check(output: Path | None) -> None:
         return
     if output.suffix.lower().removeprefix(".") not in ENDINGS:
         raise UsageError(f"{output} has no ending that says what to write: use one of .{', .'.join(ENDINGS)}.")
-    if not output.parent.is_dir():
-        raise UsageError(f"{output.parent} is not a directory: make it first.")
+    check_places(output)
 
 
 def show(result: "Result", output: Path | None, as_json: bool) -> None:
@@ -43,4 +43,4 @@ def show(result: "Result", output: Path | None, as_json: bool) -> None:
     elif output is None:
         print(result)
     else:
-        print(f"{output}: {result.title[0].lower()}{result.title[1:]}.")
+        print(f"{output}: {result.title[0].lower()}{result.title[1:].rstrip('?.')}.")

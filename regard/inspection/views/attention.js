@@ -3,7 +3,7 @@
 view("attention", (root, data) => {
   const KINDS = { source: "To the source", encoder: "Inside the source", decoder: "Inside the target" };
   const FAINT = 0.01;  // lines below this weight are not drawn
-  const CURVE = 0.7;
+  const CURVE = 0.55;  // most weights are small
   const kinds = Object.keys(KINDS).filter((kind) => data.attention.some((one) => one.kind === kind));
   const attentions = Object.fromEntries(kinds.map((kind) => [kind,
     data.attention.filter((one) => one.kind === kind).sort((a, b) => a.layer - b.layer)]));
@@ -54,8 +54,8 @@ view("attention", (root, data) => {
     if (maps.length === 1) return maps[0];
     return maps[0].map((row, r) => {
       const sum = new Float32Array(row.length);
-      for (const one of maps) one[r].forEach((value, c) => { sum[c] += value; });
-      return sum.map((value) => value / maps.length);
+      for (const one of maps) for (let c = 0; c < sum.length; c++) sum[c] += one[r][c] / maps.length;
+      return sum;
     });
   }
   /** The single heads behind a choice: [{head, weights}]; those of all layers together where the layer is the mean. */
@@ -65,9 +65,9 @@ view("attention", (root, data) => {
   }
   const nameOf = ({ layer, heads }) => {
     const one = attentions[state.kind];
-    if (layer === null) return one.length === 1 && headCount(one[0].layer) === 1 ? "The only head" : "Mean of all layers and heads";
+    if (layer === null) return "Mean of all layers and heads";
     const where = one.length > 1 ? `Layer ${layer}` : "";
-    const which = !heads || heads.length === headCount(layer) ? (headCount(layer) > 1 ? "mean of all heads" : "its only head")
+    const which = !heads || heads.length === headCount(layer) ? (headCount(layer) > 1 ? "mean of all heads" : "the only head")
       : heads.length === 1 ? `head ${heads[0]}` : `mean of heads ${heads.join(", ")}`;
     const text = [where, which].filter(Boolean).join(", ");
     return text[0].toUpperCase() + text.slice(1);
@@ -77,22 +77,24 @@ view("attention", (root, data) => {
   const tabs = kinds.map((kind) => el("button", { type: "button", role: "tab", class: "tab", onclick: () => change({ kind, layer: null, heads: null }, true) }, KINDS[kind]));
   roving(tabs);
   const bar = el("div", { class: "controls" }), chips = el("div", { class: "legend chips" });
-  const heading = el("h3", { class: "what" }), readout = el("div", { class: "readout", role: "status" });
-  const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet" });
+  const heading = el("h3", { class: "what" }), path = el("div", { class: "quiet path" }), readout = el("div", { class: "readout", role: "status" });
+  const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet notes" });
   const said = (side) => side.wordTexts.filter((_, word) => !side.special[side.words.indexOf(word)]).join(" ");
   root.append(
     el("p", { class: "pair" }, el("span", {}, said(data.source) || "(nothing)"), el("span", { class: "quiet" }, " → "), el("span", {}, said(data.target) || "(nothing)")),
     kinds.length > 1 ? el("div", { role: "tablist", class: "tabs", "aria-label": "Which attention" }, tabs) : "",
-    bar, el("div", { class: "looking" }, el("div", { class: "large" }, heading, chips, readout, stage, notes), grid));
+    bar, el("div", { class: "looking" }, el("div", { class: "large" }, heading, path, chips, readout, stage, notes), grid));
   root.addEventListener("keydown", (event) => { if (event.key === "Escape") { locked = null; look(null); } });
 
   let picture = null;  // what stands on the stage: {redraw(), focus()}
+  let layerChoice = null;
   let values = [], names = [[], []], single = [];
 
   function change(what, afresh = false) {
     Object.assign(state, what);
     preview = null;
     if (afresh) { locked = null; seen = null; }
+    if (attentions[state.kind].length === 1) state.layer = attentions[state.kind][0].layer;
     show(afresh);
   }
   function compute() {
@@ -101,8 +103,7 @@ view("attention", (root, data) => {
     if (now.layer === null) single = [{ head: null, values: mean(single.map((one) => one.values)) }];
     values = mean(single.map((one) => one.values));
     heading.textContent = nameOf(now);
-    const path = now.layer === null ? "" : attentionAt(now.layer).name;
-    heading.append(el("span", { class: "quiet" }, path ? `  ${path}` : ""));
+    path.textContent = now.layer === null ? KINDS[state.kind].toLowerCase() : attentionAt(now.layer).name;
   }
   /** Draw everything; `afresh` when rows, columns or the kind of picture have changed. */
   function show(afresh) {
@@ -110,8 +111,7 @@ view("attention", (root, data) => {
     if (afresh) names = sides().map(shownNames);
     compute();
     if (afresh) { putControls(); putGrid(); }
-    putChips();
-    putNotes();
+    if (!preview) { layerChoice.choose(state.layer); putChips(); putNotes(); }  // nothing may move under the pointer
     if (afresh || !picture) {
       stage.replaceChildren();
       picture = !names[0].length || !names[1].length ? nothing() : ways[state.kind] === "map" ? putMap() : putLines();
@@ -126,7 +126,8 @@ view("attention", (root, data) => {
   function putControls() {
     const layers = attentions[state.kind].map((one) => [one.layer, String(one.layer)]);
     const parts = [choice("Show", [["map", "map"], ["lines", "lines"]], ways[state.kind], (way) => { ways[state.kind] = way; change({}, true); })];
-    if (layers.length > 1) parts.push(choice("Layer", [[null, "mean"], ...layers], state.layer, (layer) => change({ layer, heads: null })));
+    layerChoice = choice("Layer", [[null, "mean"], ...layers], state.layer, (layer) => change({ layer, heads: null }));
+    if (layers.length > 1) parts.push(layerChoice);
     parts.push(choice("By", [[false, "token"], [true, "word"]], state.words, (words) => change({ words }, true)));
     if (reading[state.kind]) parts.push(choice("A row is the token", [["written", "being written"], ["read", "just read"]],
       reading[state.kind], (way) => { reading[state.kind] = way; change({}, true); }));
@@ -144,8 +145,8 @@ view("attention", (root, data) => {
   }
   function putChips() {
     const layer = state.layer;
-    chips.hidden = layer === null || headCount(layer) < 2;
-    if (chips.hidden) { chips.replaceChildren(); return; }
+    chips.hidden = attentions[state.kind].every((one) => weightsOf(one).length < 2);
+    if (layer === null || headCount(layer) < 2) { chips.replaceChildren(); return; }
     const on = new Set(state.heads || allHeads(layer)), count = headCount(layer);
     if (chips.children.length !== count) {
       chips.replaceChildren(...allHeads(layer).map((head) => el("button", { type: "button", title: "Click: switch this head. Double click: this head alone.",
@@ -170,16 +171,15 @@ view("attention", (root, data) => {
     grid.hidden = all.length === 1 && widest === 1;
     if (grid.hidden || !names[0].length || !names[1].length) { grid.replaceChildren(); return; }
     const meanColumn = widest > 1;
-    const side = widest > 8 ? 44 : widest > 4 ? 58 : 76;
+    const side = Math.max(36, Math.min(widest > 8 ? 44 : widest > 4 ? 58 : 76, Math.floor((root.clientWidth - 56) / (widest + 1)) - 6));
     const tall = Math.round(side * Math.min(1.6, Math.max(0.6, names[0].length / names[1].length)));
     const tile = (layer, heads, label, maps) => {
-      const map = shaped(mean(maps));
       const made = el("button", { type: "button", class: "tile", "aria-label": label, style: `width:${side}px;height:${tall}px`,
         onclick: () => { hint(null); change({ layer, heads }); },
         onmouseenter: () => { preview = { layer, heads }; show(false); },
         onmousemove: (event) => hint(label, event),
-        onmouseleave: () => { hint(null); if (preview) { preview = null; show(false); } } }, thumbnail(map, { side: 2 * side, curve: CURVE }));
-      tiles.push({ made, layer, heads });
+        onmouseleave: () => { hint(null); if (preview) { preview = null; show(false); } } });
+      tiles.push({ made, layer, heads, maps });
       return made;
     };
     const rows = all.map((one) => {
@@ -197,6 +197,17 @@ view("attention", (root, data) => {
       el("div", { class: "scroll" }, el("div", { class: "grid", style: `grid-template-columns:auto repeat(${widest + (meanColumn ? 1 : 0)},${side}px)` },
         [top, ...rows].flat().filter(Boolean))), whole || "");
     roving(tiles.map((one) => one.made), widest + (meanColumn ? 1 : 0));
+    fillTiles(tiles.filter((one) => one.maps), side);
+  }
+  /** Small maps come row by row behind the large one, so that the page answers at once. */
+  function fillTiles(waiting, side) {
+    const until = performance.now() + 12;
+    while (waiting.length && performance.now() < until) {
+      const { made, maps } = waiting.shift();
+      made.replaceChildren(thumbnail(shaped(mean(maps)), { side: side - 6, curve: CURVE }));
+    }
+    const still = tiles;
+    if (waiting.length) setTimeout(() => { if (tiles === still) fillTiles(waiting, side); });
   }
   function markGrid() {
     const heads = state.layer !== null && state.heads && state.heads.length === headCount(state.layer) ? null : state.heads;
@@ -219,11 +230,11 @@ view("attention", (root, data) => {
     const byRow = at.row !== undefined;
     const given = byRow ? [...values[at.row]] : values.map((row) => row[at.column]);
     const others = names[byRow ? 1 : 0];
-    const best = given.map((value, place) => [value, place]).sort((a, b) => b[0] - a[0]).slice(0, 5).filter(([value]) => value >= 0.005);
+    const best = given.map((value, place) => [value, place]).sort((a, b) => b[0] - a[0]).slice(0, root.clientWidth < 500 ? 3 : 5).filter(([value]) => value >= 0.005);
     const hidden = byRow && !state.special ? Math.max(0, 1 - given.reduce((sum, value) => sum + value, 0)) : 0;
     readout.replaceChildren(el("b", {}, names[byRow ? 0 : 1][byRow ? at.row : at.column]), byRow ? " looks at " : " is looked at by ",
       ...best.map(([value, place]) => el("span", { class: "given" }, `${others[place]} `, el("span", { class: "quiet" }, say(value, 3)), " ")),
-      hidden >= 0.0005 ? el("span", { class: "quiet" }, `hidden tokens ${say(hidden, 3)}`) : "",
+      hidden >= 0.0005 ? el("span", { class: "quiet given" }, `hidden tokens ${say(hidden, 3)}`) : "",
       locked && !seen ? el("span", { class: "quiet" }, " (held)") : "");
   }
   const pair = (r, c) => {
@@ -234,9 +245,11 @@ view("attention", (root, data) => {
   // --- the map ---
   function putMap() {
     const map = heatmap({ rows: names[0], columns: names[1], values, curve: CURVE, hover: pair, label: `${KINDS[state.kind]}, row looks at column`,
-      over: (row) => look({ row }), out: () => look(null), pick: (row) => lock({ row }) });
+      over: (row) => look({ row }), out: () => look(null), pick: (row) => lock({ row }),
+      overName: (row, column) => look(row === null ? { column } : { row }),
+      pickName: (row, column) => lock(row === null ? { column } : { row }) });
     stage.append(map.element);
-    const mark = () => map.mark(locked ? locked.row ?? null : null, locked ? locked.column ?? null : null);
+    const mark = () => { const at = focus() || {}; map.mark(at.row ?? null, at.column ?? null); };
     mark();
     return { redraw() { map.update(values); }, focus: mark };
   }
@@ -291,7 +304,7 @@ view("attention", (root, data) => {
       const tint = (items, given) => items.forEach((item, place) => {
         const value = given ? given[place] : 0;
         item.style.background = value >= FAINT ? shadeOf(value) : "";
-        item.style.color = value > 0.4 ? "var(--paper)" : "";
+        item.style.color = value ** CURVE > 0.5 ? "var(--paper)" : "";
       });
       tint(right, at && at.row !== undefined ? values[at.row] : null);
       tint(left, at && at.column !== undefined ? values.map((row) => row[at.column]) : null);
@@ -308,7 +321,7 @@ view("attention", (root, data) => {
   function putNotes() {
     const parts = [];
     if (ways[state.kind] === "lines") parts.push(`Left looks at right; thickness and opacity are the weight, lines below ${FAINT} are not drawn.`);
-    if (ways[state.kind] === "lines" && state.layer === null && !preview && !grid.hidden) parts.push("Choose a layer to see its heads in colours of their own.");
+    if (ways[state.kind] === "lines" && state.layer === null && !grid.hidden) parts.push("Choose a layer to see its heads in colours of their own.");
     if (state.kind === "source") parts.push(reading.source === "read"
       ? "A row stands beside the token that the decoder had just read when it looked." : "A row stands beside the token that was written after looking.");
     if (state.kind === "decoder") parts.push(reading.decoder === "read"
@@ -318,5 +331,5 @@ view("attention", (root, data) => {
     notes.textContent = parts.join(" ");
   }
   if (data.start.head !== null) state.heads = [data.start.head];
-  show(true);
+  change({}, true);
 });

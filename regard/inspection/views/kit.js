@@ -20,8 +20,10 @@ function showAll(panels) {
  * shape [2, 3, 4] becomes two arrays of three Float32Arrays of four.
  */
 function unpack({ shape, packed }) {
-  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-  const whole = Float32Array.from(new Int16Array(bytes.buffer), (value) => value / 10000);
+  const bytes = atob(packed), whole = new Float32Array(bytes.length / 2);
+  for (let place = 0; place < whole.length; place++) {
+    whole[place] = ((bytes.charCodeAt(2 * place) | (bytes.charCodeAt(2 * place + 1) << 8)) << 16 >> 16) / 10000;
+  }
   let parts = [];
   const last = shape[shape.length - 1];
   for (let at = 0; last && at < whole.length; at += last) parts.push(whole.subarray(at, at + last));
@@ -131,6 +133,25 @@ function shader(signed = false, curve = 0.8) {
   const over = ramp(colour(signed ? "--cell-plus" : "--cell-1")), under = signed ? ramp(colour("--cell-minus")) : over;
   return (value) => (value < 0 ? under : over)[Math.round(Math.min(1, Math.abs(value)) * 255)];
 }
+/** Values (rows of numbers, null for an empty cell) as a picture with one dot for each, ready to be drawn at any size. */
+function bitmap(values, top = 1, signed = false, curve = 0.8) {
+  const rows = values.length, columns = rows ? values[0].length : 0;
+  const made = document.createElement("canvas");
+  made.width = Math.max(1, columns); made.height = Math.max(1, rows);
+  const pen = made.getContext("2d", { willReadFrequently: true }), dots = pen.createImageData(made.width, made.height);
+  const [zero, over, under] = ["--cell-0", signed ? "--cell-plus" : "--cell-1", "--cell-minus"].map((name) => parts(colour(name)));
+  for (let r = 0, place = 0; r < rows; r++) {
+    for (let c = 0; c < columns; c++, place += 4) {
+      const value = values[r][c];
+      if (value === null || value === undefined || Number.isNaN(value)) continue;
+      const share = Math.min(1, Math.abs(value / (top || 1))) ** curve, full = signed && value < 0 ? under : over;
+      for (let part = 0; part < 3; part++) dots.data[place + part] = zero[part] + (full[part] - zero[part]) * share;
+      dots.data[place + 3] = 255;
+    }
+  }
+  pen.putImageData(dots, 0, 0);
+  return made;
+}
 /** `paint()` is called whenever the page turns dark or light, as long as the canvas lives. */
 const PAINTERS = new Set();
 function onTheme(canvas, paint) { canvas.paint = paint; PAINTERS.add(new WeakRef(canvas)); }
@@ -160,14 +181,17 @@ function say(value, digits = 2) {
  * options: rows, columns (names), values[row][column] (arrays or typed arrays), top (value of the full colour, default 1),
  * signed, hover(row, column) → text of the hint, pick(row, column), over(row, column) and out() as the pointer or the keys
  * move, size (of a cell in pixels), names (false: no labels), emphasis(row, column) → whether a cell is framed,
- * curve (how fast colours darken, default 0.8), label (what the map is, for those who listen).
+ * curve (how fast colours darken, default 0.8), label (what the map is, for those who listen), overName(row, column) and
+ * pickName(row, column) for a name along the side (one of the two is null), room (pixels across, default the page's).
  * Returns { element, canvas, update(values, top), mark(row, column) }.
  */
 function heatmap(options) {
   const { rows, columns, pick, signed = false, names = true, curve = 0.8 } = options;
   let { values, top = 1 } = options;
   let marked = [null, null], cursor = null;
-  const size = options.size || Math.max(11, Math.min(26, Math.floor(900 / Math.max(rows.length, columns.length))));
+  const room = options.room || document.body.clientWidth;
+  const size = options.size || Math.max(11, Math.min(26, Math.floor(900 / Math.max(rows.length, columns.length)),
+    Math.floor((room - 100) / Math.max(1, columns.length))));
   const font = Math.max(9, Math.min(13, size - 2));
   const canvas = el("canvas", { role: "img", tabindex: 0,
     "aria-label": `${options.label || "map"}: ${rows.length} rows, ${columns.length} columns; arrow keys read the cells` });
@@ -190,12 +214,11 @@ function heatmap(options) {
     canvas.style.width = `${wide}px`; canvas.style.height = `${high}px`;
     const ground = sheet.getContext("2d");
     ground.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const shadeOf = shader(signed, curve), ink = colour("--ink");
-    values.forEach((row, r) => row.forEach((value, c) => {
-      if (value === null || value === undefined || Number.isNaN(value)) return;
-      ground.fillStyle = shadeOf(top ? value / top : 0);
-      ground.fillRect(left + c * size, above + r * size, size - gap, size - gap);
-    }));
+    const ink = colour("--ink"), broad = columns.length * size, tall = rows.length * size;
+    ground.imageSmoothingEnabled = false;
+    if (rows.length && columns.length) ground.drawImage(bitmap(values, top, signed, curve), left, above, broad, tall);
+    for (let c = 1; gap && c <= columns.length; c++) ground.clearRect(left + c * size - gap, above, gap, tall);
+    for (let r = 1; gap && r <= rows.length; r++) ground.clearRect(left, above + r * size - gap, broad, gap);
     ground.strokeStyle = colour("--line");
     ground.strokeRect(left - 0.5, above - 0.5, columns.length * size + 1 - gap, rows.length * size + 1 - gap);
     if (options.emphasis) {
@@ -245,6 +268,21 @@ function heatmap(options) {
     const c = Math.floor((event.clientX - box.left - left) / size), r = Math.floor((event.clientY - box.top - above) / size);
     return r >= 0 && r < rows.length && c >= 0 && c < columns.length ? [r, c] : null;
   }
+  /** The name under the pointer: [row, null], [null, column] or null. */
+  function nameAt(event) {
+    const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    const lean = slanted ? Math.max(0, above - 6 - y) * 0.577 : 0;
+    const r = Math.floor((y - above) / size), c = Math.floor((x - left - lean) / size);
+    if (names && x < left && r >= 0 && r < rows.length) return [r, null];
+    return names && y < above && c >= 0 && c < columns.length ? [null, c] : null;
+  }
+  let named = null;
+  function goName(name) {
+    if (String(name) === String(named)) return;
+    named = name;
+    if (name && options.overName) options.overName(...name);
+    if (!name && options.out) options.out();
+  }
   function go(cell, place) {
     const moved = String(cell) !== String(cursor);
     cursor = cell;
@@ -254,13 +292,19 @@ function heatmap(options) {
     hint(cell && (options.hover ? options.hover(...cell) : `${rows[cell[0]]} → ${columns[cell[1]]}: ${say(values[cell[0]][cell[1]], 3)}`), place);
   }
   canvas.addEventListener("mousemove", (event) => {
-    const cell = at(event);
-    canvas.style.cursor = cell && pick ? "pointer" : "default";
+    const cell = at(event), name = cell ? null : nameAt(event);
+    canvas.style.cursor = (cell && pick) || (name && options.pickName) ? "pointer" : "default";
+    if (cell) named = null;
     go(cell, event);
+    if (!cell) goName(name);
   });
-  canvas.addEventListener("mouseleave", () => go(null));
+  canvas.addEventListener("mouseleave", () => { go(null); goName(null); });
   canvas.addEventListener("blur", () => go(null));
-  canvas.addEventListener("click", (event) => { const cell = at(event); if (cell && pick) pick(...cell); });
+  canvas.addEventListener("click", (event) => {
+    const cell = at(event), name = nameAt(event);
+    if (cell && pick) pick(...cell);
+    if (!cell && name && options.pickName) options.pickName(...name);
+  });
   canvas.addEventListener("keydown", (event) => {
     if ((event.key === "Enter" || event.key === " ") && cursor && pick) { event.preventDefault(); pick(...cursor); return; }
     const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [];
@@ -285,21 +329,18 @@ function thumbnail(values, options = {}) {
   const rows = values.length, columns = rows ? values[0].length : 0;
   const high = Math.max(1, Math.min(rows, side)), wide = Math.max(1, Math.min(columns, side));
   const canvas = el("canvas", { class: "thumbnail", width: wide, height: high, "aria-hidden": "true" });
-  const largest = new Float32Array(wide * high);
-  values.forEach((row, r) => row.forEach((value, c) => {
-    const place = Math.floor((r * high) / rows) * wide + Math.floor((c * wide) / columns);
-    if (Math.abs(value) > Math.abs(largest[place])) largest[place] = value;
-  }));
-  const paint = () => {
-    const pen = canvas.getContext("2d"), dots = pen.createImageData(wide, high);
-    const [zero, over, under] = ["--cell-0", signed ? "--cell-plus" : "--cell-1", "--cell-minus"].map((name) => parts(colour(name)));
-    largest.forEach((value, place) => {
-      const share = Math.min(1, Math.abs(value / (top || 1))) ** curve, full = value < 0 ? under : over;
-      for (let part = 0; part < 3; part++) dots.data[place * 4 + part] = zero[part] + (full[part] - zero[part]) * share;
-      dots.data[place * 4 + 3] = 255;
-    });
-    pen.putImageData(dots, 0, 0);
-  };
+  let largest = values;
+  if (high < rows || wide < columns) {
+    largest = Array.from({ length: high }, () => new Float32Array(wide));
+    for (let r = 0; r < rows; r++) {
+      const into = largest[Math.floor((r * high) / rows)];
+      for (let c = 0; c < columns; c++) {
+        const place = Math.floor((c * wide) / columns);
+        if (Math.abs(values[r][c]) > Math.abs(into[place])) into[place] = values[r][c];
+      }
+    }
+  }
+  const paint = () => canvas.getContext("2d", { willReadFrequently: true }).drawImage(bitmap(largest, top, signed, curve), 0, 0);
   onTheme(canvas, paint);
   paint();
   return canvas;

@@ -1,0 +1,94 @@
+"""`regard generate`: text from a language model, from nothing or from its beginning."""
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+CHUNK = 64
+"""Beginnings written on before any text is shown."""
+
+EXAMPLES = """
+\b
+Examples:
+  regard generate runs/language-model --sample
+  regard generate runs/language-model --prompt "I saw a film" --sample --samples 3 --top-p 0.9 --seed 7
+  regard generate runs/language-model --prompt "I saw a film" --beam 5
+  regard generate runs/language-model --prompts beginnings.txt --sample --json > texts.jsonl
+"""
+
+
+def generate(
+    run: Annotated[Path, typer.Argument(help="Directory of a trained language model.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
+    ] = None,
+    prompt: Annotated[
+        list[str] | None, typer.Option("--prompt", help="How the text begins; may be repeated.", metavar="TEXT")
+    ] = None,
+    prompts: Annotated[
+        Path | None, typer.Option("--prompts", help="A file of beginnings, one a line.", metavar="FILE")
+    ] = None,
+    sampling: Annotated[bool, typer.Option("--sample", help="Draw at random from the model.")] = False,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Look for the likeliest text; 1 is greedy.")] = None,
+    max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Most tokens to write.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with its log-probability.")] = False,
+) -> None:
+    """Write texts, each on a line of its own, beginning included; without a prompt, from nothing."""
+    from regard.errors import UsageError
+    from regard.run import Run
+
+    drawn = sampling or samples is not None
+    for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
+        if value is not None and not drawn:
+            raise UsageError(f"{name} is for sampling: add --sample.")
+    if drawn and beam is not None:
+        raise UsageError("--beam looks for the likeliest text and --sample draws at random: use one of them.")
+    Run.open(run)
+
+    from regard.data.lines import read_lines
+    from regard.evaluation.display import bar
+    from regard.search import Search
+    from regard.writer import Writer
+
+    begun = [*(prompt or []), *(read_lines(prompts) if prompts else [])]
+    count = (samples or 1) if drawn else 1
+    search = Search(
+        beam=beam,
+        count=count,
+        samples=count if drawn else 0,
+        temperature=1.0 if temperature is None else temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed or 0,
+    )
+    settings = [*(overrides or []), *([f"decoding.max_length={max_length}"] if max_length else [])]
+    writer = Writer.load(run, settings)
+    prompts_left = iter(begun or [""])
+    done = 0
+    with bar() as progress:
+        while chunk := list(islice(prompts_left, CHUNK)):
+            for start, found in zip(chunk, writer.hypotheses(chunk, search), strict=True):
+                for one in found:
+                    text = writer.whole(start, one)
+                    if as_json:
+                        facts = {"prompt": start, "text": text, "log_prob": sum(one.log_probs), "ended": one.ended}
+                        print(json.dumps(facts, ensure_ascii=False))
+                    else:
+                        print(text)
+            sys.stdout.flush()
+            done += len(chunk)
+            if progress and len(begun) > CHUNK:
+                progress("writing", done, len(begun))

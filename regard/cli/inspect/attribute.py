@@ -1,0 +1,48 @@
+"""`regard inspect attribute`: which input made this output."""
+
+from typing import Annotated
+
+import typer
+
+from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
+
+EXAMPLES = """
+\b
+Examples:
+  regard inspect attribute runs/mine "A dog runs." -o page.html
+  regard inspect attribute runs/mine "A dog runs." --method occlusion
+  regard inspect attribute runs/mine "A dog runs." --instead Katze      why this word, and not that
+  regard inspect attribute runs/mine "A dog runs." --target "Eine Katze läuft." -o picture.png
+"""
+
+
+def attribute(
+    run: Run,
+    source: Source,
+    target: Target = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", help="gradient, integrated or occlusion; repeat it for several. By default all."),
+    ] = None,
+    instead: Annotated[
+        str | None,
+        typer.Option("--instead", help="Why it, and not this word? By default the runner-up.", metavar="WORD"),
+    ] = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which words, of the source and of what was said before, made each word likely; for every kind of model."""
+    from typing import cast
+
+    import regard
+    from regard import inspection
+    from regard.evaluation.display import bar
+    from regard.inspection.attribution import METHODS, Method, check_methods
+
+    check(output)
+    methods = cast(list[Method], list(dict.fromkeys(method or METHODS)))
+    check_methods(methods)
+    trace = regard.load(run).trace(source, target)
+    with bar() as progress:
+        found = inspection.attribute(trace, methods, instead=instead, progress=progress)
+    show(found, output, as_json)

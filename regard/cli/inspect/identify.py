@@ -1,0 +1,52 @@
+"""`regard inspect identify`: do weights and states tell what they seem to tell?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.inspect.output import AsJson, Output, Run, Target, check, show
+
+EXAMPLES = """
+\b
+Examples:
+  regard inspect identify runs/mine "A long sentence …" -o page.html       raw and effective attention, head by head
+  regard inspect identify runs/mine --corpus dev.conllu -o picture.png     by length and by layer, over 1,000 sentences
+  regard inspect identify runs/mine --corpus texts.txt --most 200 --json
+"""
+
+
+def identify(
+    run: Run,
+    source: Annotated[str | None, typer.Argument(help="The source text; or use --corpus.")] = None,
+    target: Target = None,
+    corpus: Annotated[Path | None, typer.Option("--corpus", help="Texts, one a line, or CoNLL-U.")] = None,
+    most: Annotated[int, typer.Option("--most", min=20, help="Use only so many texts of the corpus.")] = 1000,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Contributions by the whole Jacobian, not by projections (slow).")
+    ] = False,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which part of attention does anything, and how much of each token is left in its states."""
+    import regard
+    from regard import inspection
+    from regard.errors import UsageError
+    from regard.evaluation.display import bar
+    from regard.inspection.identification import read_texts
+    from regard.inspection.result import Result
+
+    check(output)
+    if (source is None) == (corpus is None):
+        raise UsageError("Give a source text, or a --corpus of many: one of the two.")
+    if corpus is not None and (target is not None or exact):
+        raise UsageError("--target and --exact go with one source text, not with a --corpus.")
+    found: Result
+    texts = None if corpus is None else read_texts(corpus, most)
+    translator = regard.load(run)
+    with bar() as progress:
+        if texts is None:
+            found = inspection.identify(translator.trace(source or "", target), exact=exact, progress=progress)
+        else:
+            found = inspection.identify_corpus(translator, texts, progress=progress)
+    show(found, output, as_json)

@@ -1,0 +1,50 @@
+"""`regard inspect all`: one report with every analysis that applies."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
+
+EXAMPLES = """
+\b
+Examples:
+  regard inspect all runs/mine "A dog runs." -o report.html
+  regard inspect all runs/mine "A dog runs." --corrupted "A cat runs." -o report.html    patching too
+  regard inspect all runs/mine "A dog runs." --corpus dev.conllu -o report.html          and what is asked of a corpus
+"""
+
+Corrupted = Annotated[
+    str | None, typer.Option("--corrupted", help="A second source of as many tokens, for patching.", metavar="TEXT")
+]
+Corpus = Annotated[
+    Path | None, typer.Option("--corpus", help="CoNLL-U, for heads, probes and identifiability.", metavar="FILE")
+]
+
+
+def report(
+    run: Run,
+    source: Source,
+    target: Target = None,
+    corrupted: Corrupted = None,
+    corpus: Corpus = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write one report of every analysis that applies to this model and sentence; the others say why they do not."""
+    from regard import inspection
+    from regard.errors import UsageError
+    from regard.evaluation.display import bar
+    from regard.inspection.result import PICTURES
+
+    check(output)
+    if output is not None and output.suffix.lower().removeprefix(".") in PICTURES:
+        raise UsageError(f"A report is no picture: write {output.with_suffix('.html')}, or draw single analyses.")
+    with bar() as progress:
+        found = inspection.report(run, source, target, corrupted=corrupted, corpus=corpus, progress=progress)
+    show(found, output, as_json)
+    if output is not None:
+        for name, why in found.left_out.items():
+            print(f"left out: {name}: {why}", file=sys.stderr)

@@ -1,0 +1,57 @@
+"""`regard translate` at its plainest: text to text on a fast engine, so quickly that torch is not even imported."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.cli.line_input import chunks, progress
+from regard.cli.partial_output import writing
+from regard.interop.engines import open_engine, open_plain_text
+
+
+def translate_plainly(
+    engine: str,
+    run: Path,
+    files: list[Path],
+    overrides: Sequence[str],
+    output: Path | None,
+    beam: int | None,
+    length_penalty: float | None,
+    *,
+    split: bool | None,
+) -> bool:
+    """Translate files, or standard input, if the engine has so plain a way; whether it has.
+
+    Lines that are too long for the model go the long way, which splits them.
+    """
+    plain = open_plain_text(engine, run, overrides)
+    if plain is None:
+        return False
+    call = ["plain", str(run), *map(str, files), *overrides, engine, beam, length_penalty, split]
+    with writing(output, json.dumps(call), 1) as (stream, done), progress(files) as advance:
+        advance(done)
+        for chunk in chunks(files, done):
+            texts = [line for _, line in chunk]
+            said = plain.translate(texts, beam, length_penalty)
+            if said is None:
+                said = _the_long_way(engine, run, overrides, texts, beam, length_penalty, split=split)
+            stream.writelines(" ".join(one.splitlines()).replace("\t", " ") + "\n" for one in said)
+            stream.flush()
+            advance(len(chunk))
+    return True
+
+
+def _the_long_way(
+    engine: str,
+    run: Path,
+    overrides: Sequence[str],
+    texts: list[str],
+    beam: int | None,
+    length_penalty: float | None,
+    *,
+    split: bool | None,
+) -> list[str]:
+    from regard.search import Search
+
+    search = Search(beam=beam, length_penalty=length_penalty, split=split)
+    return open_engine(engine, [run], overrides).translate(texts, search)

@@ -1,0 +1,95 @@
+"""`regard plan`: what a run will cost, before any of it is trained."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.planning import Plan
+
+EXAMPLES = """
+\b
+Examples:
+  regard plan my.yaml                                  parameters, FLOPs, memory, time on this machine
+  regard plan recipes/wmt14/big.yaml --devices 8xA100 --devices 8xP100
+  regard plan my.yaml model.width=512 training.steps=50000
+  regard plan my.yaml --devices H100 --utilisation 0.45 --no-measure --json
+"""
+
+
+def plan(
+    config: Annotated[Path, typer.Argument(help="Configuration file.", metavar="CONFIG")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
+    ] = None,
+    devices: Annotated[
+        list[str] | None,
+        typer.Option("--devices", help="Hardware such as 8xA100; may be repeated.", metavar="HARDWARE"),
+    ] = None,
+    utilisation: Annotated[
+        float | None,
+        typer.Option("--utilisation", help="Share of its peak that training reaches there; 0.35 by default."),
+    ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Train on random text here for ten seconds.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """Say what a run will cost: parameters, FLOPs, memory, and time here and on named hardware."""
+    if utilisation is not None and not 0 < utilisation <= 1:
+        raise UsageError(f"--utilisation is a share of the peak, above 0 and at most 1, not {utilisation:g}.")
+    from regard.config.loading import load
+
+    loaded = load(config, overrides or [])
+    from regard import planning
+    from regard.evaluation.display import bar
+
+    share = planning.UTILISATION if utilisation is None else utilisation
+    with bar() as progress:
+        made = planning.plan(loaded, devices or (), share, measure=measure, progress=progress)
+    print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if as_json else _table(made))
+
+
+def _table(made: "Plan") -> str:
+    """A plan as aligned lines."""
+    from regard.evaluation.display import columns
+    from regard.planning import in_words
+    from regard.training.summary import duration, short
+
+    lengths = made.lengths
+    parts = ", ".join(f"{name} {short(count)}" for name, count in made.parameters.items())
+    rows = [
+        ("cell", made.cell),
+        ("vocabulary", f"{made.vocabulary[0]:,} source and {made.vocabulary[1]:,} target tokens"),
+        ("sentences", f"{lengths.source:.0f} source and {lengths.target:.0f} target tokens ({lengths.origin})"),
+        ("parameters", f"{short(sum(made.parameters.values()))} ({parts})"),
+        ("training", f"{made.updates:,} updates of {made.tokens:,} tokens a side"),
+        ("FLOPs", f"{made.flops:.2g} in all, {made.flops_per_token:.2g} for a target token and its source"),
+        ("memory", in_words(made.memory) + ("" if made.here else ", activations apart")),
+    ]
+    if made.here:
+        rate = made.flops_per_token * made.tokens / made.here.seconds
+        rows.append(
+            (
+                "here",
+                f"{duration(made.here.seconds * made.updates)}: {made.here.seconds:.3g} s an update, "
+                f"{rate / 1e9:.3g} GFLOP/s (measured on {made.here.updates} updates of {made.here.tokens:,} tokens)",
+            )
+        )
+    else:
+        rows.append(("here", f"not measured: {made.why_not_here}"))
+    for one in made.elsewhere:
+        apart = "" if made.here else " (activations apart)"
+        fits = f"{made.memory_on(one.devices) / 1e9:.2g} of {one.hardware.gigabytes:g} GB each{apart}"
+        rows.append(
+            (
+                one.name,
+                f"{duration(one.seconds)} at {one.utilisation:.0%} of {one.hardware.teraflops:g} TFLOP/s each "
+                f"({one.hardware.precision}); {one.spent:.2g} FLOPs as time × peak; {fits}",
+            )
+        )
+    return columns(rows)

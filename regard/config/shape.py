@@ -1,0 +1,147 @@
+"""What goes into a model and what comes out: the shapes of sequence model, one section each.
+
+A shape is the grid's blocks with one end left off or replaced. What it needs of the rest of a configuration is said
+here too: which ends of the cell it has, what it can learn from, which scores it is judged by.
+"""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from regard.config.section import Section
+
+READS_ONLY = ("model.decoder", "model.join", "text.target")
+WRITES_ONLY = ("model.encoder", "model.join", "text.target")
+
+
+class _Shape(Section):
+    """What every shape says of itself."""
+
+    arrow: ClassVar[str]
+    """From how much to how much."""
+    encoder: ClassVar[bool] = True
+    """Whether it has an end that reads."""
+    decoder: ClassVar[bool] = False
+    """Whether it has an end that writes."""
+    corpora: ClassVar[tuple[str, ...]]
+    """The sorts of corpora that it can learn from."""
+    out_of_place: ClassVar[tuple[str, ...]] = READS_ONLY
+    """Settings that mean nothing here."""
+
+    @property
+    def head(self) -> str:
+        """What comes out, in a word."""
+        return "text"
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The scores that it is judged by, beside its loss."""
+        return ()
+
+
+class Translation(_Shape):
+    """n → m: a text is read, another is written; the source may be two texts, such as a context and a question."""
+
+    arrow = "n → m"
+    decoder = True
+    corpora = ("paired", "tsv", "jsonl", "babi", "generate", "imported")
+    out_of_place = ()
+
+    kind: Literal["translation"] = "translation"
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of texts that were written."""
+        return "bleu", "chrf", "exact", "f1"
+
+
+class Acceptor(_Shape):
+    """n → 1: a text, or a pair of texts, is read and answered with a class or a number."""
+
+    arrow = "n → 1"
+    corpora = ("labelled", "tsv", "jsonl")
+
+    kind: Literal["acceptor"] = "acceptor"
+    output: Literal["classes", "number"] = "classes"
+    """`classes`: the label is one of a few words. `number`: it is a number, such as how alike two sentences are."""
+    pool: Literal["first", "last", "mean", "max", "attention"] | None = None
+    """How states become one vector; by default the encoder's own way: last states of an rnn, otherwise the mean."""
+    pairs: Literal["joined", "apart", "attended"] = "joined"
+    """Two texts: joined by a separator and read as one; read apart; or apart, with attention between them."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced` gives every class the same say, however rare it is."""
+
+    @property
+    def head(self) -> str:
+        """What comes out, in a word."""
+        return self.output
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of classes, or of numbers."""
+        return ("accuracy", "macro_f1") if self.output == "classes" else ("pearson", "spearman")
+
+
+class Transducer(_Shape):
+    """n → n: every word is answered with a tag."""
+
+    arrow = "n → n"
+    corpora = ("conllu", "columns", "paired", "tsv")
+
+    kind: Literal["transducer"] = "transducer"
+
+    @property
+    def head(self) -> str:
+        """What comes out, in a word."""
+        return "tags"
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of tags."""
+        return "accuracy", "macro_f1"
+
+
+class LanguageModel(_Shape):
+    """0 → m: text is written from nothing, or from its beginning."""
+
+    arrow = "0 → m"
+    encoder = False
+    decoder = True
+    corpora = ("text", "json_text")
+    out_of_place = WRITES_ONLY
+
+    kind: Literal["language-model"] = "language-model"
+    length: int = Field(default=128, ge=2, le=100_000)
+    """Documents are put one behind the other and cut into pieces of this many tokens: the furthest it looks back."""
+    stride: int | None = Field(default=None, ge=1)
+    """Perplexity: tokens that the window moves on at a time, by default half of `length`; fewer give more context."""
+
+
+class Masked(_Shape):
+    """n → n, masked: hidden words are guessed from those around them, so that an encoder learns a language."""
+
+    arrow = "n → n, masked"
+    corpora = ("text", "json_text")
+
+    kind: Literal["masked"] = "masked"
+    share: float = Field(default=0.15, gt=0.0, lt=1.0)
+    """Share of tokens that are asked for: of these 80 % are hidden, 10 % exchanged, 10 % left (Devlin et al., 2019)."""
+    whole_words: bool = False
+    """Whether all tokens of a word are asked for together."""
+
+    @property
+    def head(self) -> str:
+        """What comes out, in a word."""
+        return "hidden words"
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of guesses."""
+        return ("accuracy",)
+
+
+Shape = Annotated[
+    Translation | Acceptor | Transducer | LanguageModel | Masked,
+    Field(discriminator="kind"),
+]
+"""Every shape there is, told apart by its `kind`."""

@@ -1,0 +1,211 @@
+"""The form of examples: which of their sides are text, what is learnt from them, and how they become ids.
+
+Every shape of model has examples of one form; cleaning, stores and batches ask the form, and never the shape.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
+from pathlib import Path
+from typing import ClassVar, Protocol, Self
+
+from regard.config.data import Cleaning
+from regard.config.run import RunConfig
+from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batches, Frame
+from regard.data.corpus import Pair
+from regard.data.store import TokenStore
+from regard.text.dropout import BpeDropout
+from regard.text.joined import Joined
+from regard.text.learning import train_target, train_tokenizer, train_tokenizers
+from regard.text.tokenizer import Tokenizer
+
+Pairs = Callable[[], Iterable[Pair]]
+Rows = list[list[int]]
+
+
+class Vocabulary(Protocol):
+    """What a run learns from its training data before it learns anything else: a tokenizer, a set of labels."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all that determines it."""
+
+    def save(self, path: Path, /) -> None:
+        """Write it as JSON."""
+
+
+class Form(ABC):
+    """How pairs of raw strings become pairs of id sequences, without special tokens."""
+
+    texts: ClassVar[tuple[str, ...]] = ("source",)
+    """The sides of a pair that hold text: only these are cleaned and tokenised."""
+    noun: ClassVar[str] = "texts"
+    """What examples are called."""
+    frames: tuple[Frame, Frame] = (SOURCE_FRAME, TARGET_FRAME)
+    """The special tokens around each side in a batch."""
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        self.source, self.target = source, target
+
+    @classmethod
+    @abstractmethod
+    def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
+        """Learn tokenizers and labels from the training pairs, which can be read again and again."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, config: RunConfig, directory: Path) -> Self:
+        """What `save` wrote."""
+
+    @property
+    @abstractmethod
+    def vocabularies(self) -> Mapping[str, Vocabulary]:
+        """All that was learnt, by name; a run's weights belong to these and to no others."""
+
+    @abstractmethod
+    def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
+        """The ids of both sides of some pairs."""
+
+    @abstractmethod
+    def fact(self) -> str:
+        """The vocabularies in a few words."""
+
+    @classmethod
+    def cleaning(cls, config: RunConfig) -> Cleaning:
+        """What is asked of an example before it is kept."""
+        return config.data.cleaning
+
+    @classmethod
+    def problem(cls, pair: Pair) -> str | None:
+        """What is wrong with an example, whatever the others are: the end of a sentence, or `None`."""
+        return None
+
+    def check(self, pair: Pair, place: str) -> None:
+        """Refuse in a sentence an example that does not go with what was learnt, at a place such as `a.tsv, text 3`."""
+        return
+
+    def save(self, directory: Path) -> None:
+        """Write everything that was learnt, a file each; what two sides share is written once."""
+        if self.source is self.target:
+            self.source.save(directory / "shared.json")
+            return
+        self.source.save(directory / "source.json")
+        self.target.save(directory / "target.json")
+
+    def rows(self, pairs: Sequence[Pair], longest: int) -> tuple[Rows, Rows, list[int]]:
+        """The ids of those pairs that are no longer than `longest` tokens, and the places of those that are."""
+        sides = self.encode(pairs)
+        fits = [max(len(source), len(target)) <= longest for source, target in zip(*sides, strict=True)]
+        source, target = (list(compress(side, fits)) for side in sides)
+        return source, target, [place for place, fit in enumerate(fits) if not fit]
+
+    def batches(
+        self, config: RunConfig, store: TokenStore, *, rank: int = 0, world_size: int = 1, learning: bool = False
+    ) -> Batches:
+        """Batches of a store, as this form deals them; only in learning are words cut anew."""
+        training, share = config.training, config.text.bpe_dropout if learning else 0.0
+        return Batches(
+            store,
+            training.batch_tokens,
+            training.seed,
+            rank,
+            world_size,
+            self._dropout(share) if share else (None, None),
+            self.frames,
+        )
+
+    def _dropout(self, share: float) -> tuple[BpeDropout | None, BpeDropout | None]:
+        source, target = (
+            BpeDropout(tokenizer, share) if side in self.texts else None
+            for side, tokenizer in (("source", self.source), ("target", self.target))
+        )
+        return source, target
+
+
+class Parallel(Form):
+    """A text and the text it becomes."""
+
+    texts = ("source", "target")
+    noun = "pairs"
+
+    @classmethod
+    def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
+        """Learn the tokenizers of both sides, or the one that they share."""
+        source, target = learn_tokenizers(config, pairs, count)
+        return cls(parted(config, source), target)
+
+    @classmethod
+    def load(cls, config: RunConfig, directory: Path) -> Self:
+        """What `save` wrote."""
+        source, target = load_tokenizers(directory)
+        return cls(parted(config, source), target)
+
+    def save(self, directory: Path) -> None:
+        """Write the tokenizers, or the one that they share."""
+        if self.source.fingerprint == self.target.fingerprint:
+            self.target.save(directory / "shared.json")
+        else:
+            super().save(directory)
+
+    @classmethod
+    def cleaning(cls, config: RunConfig) -> Cleaning:
+        """Where a source is several texts, its length says nothing about that of the target."""
+        given = config.data.cleaning
+        return given.model_copy(update={"max_ratio": math.inf}) if config.data.train.texts > 1 else given
+
+    @property
+    def vocabularies(self) -> Mapping[str, Vocabulary]:
+        """The tokenizers of both sides."""
+        return {"source": self.source, "target": self.target}
+
+    def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
+        """The tokens of both sides."""
+        return (
+            self.source.encode_batch([pair.source for pair in pairs]),
+            self.target.encode_batch([pair.target for pair in pairs]),
+        )
+
+    def fact(self) -> str:
+        """The tokenizers in a few words."""
+        source, target = self.source, self.target
+        if source.fingerprint == target.fingerprint:
+            return f"{source.size:,} tokens, {source.kind}, shared"
+        return f"{source.size:,} source tokens ({source.kind}), {target.size:,} target tokens ({target.kind})"
+
+
+def learn_tokenizers(config: RunConfig, pairs: Pairs, count: int) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer, learnt, or taken from the run that this one starts from."""
+    known = known_tokenizer(config)
+    if known is None:
+        return train_tokenizers(config.text, pairs, count)
+    return known, known if config.text.shared else train_target(config.text, pairs, count)
+
+
+def learn_tokenizer(config: RunConfig, pairs: Pairs, count: int) -> Tokenizer:
+    """The tokenizer of the one text that examples have, learnt, or taken from the run that this one starts from."""
+    return known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "source")
+
+
+def known_tokenizer(config: RunConfig) -> Tokenizer | None:
+    """The source tokenizer of the run that this one starts from, if it starts from one."""
+    if config.model.start_from is None:
+        return None
+    return load_tokenizers(Path(config.model.start_from) / "tokenizers")[0]
+
+
+def parted(config: RunConfig, tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer of sources: one that reads several texts, where sources have them."""
+    return Joined(tokenizer) if config.data.train.texts > 1 else tokenizer
+
+
+def load_tokenizers(directory: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer of a run's `tokenizers` directory, one object twice if shared."""
+    if (directory / "shared.json").exists():
+        shared = Tokenizer.load(directory / "shared.json")
+        return shared, shared
+    return Tokenizer.load(directory / "source.json"), Tokenizer.load(directory / "target.json")

@@ -1,0 +1,111 @@
+"""Documents for a language model: packed one behind the other for learning, read through a sliding window for scoring.
+
+A document is BOS, its tokens, EOS. A window is a piece of a document, or of the row of all of them, with one token more
+than the model reads: the last is only to be said.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.data.batches import Batch, Batches, Places, cut, padded
+from regard.data.store import Tokens, TokenStore
+from regard.text.specials import BOS, EOS
+
+AROUND = 2
+"""Special tokens of a document."""
+
+
+class Window(NamedTuple):
+    """A piece of a document."""
+
+    start: int
+    end: int
+    """Behind its last token."""
+    known: int
+    """How many of its first answers an earlier window has given: they are context, and not asked for again."""
+
+
+def windows(tokens: int, length: int, stride: int) -> Iterator[Window]:
+    """Windows of at most `length` inputs over a document of so many tokens, which ask for each token once.
+
+    Each moves on by `stride`, so that a token further back than `length - stride` has at least so much context.
+    """
+    last = tokens - 1  # inputs: all but the last token
+    start = asked = 0
+    while asked < last:
+        end = min(start + length, last)
+        yield Window(start, end + 1, asked - start)
+        asked, start = end, start + stride
+
+
+class PackedBatches(Batches):
+    """Each epoch the documents, shuffled, are one long row, cut into windows of `length` tokens that do not overlap."""
+
+    def __init__(
+        self, store: TokenStore, tokens: int, seed: int, rank: int = 0, world_size: int = 1, *, length: int, stride: int
+    ) -> None:
+        super().__init__(store, tokens, seed, rank, world_size)
+        self.length, self.stride = length, stride
+        self._rows: tuple[int, Places, NDArray[np.int64]] | None = None
+
+    def once(self) -> Iterator[Batch]:
+        """Every document once, through a sliding window, in batches from short to long: for scoring."""
+        found = [
+            (row, window)
+            for row, count in enumerate(self.store.lengths[1].tolist())
+            for window in windows(count + AROUND, self.length, self.stride)
+        ]
+        sizes = np.asarray([window.end - window.start for _, window in found], dtype=np.int32)
+        order = np.argsort(sizes, kind="stable")
+        for start, end in cut(sizes[order], self.tokens, 1).tolist():
+            yield self._windows([found[place] for place in order[start:end]])
+
+    def _windows(self, found: list[tuple[int, Window]]) -> Batch:
+        pieces = [self._document(row)[window.start : window.end] for row, window in found]
+        return Batch(
+            source=torch.zeros(len(found), 0, dtype=torch.int64),
+            target=padded(pieces, (), ()),
+            rows=np.asarray([row for row, _ in found], dtype=np.int64),
+            known=torch.tensor([window.known for _, window in found]),
+        )
+
+    def _document(self, row: int) -> Tokens:
+        return np.concatenate([[BOS], self.store[row][1].astype(np.int64), [EOS]]).astype(np.uint32)
+
+    def _plan(self, epoch: int) -> tuple[Places, Places]:
+        """The windows of an epoch, and where each batch of them begins and ends."""
+        if self._latest is None or self._latest[0] != epoch:
+            count = max(1, -(-(int(self._row(epoch)[1][-1]) - 1) // self.length))
+            spans = cut(np.full(count, self.length, dtype=np.int32), self.tokens, self.world_size)
+            self._latest = epoch, (np.arange(count), spans)
+        return self._latest[1]
+
+    def _row(self, epoch: int) -> tuple[Places, NDArray[np.int64]]:
+        """The documents of an epoch in their order, and where in the row of all of them each ends."""
+        if self._rows is None or self._rows[0] != epoch:
+            order = self._random(epoch, 0).permutation(len(self.store))
+            ends = np.cumsum(self.store.lengths[1][order].astype(np.int64) + AROUND)
+            self._rows = epoch, order, ends
+        return self._rows[1], self._rows[2]
+
+    def _batch(self, rows: Places, epoch: int) -> Batch:
+        pieces = [self._piece(int(window) * self.length, epoch) for window in rows]
+        source = torch.zeros(len(rows), 0, dtype=torch.int64)
+        return Batch(source, padded(pieces, (), ()), np.asarray(rows, dtype=np.int64))
+
+    def _piece(self, start: int, epoch: int) -> Tokens:
+        """The tokens of the row of all documents from a place on: one more than a window reads."""
+        order, ends = self._row(epoch)
+        end = min(start + self.length + 1, int(ends[-1]))
+        place = int(np.searchsorted(ends, start, side="right"))
+        parts = []
+        while start < end:
+            document = self._document(int(order[place]))
+            begin = int(ends[place]) - len(document)
+            parts.append(document[start - begin : end - begin])
+            start, place = int(ends[place]), place + 1
+        return np.concatenate(parts)

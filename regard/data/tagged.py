@@ -1,0 +1,65 @@
+"""Sentences whose words have tags: CoNLL-U, or a word and its tag on each line."""
+
+from collections.abc import Iterator
+
+from regard.config.data import ColumnFiles, ConlluFiles
+from regard.data.lines import read_lines
+from regard.errors import RegardError
+
+_CONLLU_COLUMNS = 10
+_TAG_COLUMN = {"upos": 3, "xpos": 4}
+
+Word = tuple[str, str]
+"""A word and its tag."""
+
+
+def tagged(corpus: ConlluFiles | ColumnFiles) -> Iterator[tuple[str, str]]:
+    """Each sentence as its words and its tags, both with a blank between two; white space in a word becomes `_`."""
+    paths = corpus.conllu if isinstance(corpus, ConlluFiles) else corpus.columns
+    for path in paths:
+        sentence: list[Word] = []
+        for number, line in enumerate(read_lines(path), start=1):
+            if line.strip():
+                word = _conllu(line, corpus.tag, path, number) if isinstance(corpus, ConlluFiles) else None
+                word = _columns(line, path, number) if isinstance(corpus, ColumnFiles) else word
+                sentence += [word] if word else []
+            elif sentence:
+                yield _joined(sentence)
+                sentence = []
+        if sentence:
+            yield _joined(sentence)
+
+
+def _joined(sentence: list[Word]) -> tuple[str, str]:
+    words, tags = zip(*sentence, strict=True)
+    return " ".join("_".join(word.split()) for word in words), " ".join(tags)
+
+
+def _conllu(line: str, tag: str, path: str, number: int) -> Word | None:
+    """The word of a line; comments, ranges of words (`3-4`) and empty nodes (`5.1`) are none."""
+    if line.startswith("#"):
+        return None
+    columns = line.split("\t")
+    if len(columns) != _CONLLU_COLUMNS:
+        raise RegardError(
+            f"{path}:{number} has {len(columns)} tab-separated columns, and CoNLL-U has {_CONLLU_COLUMNS}: mend the "
+            "line, or name the file under `columns` if it has a word and a tag on each line."
+        )
+    if not columns[0].isdecimal():
+        return None
+    word, found = columns[1].strip(), columns[_TAG_COLUMN[tag]].strip()
+    if not word or not found or " " in found or found == "_":
+        raise RegardError(
+            f"{path}:{number} has the word `{word}` with the {tag} tag `{found}`: every word needs one tag. Mend the "
+            "line, or choose the other with tag: xpos or upos."
+        )
+    return word, found
+
+
+def _columns(line: str, path: str, number: int) -> Word:
+    parts = line.split()
+    if len(parts) != 2:
+        raise RegardError(
+            f"{path}:{number} has {len(parts)} words, but a word and its tag are wanted, with white space between them."
+        )
+    return parts[0], parts[1]

@@ -1,0 +1,62 @@
+"""What a language model thinks of given texts: each is read through a sliding window, and every token scored once.
+
+Axes: B batch, T target positions, E output width, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from regard.data.batches import cut, padded
+from regard.data.packing import Window, windows
+from regard.data.progress import Progress
+from regard.data.writing import window_of
+from regard.evaluation.likelihood import LOGITS, Likelihood
+from regard.text.specials import BOS, EOS
+from regard.writer import Writer
+
+
+@torch.inference_mode()
+def text_likelihoods(writer: Writer, texts: Sequence[str], *, progress: Progress | None = None) -> list[Likelihood]:
+    """log P(text) = Σ log P(token | tokens before it in its window), the end symbol being the last token."""
+    length, stride = window_of(writer.config)
+    rows = [[BOS, *ids, EOS] for ids in writer.target_tokenizer.encode_batch(texts)]
+    found = [(row, window) for row, ids in enumerate(rows) for window in windows(len(ids), length, stride)]
+    sizes = np.asarray([window.end - window.start for _, window in found], dtype=np.int32)
+    order = np.argsort(sizes, kind="stable")
+    said: list[list[float]] = [[0.0] * (len(ids) - 1) for ids in rows]
+    writer.model.eval()
+    for start, end in cut(sizes[order], writer.config.decoding.batch_tokens, 1).tolist() if found else ():
+        batch = [found[place] for place in order[start:end]]
+        for (row, window), values in zip(batch, _batch(writer, rows, batch), strict=True):
+            first = window.start + window.known
+            said[row][first : window.end - 1] = values
+        if progress:
+            progress("scoring", end, len(found))
+    normal = [writer.target_tokenizer.normalise(text) for text in texts]
+    return [
+        Likelihood(tuple(values), len(text.split()) + 1, len(text) + 1)
+        for values, text in zip(said, normal, strict=True)
+    ]
+
+
+def _batch(writer: Writer, rows: list[list[int]], batch: list[tuple[int, Window]]) -> list[list[float]]:
+    """The log-probabilities that each window asks for."""
+    model = writer.model
+    device = model.output_bias.device
+    pieces = [np.asarray(rows[row][window.start : window.end], dtype=np.uint32) for row, window in batch]
+    target = padded(pieces, (), ()).to(device)  # B×T+1
+    states = model.decode(model.encode(target), target[:, :-1])  # B×T×E
+    most = max(1, LOGITS // len(model.output_bias))
+    found = []
+    for (_, window), states_of, tokens in zip(batch, states, target, strict=True):
+        asked = slice(window.known, window.end - window.start - 1)
+        parts = [
+            torch.log_softmax(model.scores(some).float(), dim=-1).gather(1, wanted[:, None]).squeeze(1)
+            for some, wanted in zip(
+                torch.split(states_of[asked], most), torch.split(tokens[1:][asked], most), strict=True
+            )
+        ]
+        found.append(torch.cat(parts).tolist())
+    return found

@@ -1,0 +1,337 @@
+"""Identifiability in one sentence (Brunner et al., 2020).
+
+Are the weights of a head the only ones that do what they do? How much of each token is still in its hidden state?
+
+Axes: H heads, S source tokens, T target tokens, L layers (the embedding first).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from regard.data.progress import Progress
+from regard.evaluation.display import columns
+from regard.inspection.drawing import CELL, INK, blank, draw_map
+from regard.inspection.effective import Slices, correlation, elsewhere, project
+from regard.inspection.interventions import attentions
+from regard.inspection.maps import Kind
+from regard.inspection.page import Panel, pack
+from regard.inspection.result import Result
+from regard.inspection.states import layer_names
+from regard.inspection.token_mixing import Mixing, affordable, mixing
+from regard.nn.taps import Write
+from regard.trace import Side, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NOTE = (
+    "A head's output is its weights times T, which has a row for each token looked at: the token's value, through the "
+    "head's slice of the output projection. No more rows of T are independent than the head is wide, so with more "
+    "tokens than that, weights can change and the output stays the same. What remains when this idle part is taken "
+    "away is the effective attention; it may be negative, and its rows need not sum to one (unless only that part is "
+    "taken away which leaves the sum as it is)."
+)
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head: its weights, and their effective part."""
+
+    raw: Tensor
+    """T×S."""
+    effective: Tensor
+    """T×S: without what the null space of T holds."""
+    same_sum: Tensor
+    """T×S: without what the null space of [T, 1] holds, so that rows keep their sum."""
+    rank: int
+    """Independent rows of T: equal to the length if, and only if, the weights are identifiable."""
+    correlation: float
+    """Pearson's, of raw and effective weights."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of one attention of the model."""
+
+    name: str
+    kind: Kind
+    layer: int
+    length: int
+    """Tokens that can be looked at."""
+    width: int
+    """Of a head."""
+    heads: list[Head]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """Weights of every head of the model replaced at once by others, and what became of the output."""
+
+    what: Literal["effective", "elsewhere", "control"]
+    """Their effective part; other weights that still sum to one and are not negative; as large a change by chance."""
+    moved: float
+    """How much weight has moved, a row's weight being one (half the sum of differences), on average."""
+    other_strongest: float
+    """The share of rows whose largest weight is now on another token."""
+    change: float
+    """The greatest change of any log-probability of any token that could have been said."""
+
+
+@dataclass(frozen=True)
+class Identifiability(Result):
+    """What can be told from the weights and the states of one sentence."""
+
+    source: Side
+    target: Side
+    inputs: Side
+    attention: list[Heads]
+    demonstrations: list[Demonstration]
+    mixing: Mixing
+    projections: int | None
+    """By which contributions were estimated; None for the exact Jacobian."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Is attention identifiable, are tokens?"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: all that was found."""
+        return {
+            "source": self.source.tokens,
+            "target": self.target.tokens,
+            "inputs": self.inputs.tokens,
+            "attention": [self._about(one, _in_full) for one in self.attention],
+            "demonstrations": [vars(one) for one in self.demonstrations],
+            "projections": self.projections,
+            "layers": [
+                {
+                    "own_median": float(own.median()),
+                    "still_main": float(main.double().mean()),
+                    "standard_error": float(error.square().mean().sqrt()),
+                    "contributions": _digits(contributions),
+                }
+                for own, main, error, contributions in zip(*self._tokens(), self.mixing.contributions, strict=True)
+            ],
+        }
+
+    def _about(self, one: Heads, weights: Callable[[Head], dict[str, Any]]) -> dict[str, Any]:
+        """An attention and its heads, whose weights are written as the reader wants them."""
+        facts = {"name": one.name, "kind": one.kind, "layer": one.layer, "length": one.length, "width": one.width}
+        heads = [{"rank": head.rank, "correlation": head.correlation, **weights(head)} for head in one.heads]
+        return {**facts, "heads": heads}
+
+    def _tokens(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Own share, whether it is the greatest, and standard errors: of tokens that are not special, L×…"""
+        kept = [place for place, special in enumerate(self.source.special) if not special] or [0]
+        return self.mixing.own[:, kept], self.mixing.still_main[:, kept], self.mixing.error
+
+    def __str__(self) -> str:
+        """Ranks and correlations of all heads, the demonstrations, and own contributions by layer."""
+        rows = [["attention", "tokens", "head width", "rank of each head", "correlation of raw and effective"]]
+        for one in self.attention:
+            ranks = " ".join(str(head.rank) for head in one.heads)
+            alike = " ".join(f"{head.correlation:.2f}" for head in one.heads)
+            rows.append([one.name, str(one.length), str(one.width), ranks, alike])
+        parts = [columns(rows, right=(1, 2))] if self.attention else ["This model has no attention."]
+        if self.demonstrations:
+            told = [["all heads replaced by", "weight moved", "rows with another maximum", "greatest change of log p"]]
+            for shown in self.demonstrations:
+                moved, other = f"{shown.moved:.1%}", f"{shown.other_strongest:.1%}"
+                told.append([WHAT[shown.what], moved, other, f"{shown.change:.1e}"])
+            parts.append(columns(told, right=(1, 2, 3)))
+        how = "the exact Jacobian" if self.projections is None else f"{self.projections} random projections"
+        told = [["layer", "own contribution (median)", "tokens that still contribute most", "standard error"]]
+        names = layer_names(len(self.mixing.own))
+        for place, own, main, error in zip(names, *self._tokens(), strict=True):
+            share, spread = float(main.double().mean()), float(error.square().mean().sqrt())
+            told.append([place, f"{float(own.median()):.1%}", f"{share:.1%}", f"{spread:.2%}"])
+        parts.append(
+            f"Contributions of input tokens to their own states, by {how}:\n\n{columns(told, right=(1, 2, 3))}"
+        )
+        return "\n\n".join(parts)
+
+    def draw(self) -> "Figure":
+        """The head with the lowest correlation: raw, effective, difference; and the contributions in the last layer."""
+        own = self.mixing.contributions[-1]
+        least = min(
+            ((one, head) for one in self.attention for head in one.heads),
+            key=lambda pair: pair[1].correlation,
+            default=None,
+        )
+        if least is None:
+            return _row(
+                self.title, [("contributions to states of the last layer", own, self.source, self.source, False)]
+            )
+        one, head = least
+        rows, across = self._sides(one.kind)
+        name = f"{one.name}, head {one.heads.index(head)}"
+        known = f"{one.length} tokens, width {one.width}, rank {head.rank}"
+        return _row(  # raw and effective in the same colours: what looks alike is alike
+            f"{self.title} {name}: {known}",
+            [
+                ("raw", head.raw, rows, across, True),
+                (f"effective (correlation {head.correlation:.2f})", head.effective, rows, across, True),
+                ("difference", head.raw - head.effective, rows, across, True),
+                ("contributions to states of the last layer", own, self.source, self.source, False),
+            ],
+        )
+
+    def _sides(self, kind: Kind) -> tuple[Side, Side]:
+        """What stands along the rows and the columns of a map."""
+        return {
+            "source": (self.target, self.source),
+            "encoder": (self.source, self.source),
+            "decoder": (self.inputs, self.inputs),
+        }[kind]
+
+    def panels(self) -> list[Panel]:
+        """Maps with raw, effective and difference at a switch; the demonstrations; contributions by layer."""
+        sides = {"source": self.source.tokens, "target": self.target.tokens, "inputs": self.inputs.tokens}
+        found = []
+        if self.attention:
+            data = {
+                **sides,
+                "demonstrations": [vars(one) for one in self.demonstrations],
+                "attention": [self._about(one, _packed) for one in self.attention],
+            }
+            found.append(Panel("identify", data, "Raw and effective attention", NOTE))
+        own, main, error = self._tokens()
+        how = "the exact Jacobian" if self.projections is None else f"{self.projections} random projections"
+        note = (
+            "A row shows how much each input token contributes to the hidden state at a place: the size of the state's "
+            f"derivative with respect to the token's input vector, by {how}; rows sum to one."
+        )
+        data = {
+            "tokens": self.source.tokens,
+            "contributions": pack(self.mixing.contributions),
+            "own": own.median(1).values.tolist(),
+            "main": main.double().mean(1).tolist(),
+            "error": error.square().mean((1, 2)).sqrt().tolist(),
+        }
+        return [*found, Panel("mixing", data, "What is left of each token", note)]
+
+
+WHAT = {
+    "effective": "their effective part",
+    "elsewhere": "other weights that sum to one",
+    "control": "a change as large by chance",
+}
+"""Demonstrations in words."""
+
+
+def _in_full(head: Head) -> dict[str, Any]:
+    maps = {"raw": head.raw, "effective": head.effective, "same_sum": head.same_sum}
+    return {name: _digits(weights) for name, weights in maps.items()}
+
+
+def _packed(head: Head) -> dict[str, Any]:
+    """For the page: what equals the raw weights is left out."""
+    return {
+        "raw": pack(head.raw),
+        "effective": None if head.effective is head.raw else pack(head.effective),
+        "sameSum": None if head.same_sum is head.raw else pack(head.same_sum),
+    }
+
+
+def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = None) -> Identifiability:
+    """Raw and effective attention of every head, replaced to see that nothing changes; contributions of tokens."""
+    found: list[Heads] = []
+    effective: dict[str, Tensor] = {}
+    others: dict[str, Tensor] = {}
+    asked = attentions(trace.model)
+    for number, (name, module) in enumerate(asked.items()):
+        if progress:
+            progress("looking at attention", number, len(asked) + 2)
+        weights, values = trace.activations.get(f"{name}.weights"), trace.activations.get(f"{name}.values")
+        if weights is None or values is None:
+            continue
+        kind: Kind = (
+            "source" if name.endswith("source_attention") else "encoder" if name.startswith("encoder") else "decoder"
+        )
+        causal = kind == "decoder"
+        heads, moved = [], []
+        for raw, what in zip(weights, Slices.of(module, values.shape[2]).mixed(values), strict=True):
+            part, rank = project(raw, what, causal=causal)
+            same_sum, _ = project(raw, what, causal=causal, sums=True)
+            heads.append(Head(raw, part, same_sum, rank, correlation(raw, part, causal=causal)))
+            moved.append(elsewhere(raw, what, causal=causal))
+        layer = next((int(piece) for piece in name.split(".") if piece.isdigit()), 0)
+        found.append(Heads(name, kind, layer, values.shape[1], values.shape[2], heads))
+        effective[name] = torch.stack([head.effective for head in heads])
+        others[name] = torch.stack(moved)
+    projections = None if exact else affordable(len(trace.source))
+    if progress:
+        progress("looking at attention", len(asked), len(asked) + 2)
+    blended = mixing(trace.model, trace.source.ids, projections=projections)
+    shown = demonstrate(trace, effective, others)
+    return Identifiability(trace.source, trace.target, trace.inputs, found, shown, blended, projections)
+
+
+def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Tensor]) -> list[Demonstration]:
+    """Replace the weights of all heads at once, where there is a null space to move in; nothing where there is none."""
+    raw = {name: trace.activations[f"{name}.weights"] for name in effective}
+    if all(torch.equal(effective[name], raw[name]) for name in raw):
+        return []
+    generator = torch.Generator().manual_seed(0)
+    chance = {}
+    for name, old in raw.items():  # the same change of every row, dealt to other tokens that it may look at
+        causal = name.startswith("decoder") and not name.endswith("source_attention")
+        drawn = torch.rand(old.shape, generator=generator)
+        drawn = drawn.masked_fill(~torch.ones_like(old, dtype=torch.bool).tril(), 2.0) if causal else drawn
+        chance[name] = old + (effective[name] - old).gather(-1, drawn.argsort(-1))
+    wanted: list[tuple[Literal["effective", "elsewhere", "control"], dict[str, Tensor]]] = [
+        ("effective", effective),
+        ("elsewhere", others),
+        ("control", chance),
+    ]
+    shown = []
+    for what, weights in wanted:
+        again = trace.again({f"{name}.weights": _held(new) for name, new in weights.items()})
+        change = float((again.log_probabilities - trace.log_probabilities).abs().max())
+        rows = [(weights[name], raw[name]) for name in raw]
+        moved = torch.cat([(new - old).abs().sum(-1).flatten() / 2 for new, old in rows])
+        other = torch.cat([(new.argmax(-1) != old.argmax(-1)).flatten() for new, old in rows])
+        shown.append(Demonstration(what, float(moved.mean()), float(other.double().mean()), change))
+    return shown
+
+
+def _held(weights: Tensor) -> Write:
+    """Weights H×T×S in place of the model's own, all at once or step by step."""
+    given = 0
+
+    def write(was: Tensor) -> Tensor:  # B×H×n×S
+        nonlocal given
+        rows = weights[:, given : given + was.shape[2]].to(was)
+        given += was.shape[2]
+        return rows.expand_as(was)
+
+    return write
+
+
+def _row(title: str, maps: list[tuple[str, Tensor, Side, Side, bool]]) -> "Figure":
+    """Maps side by side, each as wide as its tokens."""
+    left, gap, top, below = 0.8, 1.0, 1.5, 0.3
+    widths = [len(across) * CELL for _, _, _, across, _ in maps]
+    tall = max(len(down) for _, _, down, _, _ in maps) * CELL
+    width, height = sum(widths) + (left + gap) * len(maps), tall + top + below
+    figure = blank(width, height, title)
+    start = left
+    for (name, values, down, across, signed), wide in zip(maps, widths, strict=True):
+        high = len(down) * CELL
+        axes: Axes = figure.add_axes((start / width, 1 - (top + high) / height, wide / width, high / height))
+        draw_map(axes, values, down.tokens, across.tokens, signed=signed)
+        axes.set_title(name, loc="left", fontsize=9, color=INK, pad=34)
+        start += wide + left + gap
+    return figure
+
+
+def _digits(values: Tensor) -> list[Any]:
+    """Five digits are more than rounding leaves."""
+    rounded: list[Any] = (values.double() * 1e5).round().div(1e5).tolist()
+    return rounded

@@ -1,0 +1,390 @@
+"""Which activation carries the difference between two sources: patching (Vig et al., 2020; Meng et al., 2022).
+
+Axes: B batch (one row for each patch), S source tokens, T target tokens, D width, H heads, K head width.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from regard.data.progress import Progress
+from regard.errors import UsageError
+from regard.evaluation.display import columns
+from regard.inspection.drawing import CELL, INK, blank, draw_map
+from regard.inspection.layer_lens import LAYERS
+from regard.inspection.maps import KINDS, Kind
+from regard.inspection.page import Panel
+from regard.inspection.result import Result
+from regard.nn import taps
+from regard.nn.taps import Write
+from regard.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)")
+"""The taps behind the embeddings and each encoder layer, of any encoder."""
+
+SUMMARY = "encoder.summary"
+"""The tap of the whole source as one vector."""
+
+SMALLEST = 0.1
+"""Nats by which the sources must differ: a share of less than that would be a share of noise."""
+
+TOKENS = 4096
+"""Padded tokens of a batch of patched passes."""
+
+Part = Literal["states", "attention", "heads"]
+PARTS: dict[Part, str] = {
+    "states": "States",
+    "attention": "What attention adds",
+    "heads": "Heads, at all positions",
+}
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a value is copied: a tap, at one position or all, of one head or all."""
+
+    tap: str
+    position: int | None = None
+    head: int | None = None
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """A map of recoveries: what copying each activation alone brings back of the clean answer, 1 being all of it."""
+
+    part: Part
+    kind: Kind
+    rows: list[str]
+    """Layers."""
+    columns: list[str]
+    """Positions, or heads (counted among those that are left)."""
+    values: Tensor
+    """Rows × columns; no number where a layer has fewer heads than others."""
+
+    @property
+    def name(self) -> str:
+        """What it is a map of."""
+        if self.part == "states":
+            return f"{self.kind} states"
+        return f"{self.part}, {KINDS[self.kind]}"
+
+
+@dataclass(frozen=True)
+class Patching(Result):
+    """The share of a difference that copying an activation from the clean pass into the corrupted one recovers.
+
+        recovery = (patched − corrupted) / (clean − corrupted)
+
+    each the difference of the logits of the clean and the corrupted answer, at the first place where they part.
+    """
+
+    clean: list[str]
+    """The tokens of the clean source."""
+    corrupted: list[str]
+    """Those of the corrupted source, as many."""
+    read: list[str]
+    """The target tokens read before the answers, the same in all passes."""
+    answer: str
+    """What the clean source leads to."""
+    instead: str
+    """What the corrupted source leads to."""
+    before: tuple[float, float]
+    """The logit difference in the clean pass and in the corrupted pass."""
+    maps: list[Recovery]
+    wholes: list[tuple[str, float]]
+    """Recoveries of whole parts at once: every state of the encoder, one kind of attention on all layers, …"""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Which activation carries the difference"
+
+    @property
+    def strongest(self) -> list[tuple[str, float]]:
+        """Single activations by what they recover, most first."""
+        found = [
+            (f"{one.name}, {row}, {column}", value)
+            for one in self.maps
+            for row, line in zip(one.rows, one.values, strict=True)
+            for column, value in zip(one.columns, line.tolist(), strict=True)
+            if not isnan(value)
+        ]
+        return sorted(found, key=lambda item: -abs(item[1]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: sources, answers and every map."""
+        return {
+            "clean": self.clean,
+            "corrupted": self.corrupted,
+            "read": self.read,
+            "answer": self.answer,
+            "instead": self.instead,
+            "cleanDifference": round(self.before[0], 4),
+            "corruptedDifference": round(self.before[1], 4),
+            "wholes": [{"name": name, "recovery": round(value, 4)} for name, value in self.wholes],
+            "maps": [
+                {
+                    "part": one.part,
+                    "kind": one.kind,
+                    "name": one.name,
+                    "rows": one.rows,
+                    "columns": one.columns,
+                    "values": [[None if isnan(x) else round(x, 4) for x in row] for row in one.values.tolist()],
+                }
+                for one in self.maps
+            ],
+        }
+
+    def __str__(self) -> str:
+        """The question, the whole parts, and the ten single activations that recover most."""
+        shown = [[name, f"{value:.2f}"] for name, value in self.wholes]
+        best = [[name, f"{value:.2f}"] for name, value in self.strongest[:10]]
+        return "\n\n".join(
+            (
+                self._question(),
+                columns([["copied as a whole", "recovers"], *shown], right=(1,)),
+                columns([["copied alone", "recovers"], *best], right=(1,)),
+            )
+        )
+
+    def _question(self) -> str:
+        where = f'Behind "{" ".join(self.read[1:])}"' if len(self.read) > 1 else "As its first word"
+        return (
+            f'{where} the clean source leads to "{self.answer}", the corrupted one to "{self.instead}": '
+            f"logit difference {self.before[0]:+.2f} and {self.before[1]:+.2f}."
+        )
+
+    def draw(self) -> "Figure":
+        """Every map: blue recovers the clean answer, red leads further away."""
+        left, cell, title = 1.0, CELL * 1.25, 0.45
+        bands = [[one] for one in self.maps if one.part != "heads"]
+        bands += (
+            [[one for one in self.maps if one.part == "heads"]] if any(m.part == "heads" for m in self.maps) else []
+        )
+        names = [max(len(name) for one in band for name in one.columns) * 0.07 + 0.4 for band in bands]
+        talls = [max(len(one.rows) for one in band) * cell for band in bands]
+        width = max(sum(len(one.columns) * cell + left for one in band) for band in bands) + 0.8
+        height = title + sum(names) + sum(talls) + 0.3 * len(bands)
+        figure = blank(width, height, f"{self.answer} or {self.instead}: what is recovered")
+        above = title
+        for band, name, tall in zip(bands, names, talls, strict=True):
+            above += name
+            at = left
+            for one in band:
+                wide = len(one.columns) * cell
+                deep = len(one.rows) * cell
+                axes = figure.add_axes((at / width, 1 - (above + deep) / height, wide / width, deep / height))
+                draw_map(axes, one.values, one.rows, one.columns, signed=True)
+                axes.set_xlabel(one.name, fontsize=9, color=INK, loc="left", labelpad=3)
+                at += wide + left
+            above += tall + 0.3
+        return figure
+
+    def panels(self) -> list[Panel]:
+        """The two sources, whole parts, and the maps."""
+        note = (
+            "One activation of the clean pass is copied into the corrupted pass; a cell is the share of the difference "
+            "between the two answers that this brings back: 1 is all of it, 0 nothing, below 0 it leads further away. "
+            "Both passes read the same target up to the word where the answers part. In recurrent layers a copied "
+            "state is read by what stands above, not carried on by the layer itself."
+        )
+        return [Panel("patch", self.to_json(), note=note)]
+
+
+def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -> Patching:
+    """Copy every activation alone from a clean trace into the pass of a corrupted one, up to where their targets part.
+
+    The sources must have as many tokens, so that positions correspond; the targets are the answers that are compared.
+    """
+    place = _parting(clean, corrupted)
+    answer, instead = clean.target.ids[place], corrupted.target.ids[place]
+    rows = [one.log_probabilities[place] for one in (clean, corrupted)]
+    before = [float(row[answer] - row[instead]) for row in rows]  # of logits and of log-probabilities alike
+    if before[0] - before[1] < SMALLEST:
+        raise UsageError(
+            f'The clean source favours "{clean.target.tokens[place]}" over "{corrupted.target.tokens[place]}" by '
+            f"{before[0]:+.2f} nats, the corrupted one by {before[1]:+.2f}: there is no difference to recover. Choose "
+            "sources (or targets) that the model tells apart."
+        )
+    layout, wholes = _layout(clean, corrupted, place), _wholes(clean)
+    alone = [(spot,) for _, spots in layout for row in spots for spot in row if spot is not None]
+    patches = [*alone, *(spots for _, spots in wholes)]
+    found = differences(corrupted, clean.activations, patches, (answer, instead), place, progress=progress)
+    shares = (found - before[1]) / (before[0] - before[1])
+    each = iter(shares.tolist())
+    maps = [
+        replace(one, values=torch.tensor([[nan if spot is None else next(each) for spot in row] for row in spots]))
+        for one, spots in layout
+    ]
+    return Patching(
+        clean.source.tokens,
+        corrupted.source.tokens,
+        clean.inputs.tokens[: place + 1],
+        clean.target.tokens[place],
+        corrupted.target.tokens[place],
+        (before[0], before[1]),
+        maps,
+        [(name, share) for (name, _), share in zip(wholes, each, strict=True)],
+    )
+
+
+def differences(
+    into: Trace,
+    values: Mapping[str, Tensor],
+    patches: Sequence[Sequence[Spot]],
+    answers: tuple[int, int],
+    place: int,
+    *,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Logit differences of two answers at a target position, one for each set of spots that values are copied to."""
+    model = into.model
+    device = model.output_bias.device
+    source = torch.tensor([into.source.ids], device=device)  # 1×S
+    inputs = torch.tensor([into.inputs.ids[: place + 1]], device=device)  # 1×T
+    most = max(1, TOKENS // max(source.shape[1], inputs.shape[1]))
+    found = torch.zeros(len(patches))
+    done = 0
+    with torch.no_grad():
+        memory = model.encode(source)
+        for in_encoder, rows in _batches(patches, most):
+            some = [patches[row] for row in rows]
+            write = {tap: _copying(values[tap], some, tap) for tap in {spot.tap for spots in some for spot in spots}}
+            with taps.watch(model, write=write):
+                here = torch.zeros(len(rows), dtype=torch.long, device=device)
+                read = model.encode(source.expand(len(rows), -1)) if in_encoder else memory.select(here)
+                logits = model.scores(model.decode(read, inputs.expand(len(rows), -1))[:, -1])  # B×V
+            found[rows] = (logits[:, answers[0]] - logits[:, answers[1]]).cpu()
+            done += len(rows)
+            if progress:
+                progress("patching", done, len(patches))
+    return found
+
+
+def _batches(patches: Sequence[Sequence[Spot]], most: int) -> Iterator[tuple[bool, list[int]]]:
+    """Patches that can go through the model together, and whether they begin in the encoder; heads on their own.
+
+    Where the encoder is left alone it need not run again, and where no head is written to, attention runs fused.
+    """
+    kinds: dict[tuple[bool, bool], list[int]] = {}
+    for row, spots in enumerate(patches):
+        begins = any(spot.tap.startswith("encoder") for spot in spots)
+        kinds.setdefault((begins, any(spot.head is not None for spot in spots)), []).append(row)
+    for (begins, _), rows in kinds.items():
+        for start in range(0, len(rows), most):
+            yield begins, rows[start : start + most]
+
+
+def _copying(value: Tensor, patches: Sequence[Sequence[Spot]], tap: str) -> Write:
+    """Put a value (T×D, H×T×K or D) into the rows whose spots are at this tap, where these spots say."""
+    mask = torch.zeros(len(patches), *value.shape[:-1], 1, dtype=torch.bool)  # B×T×1, B×H×T×1 or B×1
+    for row, spots in enumerate(patches):
+        for spot in spots:
+            if spot.tap == tap:
+                heads = slice(None) if spot.head is None else spot.head
+                positions = slice(None) if spot.position is None else spot.position
+                where = (heads, positions) if value.dim() == 3 else (positions,) if value.dim() == 2 else ()
+                mask[(row, *where)] = True
+    done = 0
+
+    def write(was: Tensor) -> Tensor:
+        nonlocal done
+        if value.dim() == 1:
+            return torch.where(mask.to(was.device), value.to(was), was)
+        start, done = done, done + was.shape[-2]  # inside a recurrence positions come one at a time
+        here = mask[..., start:done, :].to(was.device)
+        return torch.where(here, value[..., start:done, :].to(was), was)
+
+    return write
+
+
+def _parting(clean: Trace, corrupted: Trace) -> int:
+    """The first target position where the answers differ, or what is wrong with the pair."""
+    if len(clean.source) != len(corrupted.source):
+        raise UsageError(
+            f"The sources have {len(clean.source)} and {len(corrupted.source)} tokens ({'|'.join(clean.source.tokens)} "
+            f"and {'|'.join(corrupted.source.tokens)}), but each position must correspond to one: change words to "
+            "words of as many tokens."
+        )
+    if clean.source.ids == corrupted.source.ids:
+        raise UsageError("The two sources are the same to this model: change a word in one of them.")
+    pairs = enumerate(zip(clean.target.ids, corrupted.target.ids, strict=False))
+    place = next((place for place, (one, other) in pairs if one != other), None)
+    if place is None:
+        raise UsageError(
+            f'Both sources lead to "{" ".join(clean.target.word_texts[:-1])}": change another word, or name the output '
+            "that the corrupted source should lead to (--instead)."
+        )
+    return place
+
+
+_Layout = list[tuple[Recovery, list[list[Spot | None]]]]
+
+
+def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
+    """Every map still to be filled, with the spot of each cell."""
+    pairs = zip(clean.source.tokens, corrupted.source.tokens, strict=True)
+    source = [one if one == other else f"{one}/{other}" for one, other in pairs]
+    target = clean.inputs.tokens[: place + 1]
+    nothing = torch.zeros(0)
+    found: _Layout = []
+
+    def add(part: Part, kind: Kind, names: list[str], across: list[str], spots: list[list[Spot | None]]) -> None:
+        if names and across:
+            found.append((Recovery(part, kind, [_layer_name(name) for name in names], across, nothing), spots))
+
+    def everywhere(names: list[str], across: list[str]) -> list[list[Spot | None]]:
+        return [[Spot(name, at) for at in range(len(across))] for name in names]
+
+    encoder = [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)]
+    decoder = [name for name in clean.activations if LAYERS.fullmatch(name)]
+    add("states", "encoder", encoder, source, everywhere(encoder, source))
+    add("states", "decoder", decoder, target, everywhere(decoder, target))
+    for kind, names in _attentions(clean).items():
+        across = source if kind == "encoder" else target
+        add("attention", kind, names, across, everywhere([f"{name}.output" for name in names], across))
+        found_by = {f"{name}.head_outputs": len(clean.activations[f"{name}.head_outputs"]) for name in names}
+        most = max(found_by.values())
+        if sum(found_by.values()) > 1:
+            spots = [[Spot(tap, head=n) if n < count else None for n in range(most)] for tap, count in found_by.items()]
+            add("heads", kind, names, [f"head {n}" for n in range(most)], spots)
+    return sorted(found, key=lambda item: list(PARTS).index(item[0].part))
+
+
+def _wholes(clean: Trace) -> list[tuple[str, tuple[Spot, ...]]]:
+    """Parts that are copied at once, at all positions."""
+    layers = [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)]
+    found: list[tuple[str, tuple[Spot, ...]]] = [
+        ("the source's states, all layers", tuple(Spot(name) for name in layers)),
+        ("the source as one vector", (Spot(SUMMARY),)),
+        ("both: all that the encoder leaves", (Spot(layers[-1]), Spot(SUMMARY))),
+    ]
+    for kind, names in _attentions(clean).items():
+        found.append((f"all attention {KINDS[kind]}", tuple(Spot(f"{name}.output") for name in names)))
+    return found
+
+
+def _attentions(clean: Trace) -> dict[Kind, list[str]]:
+    """The names of all attentions by what they join."""
+    found: dict[Kind, list[str]] = {}
+    for name in clean.matching("*.head_outputs"):
+        path = name.removesuffix(".head_outputs")
+        own: Kind = "encoder" if path.startswith("encoder") else "decoder"
+        kind: Kind = "source" if path.endswith("source_attention") else own
+        found.setdefault(kind, []).append(path)
+    return found
+
+
+def _layer_name(name: str) -> str:
+    """What a tap's layer is called on maps."""
+    if name.endswith("embedded"):
+        return "embedding"
+    return f"layer {next((part for part in name.split('.') if part.isdigit()), 0)}"

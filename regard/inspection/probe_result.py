@@ -1,0 +1,162 @@
+"""What probing found: curves by layer with everything that they have to be compared to."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.evaluation.display import columns
+from regard.inspection.codelength import CodeLength
+from regard.inspection.drawing import COLOURS, INK, QUIET, below_title, blank, plain
+from regard.inspection.page import Panel
+from regard.inspection.result import Result
+from regard.inspection.states import End, Pool
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What one kind of probe found, layer by layer."""
+
+    accuracy: list[float]
+    control: list[float]
+    """Accuracy on the control task: a random label for each word type."""
+    untrained: list[float]
+    """Accuracy on the states of an untrained model of the same shape."""
+    code: CodeLength
+    control_code: CodeLength
+    untrained_code: CodeLength
+
+    @property
+    def selectivity(self) -> list[float]:
+        """Accuracy minus control accuracy: what is not merely the probe's memory of words."""
+        return [real - control for real, control in zip(self.accuracy, self.control, strict=True)]
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON knows it."""
+        return {
+            "accuracy": self.accuracy,
+            "control": self.control,
+            "selectivity": self.selectivity,
+            "untrained": self.untrained,
+            "bits": self.code.bits,
+            "data_bits": self.code.data,
+            "compression": self.code.compression,
+            "control_bits": self.control_code.bits,
+            "untrained_bits": self.untrained_code.bits,
+        }
+
+
+@dataclass(frozen=True)
+class Probing(Result):
+    """What the layers of one side know of one property."""
+
+    wanted: str
+    side: End
+    pool: Pool
+    layers: list[str]
+    sentences: dict[str, int]
+    """In the training, stopping and test part."""
+    words: dict[str, int]
+    too_long: int
+    """Sentences left out for their length."""
+    labels: list[str]
+    """The most frequent first."""
+    majority: float
+    """Accuracy of always saying the most frequent label."""
+    per_word: float
+    """Accuracy of saying each word's most frequent label, and the most frequent of all for new words."""
+    uniform: float
+    """Bits of the training labels when all labels are equally likely."""
+    curves: dict[str, Curves]
+    """By the kind of probe."""
+    by_label: dict[str, tuple[int, list[float]]]
+    """Test words of each label and the share of them that the MLP finds, layer by layer."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"What each layer of the {self.side} knows: {self.wanted}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: all that was found."""
+        return {
+            "property": self.wanted,
+            "side": self.side,
+            "word": self.pool,
+            "layers": self.layers,
+            "sentences": self.sentences,
+            "words": self.words,
+            "too_long": self.too_long,
+            "labels": self.labels,
+            "baselines": {"majority": self.majority, "word": self.per_word, "uniform_bits": self.uniform},
+            "probes": {kind: one.facts() for kind, one in self.curves.items()},
+            "by_label": [
+                {"label": label, "words": count, "found": found} for label, (count, found) in self.by_label.items()
+            ],
+        }
+
+    def __str__(self) -> str:
+        """A row for each layer, linear and MLP side by side, the baselines above."""
+        head = ["", "accuracy", "", "control", "", "selectivity", "", "untrained", "", "kbit", "", "compression", ""]
+        rows = [head, ["layer", *["linear", "mlp"] * 6]]
+        for place, name in enumerate(self.layers):
+            row = [name]
+            for figures in ("accuracy", "control", "selectivity", "untrained"):
+                row += [f"{100 * getattr(one, figures)[place]:.1f}" for one in self.curves.values()]
+            row += [f"{one.code.bits[place] / 1000:.1f}" for one in self.curves.values()]
+            row += [f"{one.code.compression[place]:.2f}" for one in self.curves.values()]
+            rows.append(row)
+        return "\n".join(
+            [
+                f"{self.wanted}: {len(self.labels)} labels, {self.words['train']:,} words to learn from, "
+                f"{self.words['test']:,} to be measured on (other sentences).",
+                f"Without a model: {100 * self.majority:.1f} by the most frequent label, {100 * self.per_word:.1f} by "
+                f"each word's most frequent label; uniform code {self.uniform / 1000:.1f} kbit.",
+                "",
+                columns(rows, right=range(1, 13)),
+            ]
+        )
+
+    def draw(self) -> "Figure":
+        """Accuracy and code length by layer, for both probes."""
+        figure = blank(11, 4.6, self.title, layout="constrained")
+        below_title(figure)
+        left, right = figure.subplots(1, 2)
+        places = range(len(self.layers))
+        for style, (kind, one) in zip(("--", "-"), self.curves.items(), strict=True):
+            for hue, (name, values) in zip(COLOURS, self._shares(one).items(), strict=False):
+                left.plot(places, [100 * v for v in values], style, color=hue, marker="o", label=f"{name}, {kind}")
+            for hue, (name, bits) in zip(COLOURS, self._codes(one).items(), strict=False):
+                right.plot(places, [b / 1000 for b in bits], style, color=hue, marker="o", label=f"{name}, {kind}")
+        for value, name, style in ((self.per_word, "most frequent per word", ":"), (self.majority, "majority", "-.")):
+            left.axhline(100 * value, color=QUIET, linestyle=style, linewidth=1.2, label=name)
+        right.axhline(self.uniform / 1000, color=QUIET, linestyle=":", linewidth=1.2, label="uniform code")
+        for axes, title in ((left, "accuracy, %"), (right, "online code length, kbit")):
+            plain(axes)
+            axes.set_title(title, loc="left", fontsize=10, color=INK)
+            axes.set_xticks(places, self.layers)
+            axes.set_ylim(bottom=0)
+            axes.legend(
+                frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.1)
+            )
+        left.set_ylim(0, 100)
+        return figure
+
+    @staticmethod
+    def _shares(one: Curves) -> dict[str, list[float]]:
+        return {"trained": one.accuracy, "untrained": one.untrained, "control task": one.control}
+
+    @staticmethod
+    def _codes(one: Curves) -> dict[str, list[float]]:
+        return {"trained": one.code.bits, "untrained": one.untrained_code.bits, "control task": one.control_code.bits}
+
+    def panels(self) -> list[Panel]:
+        """Curves by layer, a table, and every label."""
+        rule = {"mean": "the mean of its tokens' states", "last": "the state of its last token"}[self.pool]
+        note = (
+            f"A word is {rule}; probes never change the model. Compare before believing: the untrained model has the "
+            "same shape and random weights; the control task gives every word type a random label, so a probe can only "
+            "have memorised it; the code length also counts how many words it took to learn."
+        )
+        return [Panel("probe", self.to_json(), note=note)]

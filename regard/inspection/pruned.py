@@ -1,0 +1,158 @@
+"""What pruning found: which heads stayed, when the others closed, and what each number of heads was worth."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.evaluation.display import columns
+from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, below_title, blank, plain
+from regard.inspection.page import Panel
+from regard.inspection.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Kept = Mapping[str, Sequence[int]]
+"""The heads that stay of each attention, by its name."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the model was worth at a step with its closed heads gone."""
+
+    step: int
+    price: float
+    """λ."""
+    heads: int
+    """How many gates were open."""
+    loss: float
+    """On all validation pairs, nats a token."""
+    bleu: float
+    """Of greedy translations of the validation sample."""
+    kept: Kept
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A head at the end."""
+
+    attention: str
+    head: int
+    log_alpha: float
+    """Above 0 the gate is rather open."""
+    kept: bool
+    closed: int | None
+    """The step from which its gate stayed closed; nothing if it was open until the end and yet had to go."""
+
+
+@dataclass(frozen=True)
+class Pruning(Result):
+    """The course of a pruning."""
+
+    run: str
+    directory: str
+    """Where the pruned run is."""
+    which: str
+    gates: list[Gate]
+    rows: list[Row]
+    """As the gates closed, the unpruned run first; before what is left has settled."""
+    kept: Kept
+    steps: int
+    settling: int
+    """Steps behind the gates, with the closed heads removed."""
+    validation_before: Mapping[str, Any] | None
+    test_before: Mapping[str, Any] | None
+    validation_after: Mapping[str, Any] | None = None
+    test_after: Mapping[str, Any] | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        left = sum(map(len, self.kept.values()))
+        return f"{left} of {len(self.gates)} heads kept"
+
+    @property
+    def scores(self) -> list[tuple[str, float, float]]:
+        """What was measured of the run before and of the pruned one after, with the run's own search."""
+        found = []
+        pairs = (
+            ("test", self.test_before, self.test_after),
+            ("validation", self.validation_before, self.validation_after),
+        )
+        for name, before, after in pairs:
+            for metric, shown in (("bleu", "BLEU"), ("chrf", "chrF"), ("loss", "loss")):
+                if before and after and before.get(metric) is not None and after.get(metric) is not None:
+                    found.append((f"{name} {shown}", float(before[metric]), float(after[metric])))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: the gates, the rows and the scores before and after."""
+        return {**asdict(self), "scores": [list(one) for one in self.scores]}
+
+    def __str__(self) -> str:
+        """The rows, the heads that stayed, and the scores."""
+        rows = [["step", "λ", "heads", "loss", "BLEU"]]
+        rows += [
+            [f"{row.step:,}", f"{row.price:.3g}", str(row.heads), f"{row.loss:.3f}", f"{row.bleu:.1f}"]
+            for row in self.rows
+        ]
+        kept = [[name, " ".join(map(str, heads)) or "none"] for name, heads in self.kept.items()]
+        parts = [
+            f"{self.title} ({self.which}), in {self.directory}",
+            columns(rows, right=range(5)),
+            columns([["attention", "heads kept"], *kept]),
+        ]
+        if self.scores:
+            scores = [[name, f"{before:.2f}", f"{after:.2f}"] for name, before, after in self.scores]
+            parts.append(columns([["", "before", "after"], *scores], right=(1, 2)))
+        return "\n\n".join(parts)
+
+    def draw(self) -> "Figure":
+        """BLEU over the heads kept, and which heads they are."""
+        names = list(self.kept)
+        figure = blank(10.5, 4.2, self.title, layout="constrained")
+        below_title(figure)
+        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+        self._draw_rows(left)
+        most = max(gate.head for gate in self.gates) + 1
+        for gate in self.gates:
+            y = names.index(gate.attention)
+            face = COLOURS[0] if gate.kept else PAPER
+            right.add_patch(_box(gate.head, y, face))
+            said = "kept" if gate.kept else "closed" if gate.closed is None else f"{gate.closed:,}"
+            right.text(gate.head, y, said, ha="center", va="center", fontsize=8, color=PAPER if gate.kept else QUIET)
+        right.set_xlim(-0.6, most - 0.4)
+        right.set_ylim(len(names) - 0.4, -0.6)
+        right.set_xticks(range(most), [f"head {head}" for head in range(most)])
+        right.set_yticks(range(len(names)), names)
+        right.tick_params(length=0, labelsize=8, labelcolor=INK)
+        right.spines[:].set_visible(False)
+        right.set_title("kept, or the step at which it closed", loc="left", fontsize=9, color=INK)
+        return figure
+
+    def _draw_rows(self, axes: "Axes") -> None:
+        heads, bleu = [row.heads for row in self.rows], [row.bleu for row in self.rows]
+        axes.plot(heads, bleu, color=COLOURS[0], linewidth=1.8, marker="o", markersize=4)
+        axes.invert_xaxis()
+        axes.set_xlabel("heads open", fontsize=9, color=INK)
+        axes.set_title("validation BLEU (greedy) with the closed heads gone", loc="left", fontsize=9, color=INK)
+        axes.set_ylim(bottom=0, top=max(bleu) * 1.12)
+        plain(axes)
+
+    def panels(self) -> list[Panel]:
+        """The curve, the grid of heads and the table."""
+        note = (
+            f"Gates on {len(self.gates)} heads of {self.run} learned for {self.steps:,} steps at which price each can "
+            f"be done without; the closed ones were then removed and the rest settled for {self.settling:,} steps. The "
+            "curve is measured on validation data while the gates close, before anything settles."
+        )
+        return [Panel("pruning", self.to_json(), note=note)]
+
+
+def _box(x: int, y: int, face: str) -> Any:
+    from matplotlib.patches import FancyBboxPatch
+
+    return FancyBboxPatch(
+        (x - 0.4, y - 0.36), 0.8, 0.72, boxstyle="round,pad=0,rounding_size=0.08", facecolor=face, edgecolor=LINE
+    )

@@ -1,0 +1,328 @@
+"""Pruning: gates learn which heads a converged model can do without; those are removed, and the rest settles.
+
+Voita et al. (2019), "Analyzing multi-head self-attention: specialized heads do the heavy lifting, the rest can be
+pruned".
+"""
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from regard.config.run import RunConfig
+from regard.config.training import Schedule
+from regard.data.prepare import Prepared, is_prepared, prepare
+from regard.device import choose_device
+from regard.errors import RegardError, UsageError
+from regard.inspection.gates import GatedTrainer
+from regard.inspection.interventions import attentions
+from regard.inspection.pruned import Gate, Kept, Pruning, Row
+from regard.inspection.removal import cell_without_heads, without_heads
+from regard.models import Model
+from regard.run import Run
+from regard.shapes.choice import shape_of
+from regard.training.checkpoint import Checkpoints
+from regard.training.interruption import Interrupted, Interruption
+from regard.training.loop import train
+from regard.training.trainer import Trainer
+from regard.training.validation import Validation, validate
+from regard.training.view import Moment, View, default_view, scores_line
+from regard.translator import Translator
+from regard.weights import put_weights, weights_of
+
+Which = Literal["encoder", "decoder", "source", "all"]
+"""Whose heads: of the encoder, of the decoder's past, of the decoder's attention to the source, or of all."""
+
+FIRST_PRICE, LAST_PRICE = 0.01, 10.0
+"""λ where a number of heads is asked for: it rises between these by the same factor every step."""
+
+SETTLING = 0.3
+"""Share of the steps behind the gates, in which what is left settles."""
+
+CALMER = 0.25
+"""The peak learning rate of a converged model's second training, as a share of that of its first."""
+
+ROWS = 40
+"""Measurements on the way, at most."""
+
+
+def prune(
+    run: Path | str,
+    *,
+    keep: int | None = None,
+    price: float | None = None,
+    which: Which = "encoder",
+    steps: int = 1500,
+    directory: Path | None = None,
+    seed: int | None = None,
+    view: View | None = None,
+) -> Pruning:
+    """Prune the heads of a trained run into a run of its own (by default beside it, its name ending in `-pruned`).
+
+    With `keep`, λ rises until so many heads are open; with `price`, λ is constant, as in the paper, and what stays open
+    stays; with both, λ is constant and the most open ones are kept. The run itself is never changed.
+    """
+    old = Run.open(run)
+    directory = directory or old.directory.with_name(f"{old.name}-pruned")
+    Run.refuse_occupied(directory)
+    translator = Translator.load(old.directory)
+    names = chosen(translator.model, which)
+    heads = sum(attentions(translator.model)[name].heads for name in names)
+    _check(old, heads, keep, price, steps, which)
+    view = view or default_view()
+    work = _Work(old, translator, names, which, steps, seed, view)
+    try:
+        with Interruption() as interruption:
+            kept = work.gate(keep, price, interruption)
+        found = work.found(kept, directory)
+        _make(found, work)
+        found.save(directory / "pruning.json")
+        outcome = train(Run.open(directory).config, directory, resume=True, view=view)
+    finally:
+        view.close()
+    found = replace(found, test_after=outcome.test, validation_after=outcome.validation)
+    for ending in ("json", "html"):
+        found.save(directory / f"pruning.{ending}")
+    return found
+
+
+def chosen(model: Model, which: Which) -> list[str]:
+    """The names of the attentions whose heads are meant; refused in a sentence where there are none."""
+    if which not in get_args(Which):
+        raise UsageError(f"There are no heads called {which}: say one of {', '.join(get_args(Which))}.")
+    kinds: dict[str, Callable[[str], bool]] = {
+        "encoder": lambda name: name.startswith("encoder."),
+        "decoder": lambda name: name.startswith("decoder.") and name.endswith(".attention"),
+        "source": lambda name: name.endswith("source_attention"),
+        "all": lambda name: True,
+    }
+    found = attentions(model)
+    names = [name for name in found if kinds[which](name)]
+    if not names:
+        others = [other for other in ("encoder", "decoder", "source") if any(map(kinds[other], found))]
+        hint = f": use --which {' or '.join(others)}." if others else ": it has no attention at all."
+        raise UsageError(f"This model ({model.cell.cell}) has no heads of the kind `{which}`{hint}")
+    if any(found[name].out is None for name in names):
+        raise UsageError(
+            "The heads of this model cannot be taken apart: its attention has no projections "
+            "(model.attention.project is off)."
+        )
+    return names
+
+
+class _Work:
+    """What pruning has at hand: the run, its data, and the course of its gates."""
+
+    def __init__(
+        self, run: Run, translator: Translator, names: list[str], which: Which, steps: int, seed: int | None, view: View
+    ) -> None:
+        self.run, self.translator, self.names, self.which, self.view = run, translator, names, which, view
+        self.steps = steps - round(SETTLING * steps)
+        self.settling = steps - self.steps
+        config = run.config
+        if seed is not None:
+            config = config.model_copy(update={"training": config.training.model_copy(update={"seed": seed})})
+        self.config = config
+        self.prepared: Prepared = prepare(config, run.directory)
+        self.device = choose_device(config.training.device)
+        self.rows: list[Row] = []
+        self.gates: list[Gate] = []
+
+    def gate(self, keep: int | None, price: float | None, interruption: Interruption) -> Kept:
+        """Let the gates learn, and say which heads stay."""
+        training = second_course(self.config, self.translator.model, self.which, self.steps)
+        shape = shape_of(training, self.prepared.form)
+        batches = shape.batches(self.prepared.train, learning=True)
+        trainer = GatedTrainer(training, shape, batches, self.translator.model, self.names, device=self.device)
+        self._measure(trainer, trainer.gates.open(), price=0.0)
+        closed: dict[tuple[str, int], int] = {}
+        self.view.start(0, self.steps)
+        interruption.patient = True
+        try:
+            while trainer.progress.step < self.steps:
+                rise = trainer.progress.step / max(1, self.steps - 1)
+                trainer.price = FIRST_PRICE * (LAST_PRICE / FIRST_PRICE) ** rise if price is None else price
+                trainer.update()
+                step, kept = trainer.progress.step, trainer.gates.open()
+                self._show(trainer)
+                if interruption.requested is not None:
+                    raise Interrupted(
+                        f"Stopped before anything was written; {self.run.directory} is as it was.",
+                        interruption.requested or signal.SIGTERM,
+                    )
+                if trainer.progress.bad_in_row >= training.training.max_bad_steps:
+                    raise RegardError("The loss is no longer finite while the gates learn: use a smaller --lambda.")
+                for name, head, value in trainer.gates.values():
+                    if value > 0:
+                        closed.pop((name, head), None)
+                    else:
+                        closed.setdefault((name, head), step)
+                if keep is not None and size(kept) <= keep:
+                    break
+                since = step - self.rows[-1].step
+                if size(kept) != self.rows[-1].heads and since >= self.steps / ROWS:
+                    self._measure(trainer, kept, price=trainer.price)
+        finally:
+            trainer.close()
+        interruption.patient = False
+        kept = trainer.gates.open() if keep is None else trainer.gates.most_open(keep)
+        self._measure(trainer, kept, price=trainer.price)
+        self.gates = [
+            Gate(name, head, value, head in kept[name], None if head in kept[name] else closed.get((name, head)))
+            for name, head, value in trainer.gates.values()
+        ]
+        self.translator.model = model_of(trainer)
+        return kept
+
+    def found(self, kept: Kept, directory: Path) -> Pruning:
+        """The result so far, before what is left has settled."""
+        result = self.run.info.get("result", {})
+        return Pruning(
+            run=str(self.run.directory),
+            directory=str(directory),
+            which=self.which,
+            gates=self.gates,
+            rows=self.rows,
+            kept=kept,
+            steps=self.rows[-1].step,
+            settling=self.settling,
+            validation_before=result.get("validation"),
+            test_before=result.get("test"),
+        )
+
+    def judge(self, model: Model) -> Validation:
+        """A model on the run's validation data; its translations are greedy."""
+        shape = shape_of(self.config.model_copy(update={"model": model.cell}), self.prepared.form)
+        return validate(
+            shape,
+            model,
+            shape.batches(self.prepared.validation),
+            self.prepared.validation_pairs[: self.config.training.validation_sample],
+            thorough=False,
+            device=self.device,
+        )
+
+    def _measure(self, trainer: GatedTrainer, kept: Kept, *, price: float) -> None:
+        """What the model would be worth if the gates were fixed now."""
+        judged = self.judge(without_heads(model_of(trainer), kept).eval())
+        bleu = judged.scores.values["bleu"]
+        step = trainer.progress.step
+        self.rows.append(Row(step, price, size(kept), judged.loss, bleu, {name: list(kept[name]) for name in kept}))
+        self.view.say(
+            f"step {step:,}: λ {price:.3g}, {size(kept)} heads open; with the others gone {scores_line(judged.facts())}"
+        )
+
+    def _show(self, trainer: Trainer) -> None:
+        progress, window = trainer.progress, trainer.progress.window
+        self.view.moment(
+            Moment(
+                step=progress.step,
+                total=self.steps,
+                loss=window.loss / max(1, window.tokens),
+                rate=trainer.rate,
+                tokens_per_second=window.tokens / max(window.seconds, 1e-9),
+                skipped=progress.skipped,
+            )
+        )
+
+
+def size(kept: Kept) -> int:
+    """How many heads."""
+    return sum(map(len, kept.values()))
+
+
+def second_course(config: RunConfig, model: Model, which: Which, steps: int) -> RunConfig:
+    """How a converged model goes on: calmer, and with all but the encoder frozen where only that is pruned."""
+    training = config.training
+    peak = CALMER * (training.optimizer.learning_rate or 0.0)
+    frozen = list(training.frozen or [])
+    if which == "encoder":
+        first = {name.split(".")[0] for name, _ in model.named_parameters()} - {"encoder", "_source_embedding"}
+        frozen += [f"{part}.*" if part == "decoder" else part for part in sorted(first)]
+    every = max(1, steps // 4)
+    return config.model_copy(
+        update={
+            "training": training.model_copy(
+                update={
+                    "steps": steps,
+                    "optimizer": training.optimizer.model_copy(update={"learning_rate": peak}),
+                    "schedule": Schedule(kind="cosine", warmup=max(1, steps // 20)),
+                    "frozen": frozen or None,
+                    "ema": 0.0,
+                    "average": 0,
+                    "validate_every": every,
+                    "checkpoint_every": every,
+                }
+            )
+        }
+    )
+
+
+def _make(found: Pruning, work: _Work) -> None:
+    """The pruned run as a directory of its own, with a first checkpoint from which it is trained on like any other."""
+    directory = Path(found.directory)
+    model = without_heads(work.translator.model, found.kept)
+    config = second_course(work.config, model, work.which, work.settling)
+    config = config.model_copy(update={"model": cell_without_heads(work.run.config.model, found.kept)})
+    run = Run.create(directory, config)
+    try:
+        for part in (work.run.tokenizers, work.run.data):
+            shutil.copytree(part, directory / part.name, copy_function=_link)
+        run.note(
+            tokenizers=work.run.info.get("tokenizers"),
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            pruned={
+                "from": found.run,
+                "which": found.which,
+                "heads": len(found.gates),
+                "kept": size(found.kept),
+                "steps": found.steps,
+                "price": found.rows[-1].price,
+                "before": found.test_before or found.validation_before,
+            },
+        )
+        shape = shape_of(config, work.prepared.form)
+        batches = shape.batches(work.prepared.train, learning=True)
+        trainer = Trainer(config, shape, batches, device=work.device)
+        put_weights(trainer.model, weights_of(model))
+        score = work.judge(model_of(trainer).eval()).score(config.training.early_stopping.metric)
+        trainer.progress.best, trainer.progress.best_step = score, 0 if score is not None else None
+        keeping = Checkpoints(run.checkpoints, keep_last=config.training.keep_last, keep_best=config.training.keep_best)
+        keeping.save(trainer.snapshot(score=score, regular=True))
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)  # a run without its first weights is none
+        raise
+
+
+def _link(source: str, target: str) -> str:
+    """Token stores never change, so that two runs can share them; where they cannot, a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+    return target
+
+
+def _check(run: Run, heads: int, keep: int | None, price: float | None, steps: int, which: Which) -> None:
+    if keep is None and price is None:
+        raise UsageError(f"How many of the {heads} heads shall stay? Say --keep N, or a price with --lambda L.")
+    if keep is not None and not 0 <= keep < heads:
+        raise UsageError(f"--keep {keep}: the run has {heads} heads of the kind `{which}`; keep from 0 to {heads - 1}.")
+    if price is not None and not price > 0:
+        raise UsageError(f"--lambda {price:g}: the price of an open gate is above 0; the paper tried 0.1 and around.")
+    if steps < 20:
+        raise UsageError(f"--steps {steps}: gates need at least 20 steps, and rather a thousand.")
+    if not is_prepared(run.directory):
+        raise UsageError(
+            f"{run.directory} no longer holds its training data (data/), which gates learn from: "
+            "put it back, or train the run again."
+        )
+
+
+def model_of(trainer: Trainer) -> Model:
+    """The model of a trainer, which writes."""
+    assert isinstance(trainer.model, Model)
+    return trainer.model

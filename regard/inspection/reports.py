@@ -1,0 +1,148 @@
+"""All that can be said about one translation: every analysis that applies, in one result."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.data.progress import Progress
+from regard.errors import RegardError, UsageError
+from regard.inspection.alignments import align
+from regard.inspection.attribution import attribute
+from regard.inspection.identifiability import identify
+from regard.inspection.identification import identify_corpus, read_texts
+from regard.inspection.layer_lens import lens
+from regard.inspection.maps import attention
+from regard.inspection.page import Panel, Part, render_parts
+from regard.inspection.patching import patch
+from regard.inspection.probing import probe
+from regard.inspection.result import Result
+from regard.inspection.roles import heads
+from regard.inspection.shares import PAIRS, contributions, usual_shares
+from regard.trace import Trace
+from regard.translator import Translator
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SENTENCES = 1000
+"""Most sentences of a corpus that a report reads."""
+
+PRUNE = "It makes another model, so it is no part of a report: regard inspect prune RUN --keep N."
+NO_CORPUS = "It asks a corpus, not a sentence: give one by --corpus (CoNLL-U)."
+NO_CORRUPTED = "It compares two sources: give the other by --corrupted."
+
+
+@dataclass(frozen=True)
+class Report(Result):
+    """The results that apply to one translation, and why the others do not."""
+
+    run: str
+    model: str
+    """The cell of the grid that it is."""
+    source: str
+    target: str
+    results: dict[str, Result]
+    """By the name of the command."""
+    left_out: dict[str, str]
+    """Reasons, by the name of the command."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "Inside one translation"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: that of every analysis, by its name."""
+        about = {"run": self.run, "model": self.model, "source": self.source, "target": self.target}
+        found = {name: result.to_json() for name, result in self.results.items()}
+        return {**about, "results": found, "left_out": self.left_out}
+
+    def __str__(self) -> str:
+        """All tables, one below the other."""
+        parts = [f"{self.source}\n→ {self.target}"]
+        parts += [f"── {name}: {result.title} ──\n\n{result}" for name, result in self.results.items()]
+        if self.left_out:
+            parts.append("\n".join(["── left out ──", "", *(f"{name}: {why}" for name, why in self.left_out.items())]))
+        return "\n\n".join(parts)
+
+    def draw(self) -> "Figure":
+        """Refused: a picture is of one analysis."""
+        raise UsageError(
+            "A report is no picture: write it as .html, .json or .txt, and draw single analyses, such as "
+            "regard inspect attention RUN TEXT -o picture.png."
+        )
+
+    def panels(self) -> list[Panel]:
+        """Those of all analyses."""
+        return [panel for result in self.results.values() for panel in result.panels()]
+
+    def page(self) -> str:
+        """A page with a table of contents."""
+        parts = [Part(name, result.title, result.panels()) for name, result in self.results.items()]
+        lead = [f"{self.source} → {self.target}", f"{self.run}: {self.model}."]
+        return render_parts(self.title, lead, parts, self.left_out)
+
+
+def report(
+    run: Path | str,
+    source: str,
+    target: str | None = None,
+    *,
+    corrupted: str | None = None,
+    corpus: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Every analysis of one translation that applies to the model, with a reason for each that does not.
+
+    `corrupted` is a second source, for patching; `corpus` (CoNLL-U) is for what is asked of many sentences.
+    """
+    if corpus is not None and not Path(corpus).is_file():
+        raise UsageError(f"{corpus} is not a file: give sentences in CoNLL-U.")
+    translator = Translator.load(run)
+    trace = translator.trace(source, target)
+    said = translator.target_tokenizer.decode(trace.target.ids)
+    other = None if corrupted is None else translator.trace(corrupted)
+    analyses: dict[str, Callable[[], Result]] = {
+        "attention": lambda: attention(trace),
+        "contributions": lambda: _contributions(translator, Path(run), trace, progress),
+        "attribute": lambda: attribute(trace, progress=progress),
+        "lens": lambda: lens(trace),
+        "align": lambda: align(translator, [source], [said]),
+        "identify": lambda: identify(trace),
+    }
+    left_out = {"prune": PRUNE}
+    if other is None:
+        left_out["patch"] = NO_CORRUPTED
+    else:
+        analyses["patch"] = lambda: patch(trace, other, progress=progress)
+    if corpus is None:
+        left_out |= {"heads": NO_CORPUS, "probe": NO_CORPUS}
+    else:
+        analyses["heads"] = lambda: heads(run, corpus, most=SENTENCES, progress=progress)
+        analyses["probe"] = lambda: probe(translator, corpus, most=SENTENCES, progress=progress)
+        analyses["identify-corpus"] = lambda: identify_corpus(
+            translator, read_texts(Path(corpus), SENTENCES), progress=progress
+        )
+    results: dict[str, Result] = {}
+    for done, (name, analyse) in enumerate(analyses.items()):
+        if progress:
+            progress("analyses", done, len(analyses))
+        try:
+            results[name] = analyse()
+        except RegardError as error:
+            left_out[name] = str(error)
+    if progress:
+        progress("analyses", len(analyses), len(analyses))
+    return Report(str(run), translator.config.model.cell, source, said, results, left_out)
+
+
+def _contributions(translator: Translator, run: Path, trace: Trace, progress: Progress | None) -> Result:
+    """Shares of the source, beside what is usual in the run's held-out pairs where it still has them."""
+    from regard.data.prepare import is_prepared, prepare
+
+    found = contributions(trace)
+    if not is_prepared(run):
+        return found
+    pairs = prepare(translator.config, run).validation_pairs[:PAIRS]
+    return contributions(trace, usual_shares(translator, [(pair.source, pair.target) for pair in pairs], progress))

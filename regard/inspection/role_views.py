@@ -1,0 +1,271 @@
+"""What was found out about the heads of a model, and how it is shown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from regard.evaluation.display import columns
+from regard.inspection.dependencies import Relation
+from regard.inspection.drawing import INK, LINE, PAPER, QUIET, below_title, blank, plain
+from regard.inspection.maps import KINDS, Kind
+from regard.inspection.page import Panel
+from regard.inspection.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ROLES: dict[str, tuple[str, str]] = {
+    "positional": ("#2f5fae", "positional: at least 90 % of its maxima are at one offset, where there is one"),
+    "syntactic": ("#4f8f5b", "syntactic: follows a relation 10 % better than any fixed offset"),
+    "rare": ("#e0a030", "rare tokens: half of its maxima are on the two rarest tokens"),
+    "copy": ("#7a5ea8", "copy: looks at the very token it stands for"),
+    "dead": ("#8a8f9c", "dead: the loss does not depend on it"),
+}
+"""The colour of a role, and what it means."""
+
+
+@dataclass(frozen=True)
+class HeadFigures:
+    """One head; shares are of the rows that were counted, special symbols being left out."""
+
+    attention: str
+    kind: Kind
+    layer: int
+    head: int
+    confidence: float
+    """The mean of its largest weight."""
+    offset: int
+    """Where it looks most often, relative to the token that looks."""
+    at_offset: float
+    """The share of its maxima there."""
+    of_possible: float
+    """The same among the tokens that have such a neighbour at all."""
+    offsets: Mapping[int, int]
+    """How often it looked at each of its most frequent offsets."""
+    rows: int
+    same: float
+    """The share of its maxima on a token equal to the one that looks (to the source: to the one that is written)."""
+    rarest: float | None
+    """The share of its maxima on the rarest token, in sentences that have a rare one."""
+    two_rarest: float | None
+    chance: float | None
+    """What `two_rarest` would be for a head that looks anywhere."""
+    slope: float
+    """E|∂loss/∂ξ|."""
+    importance: float
+    """The same as a part of a vector of length one over the heads of its attention."""
+    rise: float
+    """How much the loss rises without it, in nats a token."""
+    bleu_lost: float | None
+    """How much BLEU is lost without it."""
+    followed: Sequence[tuple[str, str, float, float]]
+    """Relations that it follows: name, direction, accuracy, baseline; the farthest above its baseline first."""
+    roles: list[str]
+
+    @property
+    def name(self) -> str:
+        """Layer and head, counted from 0, such as `2.3`."""
+        return f"{self.layer}.{self.head}"
+
+    @property
+    def said(self) -> str:
+        """Its main role in a word or two."""
+        if not self.roles:
+            return ""
+        match self.roles[0]:
+            case "positional":
+                return signed(self.offset)
+            case "syntactic":
+                return self.followed[0][0]
+            case role:
+                return role
+
+
+@dataclass(frozen=True)
+class Roles(Result):
+    """What every head of a model does."""
+
+    cell: str
+    corpus: str
+    sentences: int
+    """That the encoder read; 0 if it has no heads."""
+    pairs: int
+    """By which the decoder's heads and all importances were judged."""
+    loss: float
+    """Of the whole model on these pairs, in nats a token."""
+    heads: list[HeadFigures]
+    relations: list[Relation]
+    parsed: bool
+    """Whether the corpus says which word depends on which."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "What the heads do"
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kinds of attention that the model has, the encoder's first."""
+        order: tuple[Kind, ...] = ("encoder", "decoder", "source")
+        return [kind for kind in order if self.of_kind(kind)]
+
+    def of_kind(self, kind: Kind) -> list[HeadFigures]:
+        """The heads of one kind of attention."""
+        return [one for one in self.heads if one.kind == kind]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: all figures of all heads, and all relations."""
+        return asdict(self) | {"heads": [asdict(one) | {"name": one.name, "said": one.said} for one in self.heads]}
+
+    def __str__(self) -> str:
+        """A line for each head, and a line for each relation."""
+        parts = []
+        for kind in self.kinds:
+            if chosen := self.of_kind(kind):
+                over = f"{self.sentences:,} sentences of {self.corpus}" if kind == "encoder" else f"{self.pairs} pairs"
+                parts.append(f"Heads {KINDS[kind]}, over {over}\n" + _listing(chosen))
+        parts.append(f"Importance by {self.pairs} validation pairs; the whole model's loss there is {self.loss:.3f}.")
+        if self.relations:
+            parts.append("Relations\n" + self._relations())
+        elif self.sentences and not self.parsed:
+            parts.append("No relations: the corpus is plain text; give one in CoNLL-U.")
+        return "\n\n".join(parts)
+
+    def best(self, relation: Relation) -> tuple[HeadFigures, float]:
+        """The head that follows a relation best, and how well."""
+        rows = [(one, relation.accuracy[one.attention][one.head]) for one in self.of_kind("encoder")]
+        return max(rows, key=lambda row: row[1])
+
+    def _relations(self) -> str:
+        rows = [["relation", "direction", "pairs", "offset", "baseline", "best", "head", ""]]
+        for one in self.relations:
+            head, accuracy = self.best(one)
+            rows.append(
+                [
+                    one.name,
+                    one.direction,
+                    f"{one.pairs:,}",
+                    signed(one.offset),
+                    percent(one.baseline),
+                    percent(accuracy),
+                    head.name,
+                    "✓" if accuracy >= 1.1 * one.baseline else "",
+                ]
+            )
+        return columns(rows, right=(2, 3, 4, 5))
+
+    def draw(self) -> "Figure":
+        """The grid of heads, coloured by role, and the relations against their baselines."""
+        kinds = self.kinds
+        shown = [one for one in self.relations if one.name != "punct"][:16]
+        width = 2.2 + 2.9 * len(kinds) + (4.6 if shown else 0)
+        figure = blank(width, 4.8, f"{self.title}: role; confidence · importance", layout="constrained")
+        below_title(figure)
+        ratios = [1.0] * len(kinds) + ([1.5] if shown else [])
+        axes = figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
+        for place, kind in zip(axes, kinds, strict=False):
+            _draw_grid(place, self.of_kind(kind), KINDS[kind])
+        if shown:
+            self._draw_relations(axes[-1], shown)
+        present = [role for role in ROLES if any(role in one.roles[:1] for one in self.heads)]
+        figure.legend(
+            handles=[_patch(ROLES[role][0], role) for role in present],
+            loc="outside lower left",
+            ncols=5,
+            frameon=False,
+            fontsize=9,
+            labelcolor=INK,
+        )
+        return figure
+
+    def _draw_relations(self, axes: "Axes", shown: Sequence[Relation]) -> None:
+        places = range(len(shown))
+        best = [self.best(one)[1] for one in shown]
+        ahead = [accuracy >= 1.1 * one.baseline for accuracy, one in zip(best, shown, strict=True)]
+        colours = [ROLES["syntactic"][0] if wins else LINE for wins in ahead]
+        axes.barh(places, best, color=colours, height=0.7)
+        axes.vlines(
+            [one.baseline for one in shown], [y - 0.42 for y in places], [y + 0.42 for y in places], color=INK, lw=1.6
+        )
+        arrows = {"to head": "→ head", "to dependent": "← head"}
+        axes.set_yticks(places, [f"{one.name} {arrows[one.direction]}" for one in shown])
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1)
+        axes.set_title("best head (bar) and best fixed offset (line)", loc="left", fontsize=9, color=INK)
+        plain(axes)
+        axes.grid(visible=False, axis="y")
+        axes.grid(axis="x", color=LINE, linewidth=0.8)
+
+    def panels(self) -> list[Panel]:
+        """The grid with the figures behind each head, and the relations."""
+        note = (
+            "Each tile is a head; its colour is its role. Special symbols are left out: a head is judged by where real "
+            "tokens look among real tokens. Pick a head to see the figures behind it."
+        )
+        meanings = {role: {"colour": colour, "meaning": meaning} for role, (colour, meaning) in ROLES.items()}
+        return [
+            Panel(
+                "heads",
+                self.to_json() | {"kinds": {kind: KINDS[kind] for kind in self.kinds}, "meanings": meanings},
+                note=note,
+            )
+        ]
+
+
+def _listing(chosen: Sequence[HeadFigures]) -> str:
+    rare = any(one.rarest is not None for one in chosen)
+    bleu = any(one.bleu_lost is not None for one in chosen)
+    head = ["head", "role", "confidence", "offset", "share", "same", *(["rarest", "two"] if rare else [])]
+    rows = [[*head, "gradient", "loss +", *(["BLEU −"] if bleu else []), "follows"]]
+    for one in chosen:
+        row = [one.name, ", ".join(one.roles) or "–", f"{one.confidence:.2f}", signed(one.offset)]
+        row += [percent(one.of_possible), percent(one.same)]
+        row += [percent(one.rarest), percent(one.two_rarest)] if rare else []
+        row += [f"{one.importance:.2f}", f"{one.rise:.3f}"]
+        row += [f"{one.bleu_lost:.1f}"] if bleu and one.bleu_lost is not None else []
+        followed = dict.fromkeys(name for name, *_ in one.followed)
+        row.append(", ".join(list(followed)[:3]) + (" …" if len(followed) > 3 else ""))
+        rows.append(row)
+    return columns(rows, right=range(2, len(rows[0]) - 1), indent="  ")
+
+
+def signed(offset: int) -> str:
+    """An offset as people write it: −1, 0, +1."""
+    return f"{offset:+d}".replace("-", "−") if offset else "0"
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage."""
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _draw_grid(axes: "Axes", chosen: Sequence[HeadFigures], title: str) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    most = max(one.head for one in chosen) + 1
+    layers = max(one.layer for one in chosen) + 1
+    for one in chosen:
+        face = ROLES[one.roles[0]][0] if one.roles else PAPER
+        form = "round,pad=0,rounding_size=0.08"
+        box = FancyBboxPatch(
+            (one.head - 0.42, one.layer - 0.38), 0.84, 0.76, boxstyle=form, facecolor=face, edgecolor=LINE
+        )
+        axes.add_patch(box)
+        ink = PAPER if one.roles else QUIET
+        axes.text(one.head, one.layer - 0.08, one.said or "–", ha="center", va="center", fontsize=8.5, color=ink)
+        figures = f"{one.confidence:.2f} · {one.importance:.2f}"
+        axes.text(one.head, one.layer + 0.22, figures, ha="center", va="center", fontsize=6.5, color=ink)
+    axes.set_xlim(-0.6, most - 0.4)
+    axes.set_ylim(layers - 0.4, -0.6)
+    axes.set_xticks(range(most), [f"head {head}" for head in range(most)])
+    axes.set_yticks(range(layers), [f"layer {layer}" for layer in range(layers)])
+    axes.tick_params(length=0, labelsize=8, labelcolor=INK)
+    axes.spines[:].set_visible(False)
+    axes.set_title(title, loc="left", fontsize=9, color=INK)
+
+
+def _patch(colour: str, role: str) -> Any:
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor=colour, label=ROLES[role][1])

@@ -1,0 +1,127 @@
+"""The states of every layer over a whole corpus, from one batched pass, padding left out.
+
+Axes: B batch, S positions, D width, L layers (the embedding first), N words or tokens of the corpus.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.batches import cut, padded
+from regard.data.progress import Progress
+from regard.models import Model
+from regard.nn import taps
+from regard.text.specials import BOS, EOS
+from regard.translator import Translator
+
+End = Literal["encoder", "decoder"]
+Pool = Literal["mean", "last"]
+"""What stands for a word of several tokens: the mean of their states, or the state of the last."""
+
+LONGEST = 256
+"""Longer sentences are left out of a corpus analysis."""
+
+BATCH = 4096
+"""Padded tokens read at a time."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sentence as it is read, and the words in it that are wanted."""
+
+    source: list[int]
+    """Without special tokens."""
+    target: list[int] | None
+    """What the decoder reads, without special tokens; nothing where only the encoder is looked at."""
+    words: list[list[int]]
+    """The places of each word's tokens: in the source, or in the target if there is one."""
+
+
+def layer_taps(model: Model, end: End = "encoder") -> list[str]:
+    """The taps of a side's layers from the embedding (layer 0) upwards."""
+    shapes = (f"{end}.layers.*.states", f"{end}.states.*", f"{end}.states")
+    inner = [name for name in taps.names(model) if any(fnmatchcase(name, shape) for shape in shapes)]
+    return [f"{end}.entrance.embedded", *inner]
+
+
+def layer_names(count: int) -> list[str]:
+    """Names of so many layers for people: the embedding, then as in the names of the model, from 0."""
+    return ["embedding", *(str(depth) for depth in range(count - 1))]
+
+
+def longest_sentence(translator: Translator) -> int:
+    """How many tokens a sentence of a corpus analysis may have: `LONGEST`, or where learned positions end."""
+    positions = translator.config.model.positions
+    learned = positions.max_length - 1 if positions is not None and positions.kind == "learned" else LONGEST
+    return min(LONGEST, learned)
+
+
+def batches(lengths: Sequence[int], tokens: int = BATCH) -> Iterator[list[int]]:
+    """Places of sentences in batches of similar length, the longest first so that memory is known at once."""
+    order = np.argsort(np.asarray(lengths, dtype=np.int32), kind="stable")[::-1]
+    longest = np.asarray(lengths, dtype=np.int32)[order]
+    for start, end in cut(longest, tokens, 1) if len(order) else ():
+        yield [int(place) for place in order[start:end]]
+
+
+@torch.no_grad()
+def word_states(
+    model: Model, readings: Sequence[Reading], *, pool: Pool = "mean", task: str, progress: Progress | None = None
+) -> Tensor:
+    """The state of every word in every layer: L×N×D; a narrower layer is filled up with zeros."""
+    end: End = "decoder" if any(one.target is not None for one in readings) else "encoder"
+    names = layer_taps(model, end)
+    starts = np.cumsum([0, *(len(one.words) for one in readings)])  # where each sentence's words begin
+    lengths = [max(len(one.source), len(one.target or [])) + 1 for one in readings]
+    states: Tensor | None = None
+    done = 0
+    for places in batches(lengths):
+        chosen = [readings[place] for place in places]
+        seen = _read(model, chosen, names)  # L of B×S×D
+        if states is None:
+            states = torch.zeros(len(names), int(starts[-1]), max(one.shape[2] for one in seen))  # L×N×D
+        rows, tokens, words, shares = _pooling([one.words for one in chosen], pool, shift=int(end == "decoder"))
+        into = torch.cat([torch.arange(int(starts[place]), int(starts[place + 1])) for place in places])
+        for layer, value in enumerate(seen):
+            merged = value.new_zeros(len(into), value.shape[2])
+            merged.index_add_(0, words, value[rows, tokens] * shares[:, None])
+            states[layer, into, : value.shape[2]] = merged
+        done += len(places)
+        if progress:
+            progress(task, done, len(readings))
+    return torch.zeros(len(names), 0, 1) if states is None else states
+
+
+def _read(model: Model, readings: Sequence[Reading], names: Sequence[str]) -> list[Tensor]:
+    """The watched states of a batch, layer by layer: L of B×S×D."""
+    device = model.output_bias.device
+    source = padded([np.asarray(one.source, dtype=np.uint32) for one in readings], [], [EOS]).to(device)  # B×S
+    with taps.watch(model, *names) as recording:
+        memory = model.encode(source)
+        if readings[0].target is not None:
+            rows = [np.asarray(one.target, dtype=np.uint32) for one in readings]
+            model.decode(memory, padded(rows, [BOS], []).to(device))
+    return [recording[name].float().cpu() for name in names]
+
+
+def _pooling(words: Sequence[Sequence[Sequence[int]]], pool: Pool, *, shift: int) -> tuple[Tensor, ...]:
+    """Row, token, word (counted through the batch) and share of every token that stands for a word."""
+    rows: list[int] = []
+    tokens: list[int] = []
+    numbers: list[int] = []
+    shares: list[float] = []
+    number = 0
+    for row, sentence in enumerate(words):
+        for places in sentence:
+            used = places if pool == "mean" else places[-1:]
+            rows += [row] * len(used)
+            tokens += [place + shift for place in used]  # the decoder has read a token behind the start symbol
+            numbers += [number] * len(used)
+            shares += [1 / len(used)] * len(used)
+            number += 1
+    return torch.tensor(rows), torch.tensor(tokens), torch.tensor(numbers), torch.tensor(shares)

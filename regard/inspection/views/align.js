@@ -1,0 +1,105 @@
+// Word alignment: one pair at a time, its words joined by lines; a word that is picked shows its own lines only.
+view("align", (root, data) => {
+  const gold = data.pairs.some((pair) => pair.sure);
+  const filled = data.pairs.map((pair, place) => ({ ...pair, place })).filter((pair) => pair.source.length && pair.target.length);
+  if (!filled.length) { root.append(el("p", { class: "quiet" }, "No pair has words on both sides.")); return; }
+  const KINDS = gold
+    ? { right: ["found, sure", "var(--accent)"], possible: ["found, possible", "var(--align-possible)"], wrong: ["found, not in gold", "var(--cell-minus)"], missed: ["sure, not found", "var(--quiet)"] }
+    : { right: ["found", "var(--accent)"] };
+  const hidden = new Set();
+  let at = 0, order = filled, picked = null, lines = [], words = { source: [], target: [] };
+
+  function linked(pair) {
+    if (!gold) return pair.links.map(([s, t]) => ({ s, t, kind: "right" }));
+    const has = (some) => new Set(some.map(String)), found = has(pair.links), sure = has(pair.sure), possible = has(pair.possible);
+    const kind = (link) => (sure.has(String(link)) ? "right" : possible.has(String(link)) ? "possible" : "wrong");
+    return [...pair.sure.filter((link) => !found.has(String(link))).map(([s, t]) => ({ s, t, kind: "missed" })),
+      ...pair.links.map(([s, t]) => ({ s, t, kind: kind([s, t]) }))];
+  }
+  function isolate(side = null, place = null, lock = false) {
+    if (lock) picked = picked && picked.side === side && picked.place === place ? null : { side, place };
+    const now = !lock && side !== null ? { side, place } : picked;
+    const mine = (one) => !now || (now.side === "source" ? one.s === now.place : one.t === now.place);
+    for (const one of lines) {
+      one.line.style.opacity = mine(one) ? 1 : 0.08;
+      one.line.setAttribute("visibility", hidden.has(one.kind) ? "hidden" : "visible");
+    }
+    for (const which of ["source", "target"]) words[which].forEach((word, number) => {
+      const near = !now || (now.side === which && now.place === number) || lines.some((one) => mine(one) && !hidden.has(one.kind) && number === (which === "source" ? one.s : one.t));
+      word.style.opacity = near ? 1 : 0.35;
+      word.classList.toggle("picked", Boolean(picked && picked.side === which && picked.place === number));
+    });
+  }
+  const stage = el("div", { class: "align-stage" });
+  const told = el("span", { class: "quiet" });
+  function show() {
+    const pair = order[at];
+    picked = null;
+    const made = (side) => pair[side].map((word, place) => el("span", { class: "token", role: "button", "aria-label": `${word}, ${side} word ${place + 1}`,
+      onmouseenter: () => isolate(side, place), onmouseleave: () => isolate(), onclick: () => isolate(side, place, true),
+      onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); isolate(side, place, true); } } }, word));
+    words = { source: made("source"), target: made("target") };
+    const rows = el("div", { class: "align-words" }, el("div", { class: "align-source" }, words.source), el("div", { class: "align-target" }, words.target));
+    const picture = svg("svg", { "aria-hidden": "true" });
+    const board = el("div", { class: "align-board" }, picture, rows);
+    stage.replaceChildren(el("div", { class: "scroll" }, board));
+    board.classList.remove("columns");
+    if (rows.scrollWidth > stage.clientWidth) board.classList.add("columns");
+    place(board, picture, pair);
+    roving(words.source); roving(words.target);
+    const links = pair.links.length;
+    told.textContent = `pair ${pair.place + 1} of ${data.pairs.length}: ${links} link${links === 1 ? "" : "s"}` + (gold ? `, AER ${say(100 * pair.aer, 1)}` : "");
+    isolate();
+  }
+  function place(board, picture, pair) {
+    const frame = board.getBoundingClientRect(), down = board.classList.contains("columns");
+    picture.setAttribute("width", board.scrollWidth); picture.setAttribute("height", board.scrollHeight);
+    const end = (word, source) => {
+      const box = word.getBoundingClientRect();
+      return down ? [(source ? box.right : box.left) - frame.left, (box.top + box.bottom) / 2 - frame.top]
+        : [(box.left + box.right) / 2 - frame.left, (source ? box.bottom : box.top) - frame.top];
+    };
+    lines = linked(pair).map((one) => {
+      const [x1, y1] = end(words.source[one.s], true), [x2, y2] = end(words.target[one.t], false);
+      const line = svg("line", { x1, y1, x2, y2, stroke: KINDS[one.kind][1], "stroke-width": 2, "stroke-linecap": "round",
+        "stroke-dasharray": one.kind === "missed" ? "4 4" : null, class: `align-${one.kind}` });
+      picture.append(line);
+      return { ...one, line };
+    });
+  }
+  function go(far) { at = (at + far + order.length) % order.length; list.value = String(at); show(); }
+  const list = el("select", { "aria-label": "pair", onchange: () => { at = Number(list.value); show(); } });
+  function fillList() {
+    list.replaceChildren(...order.map((pair, number) => el("option", { value: number }, `${pair.place + 1}. ${pair.source.join(" ").slice(0, 60)}`)));
+    list.value = String(at);
+  }
+  const parts = [el("span", {}, el("button", { type: "button", "aria-label": "previous pair", onclick: () => go(-1) }, "‹"), " ", list, " ",
+    el("button", { type: "button", "aria-label": "next pair", onclick: () => go(1) }, "›"))];
+  if (gold) {
+    parts.push(choice("order", [["given", "as given"], ["worst", "worst first"]], "given", (value) => {
+      order = value === "given" ? filled : [...filled].sort((a, b) => b.aer - a.aer);
+      at = 0; fillList(); show();
+    }));
+  }
+  root.append(el("style", {}, `
+    :root { --align-possible: #3a9ea5; } @media (prefers-color-scheme: dark) { :root { --align-possible: #6fd0d6; } }
+    .align-stage { margin: 1rem 0; } .align-board { position: relative; min-width: min-content; } .align-board > svg { position: absolute; left: 0; top: 0; pointer-events: none; }
+    .align-words > div { display: flex; gap: .35rem; white-space: nowrap; } .align-words { display: inline-flex; flex-direction: column; gap: 5.5rem; min-width: min-content; }
+    .columns .align-words { flex-direction: row; gap: min(9rem, 18vw); } .columns .align-words > div { flex-direction: column; gap: .1rem; max-width: 40vw; } .columns .align-source { align-items: flex-end; }
+    .columns .token { overflow: hidden; text-overflow: ellipsis; max-width: 100%; } .align-stage .token { line-height: 1.6; } .controls select { max-width: min(30rem, 60vw); }`),
+  controls(...parts, told), stage,
+  legend(Object.values(KINDS).map(([name]) => name), Object.values(KINDS).map(([, ink]) => ink), (number, on) => {
+    const kind = Object.keys(KINDS)[number];
+    if (on) hidden.delete(kind); else hidden.add(kind);
+    isolate();
+  }));
+  if (gold) {
+    const rows = data.tried.map((one) => [one.run, one.layer === null ? "all" : String(one.layer), one.reading, 100 * one.scores.aer, 100 * one.scores.precision, 100 * one.scores.recall, one.scores.found]);
+    rows.push(["result", "–", data.combining, 100 * data.scores.aer, 100 * data.scores.precision, 100 * data.scores.recall, data.scores.found]);
+    root.append(el("h3", {}, "All that was tried"), table(["run", "layer", "row", "AER", "precision", "recall", "links"], rows,
+      { show: (value, column) => (typeof value === "number" ? say(value, column === 6 ? 0 : 1) : value) }));
+  }
+  fillList();
+  show();
+  addEventListener("resize", show);
+});

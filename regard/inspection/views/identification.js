@@ -1,0 +1,57 @@
+// Identifiability over a corpus: attention by length, tokens and contributions by layer.
+view("identification", (root, data) => {
+  const wide = { class: "grid", style: "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.4rem" };
+  root.append(el("p", { class: "quiet" }, `${data.sentences.toLocaleString("en")} sentences`
+    + (data.left_out ? `; ${data.left_out.toLocaleString("en")} were empty or too long.` : ".")));
+
+  if (data.attention.length) {
+    let kind = data.attention[0].kind;
+    const chart = el("div"), figures = el("div");
+    const first = (bin) => Number(bin.tokens.match(/^\d+/)[0]);
+    const show = () => {
+      const one = data.attention.find((each) => each.kind === kind);
+      const names = one.all.map((bin) => bin.tokens);
+      const series = [{ name: "all layers", values: one.all.map((bin) => bin.correlation) },
+        ...Object.entries(one.layers).map(([layer, bins]) => ({ name: `layer ${layer}`, dashed: true,
+          values: names.map((name) => bins.find((bin) => bin.tokens === name)?.correlation ?? null) }))];
+      const lowest = Math.min(...series.flatMap((each) => each.values.filter((value) => value !== null)));
+      const low = Math.max(-1, Math.floor(10 * (lowest - 0.05)) / 10);
+      chart.replaceChildren(el("p", {}, el("b", {}, `Heads are ${one.width} wide`), `: up to ${one.width} tokens, raw weights can be the only ones with their output; beyond, never.`),
+        curves({ names, low, high: 1, label: "correlation of raw and effective weights, by the number of tokens looked at", series }));
+      figures.replaceChildren(table(["tokens", "sentences", "rank", "identifiable heads, %", "correlation"],
+        one.all.map((bin) => [bin.tokens, bin.sentences, bin.rank, 100 * bin.identifiable, bin.correlation]),
+        { show: (value, place) => (typeof value !== "number" ? value : place === 1 ? value.toLocaleString("en") : say(value, [0, 0, 1, 0, 3][place])) }));
+    };
+    show();
+    root.append(el("h2", {}, "Attention by length"),
+      controls(choice("attention", data.attention.map((one) => [one.kind, one.name]), kind, (value) => { kind = value; show(); })),
+      el("div", wide, chart, figures));
+  }
+
+  let among = "sentence";
+  const chart = el("div");
+  const show = () => {
+    const some = data.tokens.found.filter((one) => one.among === among);
+    const maps = { none: "no map", linear: "linear map", mlp: "map with a hidden layer" };
+    const series = some.map((one) => ({ name: `${maps[one.map]}, ${one.nearness}`, values: one.accuracy.map((value) => (value === null ? null : 100 * value)),
+      dashed: one.nearness === "euclidean", colour: PALETTE[Object.keys(maps).indexOf(one.map)] }));
+    if (among === "sentence") series.push({ name: "by chance", values: data.layers.map(() => 100 * data.tokens.chance), dashed: true, colour: "#888888" });
+    chart.replaceChildren(curves({ names: data.layers, low: 0, high: 100, label: "tokens identified from their hidden state, %", series }));
+  };
+  show();
+  const { contributions } = data;
+  root.append(el("h2", {}, "Tokens by layer"),
+    el("p", { class: "quiet" }, "A map is learned from a layer's states back to the input vectors; a token is identified if its own input vector is the nearest "
+      + `to what the map says: among the tokens of its sentence, or among all words of the vocabulary put at its place. Measured on ${data.tokens.measured.toLocaleString("en")} `
+      + `tokens of ${data.tokens.sentences.test.toLocaleString("en")} sentences that the maps have not seen.`),
+    controls(choice("among", [["sentence", "the sentence"], ["vocabulary", "the vocabulary"]], among, (value) => { among = value; show(); })), chart,
+    el("h2", {}, "What is left of each token"),
+    el("p", { class: "quiet" }, "The size of a hidden state's derivative with respect to each input vector, as shares that sum to one. "
+      + `${contributions.tokens.toLocaleString("en")} tokens of ${contributions.sentences.toLocaleString("en")} sentences, ${contributions.projections} random projections each; `
+      + `standard error of one token's share: ${say(100 * Math.max(...contributions.standard_error), 1)} %.`),
+    curves({ names: data.layers, low: 0, high: 100, label: "by layer, %", series: [
+      { name: "own contribution (median)", values: contributions.median.map((value) => 100 * value) },
+      { name: "own contribution (mean)", values: contributions.mean.map((value) => 100 * value) },
+      { name: "tokens that still contribute most", values: contributions.still_main.map((value) => 100 * value) },
+    ] }));
+});

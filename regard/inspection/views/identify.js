@@ -1,0 +1,62 @@
+// Raw and effective attention of every head, with what makes them differ beside the map.
+view("identify", (root, data) => {
+  const sides = { source: ["target", "source"], encoder: ["source", "source"], decoder: ["inputs", "inputs"] };
+  const kinds = { source: "to the source", encoder: "inside the source", decoder: "inside the target" };
+  const heads = data.attention.flatMap((one, place) => one.heads.map((head, number) => ({ ...head, one, place, number })));
+  let chosen = heads.reduce((least, head) => (head.correlation < least.correlation ? head : least), heads[0]);
+  let form = "raw";
+  const place = el("div"), badge = el("p", { "aria-live": "polite" }), bar = el("div");
+
+  const values = (head, name) => {
+    head.opened = head.opened || {};
+    if (!head.opened[name]) head.opened[name] = head[name] ? unpack(head[name]) : unpack(head.raw);
+    return head.opened[name];
+  };
+  function matrix() {
+    const raw = values(chosen, "raw");
+    if (form === "raw") return raw;
+    if (form !== "difference") return values(chosen, form);
+    const kept = values(chosen, "effective");
+    return raw.map((row, r) => row.map((value, c) => value - kept[r][c]));
+  }
+  function show() {
+    const { one } = chosen, [rows, columns] = sides[one.kind].map((side) => data[side]);
+    const idle = one.length - chosen.rank;
+    badge.replaceChildren(
+      el("b", {}, `${one.length} tokens, head width ${one.width}, rank ${chosen.rank}`),
+      idle > 0
+        ? `: ${idle} of ${one.length} directions of the weights do nothing; correlation of raw and effective ${say(chosen.correlation, 3)}.`
+        : ": as many as there are tokens, so these are the only weights with this output, and raw is effective.");
+    place.replaceChildren(heatmap({ rows, columns, values: matrix(), signed: form !== "raw", label: `${form} attention of ${one.name}, head ${chosen.number}`,
+      hover: (r, c) => `${rows[r]} → ${columns[c]}\nraw ${say(values(chosen, "raw")[r][c], 3)}, effective ${say(values(chosen, "effective")[r][c], 3)}` }).element);
+    bar.replaceChildren(scale(1, form !== "raw"));
+  }
+  const number = (of, at) => heads.findIndex((head) => head.place === of && head.number === at);
+  const which = el("span");
+  function pickers() {
+    which.replaceChildren(choice("head", chosen.one.heads.map((_, at) => [at, String(at)]), chosen.number,
+      (at) => { chosen = heads[number(chosen.place, at)]; show(); }));
+  }
+  const names = data.attention.map((one, at) => [at, `${kinds[one.kind]}, layer ${one.layer}`]);
+  root.append(
+    controls(
+      choice("attention", names, chosen.place, (at) => { chosen = heads[number(at, Math.min(chosen.number, data.attention[at].heads.length - 1))]; pickers(); show(); }),
+      which,
+      choice("weights", [["raw", "raw"], ["effective", "effective"], ["difference", "difference"], ["sameSum", "effective, sum kept"]], form,
+        (value) => { form = value; show(); })),
+    badge, place, bar);
+  pickers();
+  show();
+
+  const said = { effective: "their effective part", elsewhere: "other weights that are positive and sum to one", control: "a change as large, by chance" };
+  root.append(el("h2", {}, "All heads replaced at once"));
+  if (!data.demonstrations.length) {
+    root.append(el("p", {}, "Every head is at least as wide as the text is long: no other weights do the same, and there is nothing to show. Take a longer text."));
+    return;
+  }
+  root.append(
+    el("p", { class: "quiet" }, "The weights of every head of the model were overwritten during one pass. The first two changes lie in the null space: the output stays, up to rounding. The third is as large as the first but lies elsewhere."),
+    table(["every head's weights replaced by", "weight moved", "rows with another maximum", "greatest change of any log-probability"],
+      data.demonstrations.map((one) => [said[one.what], 100 * one.moved, 100 * one.other_strongest, one.change]),
+      { show: (value, at) => (typeof value !== "number" ? value : at === 3 ? value.toExponential(1) : `${say(value, 1)} %`) }));
+});

@@ -1,0 +1,50 @@
+// Probing: curves by layer with all that they have to be compared to, a table, and every label.
+view("probe", (root, data) => {
+  const kinds = [["linear", "linear"], ["mlp", "one hidden layer"]];
+  const percent = (values) => values.map((value) => 100 * value);
+  const flat = (value) => data.layers.map(() => value);
+  const kilo = (values) => values.map((value) => value / 1000);
+  let kind = "mlp";
+  const charts = el("div", { class: "grid", style: "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.4rem" });
+  const figures = el("div", { style: "margin-top:1.2rem;overflow-wrap:normal" });
+
+  function show() {
+    const one = data.probes[kind];
+    charts.replaceChildren(
+      curves({ names: data.layers, low: 0, high: 100, label: "accuracy on sentences not learned from, %", series: [
+        { name: "this model", values: percent(one.accuracy) },
+        { name: "untrained model", values: percent(one.untrained) },
+        { name: "control task (random label per word)", values: percent(one.control) },
+        { name: "most frequent label per word", values: percent(flat(data.baselines.word)), dashed: true },
+        { name: "most frequent label", values: percent(flat(data.baselines.majority)), dashed: true },
+      ] }),
+      curves({ names: data.layers, low: 0, label: "online code length of the training labels, kbit: shorter is better", series: [
+        { name: "this model", values: kilo(one.bits) },
+        { name: "untrained model", values: kilo(one.untrained_bits) },
+        { name: "control task", values: kilo(one.control_bits) },
+        { name: "uniform code", values: kilo(flat(data.baselines.uniform_bits)), dashed: true },
+      ] }),
+    );
+    const rows = data.layers.map((name, place) => [name, ...["accuracy", "control", "selectivity", "untrained"].map((what) => 100 * one[what][place]),
+      one.bits[place] / 1000, (one.bits[place] - one.data_bits[place]) / 1000, one.compression[place]]);
+    figures.replaceChildren(table(
+      ["layer", "accuracy", "control", "selectivity", "untrained", "kbit", "of these for the probe", "compression"], rows,
+      { show: (value, place) => (typeof value === "number" ? say(value, place > 4 ? 2 : 1) : value) }));
+  }
+  show();
+  const { words, sentences } = data;
+  const facts = `${data.labels.length} labels. Learned from ${words.train.toLocaleString("en")} words of ${sentences.train.toLocaleString("en")} sentences, `
+    + `stopped by ${words.stop.toLocaleString("en")}, measured on ${words.test.toLocaleString("en")} of ${sentences.test.toLocaleString("en")} other sentences`
+    + (data.too_long ? `; ${data.too_long.toLocaleString("en")} sentences were too long.` : ".");
+  root.append(controls(choice("probe", kinds, kind, (chosen) => { kind = chosen; show(); })), charts, figures, el("p", { class: "quiet" }, facts));
+
+  const shown = data.by_label.slice(0, 40);
+  const map = heatmap({
+    rows: shown.map((one) => `${one.label} (${one.words.toLocaleString("en")})`), columns: data.layers, values: shown.map((one) => one.found), size: 26,
+    hover: (r, c) => `${shown[r].label}, ${c ? `layer ${data.layers[c]}` : "embedding"}: ${say(100 * shown[r].found[c], 1)} % of ${shown[r].words.toLocaleString("en")} words found`,
+    label: "share of the words of each label that are found, by layer",
+  });
+  root.append(el("h2", {}, "Label by label"),
+    el("p", { class: "quiet" }, "The share of the words with each label that the probe with one hidden layer finds; the number of such words in brackets."),
+    map.element, scale(1));
+});

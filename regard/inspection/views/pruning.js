@@ -1,0 +1,31 @@
+// Which heads stayed, and what each number of heads was worth.
+view("pruning", (root, data) => {
+  if (data.scores.length) {
+    root.append(table(["", "before", "after"], data.scores, { show: (value) => (typeof value === "number" ? say(value, 2) : value) }));
+  }
+  const falling = data.rows.filter((row, place) => place === data.rows.length - 1 || row.heads !== data.rows[place + 1].heads);
+  root.append(el("h2", {}, "Heads open against BLEU"),
+    curves({ names: falling.map((row) => String(row.heads)), label: "validation BLEU (greedy) with the closed heads gone, by the number of heads open",
+      series: [{ name: "BLEU", values: falling.map((row) => row.bleu) }], low: 0 }));
+  const names = Object.keys(data.kept);
+  const most = Math.max(...data.gates.map((gate) => gate.head)) + 1;
+  const grid = el("div", { class: "grid", role: "table", "aria-label": "heads kept",
+    style: `grid-template-columns: minmax(6rem, max-content) repeat(${most}, minmax(3.6rem, 6rem)); align-items: center; font-size: .85rem` });
+  grid.append(el("span"), ...Array.from({ length: most }, (_, head) => el("span", { class: "quiet" }, `head ${head}`)));
+  for (const name of names) {
+    grid.append(el("span", {}, name));
+    for (let head = 0; head < most; head++) {
+      const gate = data.gates.find((one) => one.attention === name && one.head === head);
+      if (!gate) { grid.append(el("span")); continue; }
+      const said = gate.kept ? "kept" : gate.closed === null ? "closed" : `step ${gate.closed.toLocaleString("en")}`;
+      grid.append(el("span", { class: "tile", "data-kept": String(gate.kept),
+        style: gate.kept ? "background: var(--accent); color: var(--paper); cursor: default" : "color: var(--quiet); cursor: default",
+        onmousemove: (event) => hint(`${name}, head ${head}: ${gate.kept ? "kept" : "closed"}, log α ${say(gate.log_alpha)}`, event),
+        onmouseleave: () => hint(null) }, said));
+    }
+  }
+  root.append(el("h2", {}, "Which heads"), el("p", { class: "quiet" }, "Those kept, and the step from which each of the others stayed closed."),
+    el("div", { class: "scroll" }, grid));
+  root.append(el("h2", {}, "On the way"), table(["step", "λ", "heads", "loss", "BLEU"], data.rows.map((row) => [row.step, row.price, row.heads, row.loss, row.bleu]),
+    { show: (value, place) => (place === 0 ? value.toLocaleString("en") : place === 2 ? String(value) : say(value, place === 4 ? 1 : 3)) }));
+});

@@ -1,0 +1,31 @@
+"""Pruned heads put back with weights of nought, for formats that know no attention with fewer heads than the others.
+
+A head whose values and output are nought adds nothing: the numbers stay the same.
+"""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from regard.config.cell import settled
+from regard.config.model import Model
+
+
+def whole_heads(cell: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a cell with as many heads in every attention as in those that were not pruned."""
+    whole = dict(weights)
+    heads = settled(cell.attention.heads)
+    for name, kept in (cell.pruned or {}).items():
+        width = len(whole[f"{name}.out.bias"]) // heads
+        inner = [head * width + place for head in kept for place in range(width)]
+        for part in ("query", "key", "value"):
+            for each in ("weight", "bias"):
+                old = whole[f"{name}.{part}.{each}"]
+                new = old.new_zeros(heads * width, *old.shape[1:])
+                new[inner] = old
+                whole[f"{name}.{part}.{each}"] = new
+        old = whole[f"{name}.out.weight"]
+        new = old.new_zeros(old.shape[0], heads * width)
+        new[:, inner] = old
+        whole[f"{name}.out.weight"] = new
+    return whole

@@ -1,0 +1,120 @@
+"""n → 1: a text, or a pair of texts, is read to its end and answered with a class or a number.
+
+Axes: B batch, S and R source positions (of the first and the second text), D width, C outputs.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import model as config
+from regard.config import shape
+from regard.config.cell import settled
+from regard.models.encoders import mean_state
+from regard.models.memory import Memory
+from regard.models.pooling import largest_state, make_pool
+from regard.models.reader import Reader
+from regard.nn.attention import Attention
+from regard.text.specials import BOS, EOS, PAD, SEP
+
+
+class Acceptor(Reader):
+    """scores = classifier(pool(encoder(source))), for one text or for two joined by a separator."""
+
+    def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
+        super().__init__(cell, vocabulary)
+        self.pool = make_pool(how.pool, self.width)
+        self.dropout = nn.Dropout(cell.dropout)
+        self.classifier = self._classifier(outputs)
+        self.register_buffer("temperature", torch.ones(()))
+
+    temperature: Tensor
+    """Scores are divided by it before they become probabilities; fitted when training is done (Guo et al., 2017)."""
+
+    def _classifier(self, outputs: int) -> nn.Module:
+        return nn.Linear(self.width, outputs)
+
+    def features(self, source: Tensor) -> Tensor:
+        """The source B×S as one vector."""
+        vector: Tensor = self.pool(self.encode(source))
+        return vector
+
+    def forward(self, source: Tensor) -> Tensor:
+        """Scores B×C of sources B×S."""
+        scores: Tensor = self.classifier(self.dropout(self.features(source)))
+        return scores
+
+
+class Apart(Acceptor):
+    """Two texts read apart: u and v, compared as [u; v; |u − v|; u ∘ v] (Conneau et al., 2017)."""
+
+    def _classifier(self, outputs: int) -> nn.Module:
+        return _hidden(4 * self.width, self.width, outputs, self.cell.dropout)
+
+    def features(self, source: Tensor) -> Tensor:
+        """Both vectors, their difference and product: B×4D."""
+        one, other = (self.pool(self.encode(text)) for text in apart(source))
+        return torch.cat([one, other, (one - other).abs(), one * other], dim=1)
+
+
+class Attended(Acceptor):
+    """Two texts read apart, each word of one compared with what it finds in the other (Parikh et al., 2016).
+
+    b̂_i = attention(a_i, b),  c_i = relu(W [a_i; b̂_i; a_i − b̂_i; a_i ∘ b̂_i]), and the same from b to a; mean and
+    maximum of all c go to the classifier.
+    """
+
+    def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
+        super().__init__(cell, how, vocabulary, outputs)
+        self.between = Attention(
+            query_width=self.width,
+            memory_width=self.width,
+            heads=settled(cell.attention.heads),
+            score=settled(cell.attention.score),
+            project=settled(cell.attention.project),
+            shared=cell.attention.keys_values == "shared",
+            dropout=cell.attention.dropout,
+        )
+        self.compare = nn.Linear(4 * self.width, self.width)
+
+    def _classifier(self, outputs: int) -> nn.Module:
+        return _hidden(4 * self.width, self.width, outputs, self.cell.dropout)
+
+    def features(self, source: Tensor) -> Tensor:
+        """What the comparison of every word with the other text comes to: B×4D."""
+        one, other = (self.encode(text) for text in apart(source))
+        return torch.cat([self._compared(one, other), self._compared(other, one)], dim=1)
+
+    def _compared(self, one: Memory, other: Memory) -> Tensor:
+        """One text B×S×D in the light of the other B×R×D: B×2D."""
+        found = self.between(one.states, self.between.remember(other.states), other.mask[:, None, None, :])  # B×S×D
+        both = torch.cat([one.states, found, one.states - found, one.states * found], dim=2)  # B×S×4D
+        compared = torch.relu(self.compare(self.dropout(both)))  # B×S×D
+        return torch.cat([mean_state(compared, one.mask), largest_state(compared, one.mask)], dim=1)
+
+
+def apart(source: Tensor) -> tuple[Tensor, Tensor]:
+    """The two texts of sources B×S, each with BOS before it and EOS behind it: B×S and B×R.
+
+    A source without a separator has an empty second text.
+    """
+    rows, length = source.shape
+    places = torch.arange(length, device=source.device).expand(rows, -1)  # B×S
+    ends = (source != PAD).sum(1, keepdim=True) - 1  # B×1: where EOS stands
+    divides = source == SEP
+    cut = torch.where(divides.any(1, keepdim=True), divides.int().argmax(1, keepdim=True), ends)  # B×1
+    first = source.masked_fill(places >= cut, PAD).masked_fill(places == cut, EOS)
+    there = places + cut  # B×S: where each token of the second text stands
+    second = source.gather(1, there.clamp(max=length - 1)).masked_fill(there > ends, PAD)
+    second = torch.where(there == cut, BOS, second)
+    second = torch.where((cut == ends) & (places == 1), EOS, second)
+    return first[:, : int(cut.max()) + 1], second[:, : max(2, int((ends - cut).max()) + 1)]
+
+
+def _hidden(width_in: int, width: int, outputs: int, dropout: float) -> nn.Module:
+    return nn.Sequential(nn.Linear(width_in, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, outputs))
+
+
+def build_acceptor(cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int, *, texts: int) -> Acceptor:
+    """The acceptor of a resolved cell, freshly initialised from torch's global generator."""
+    kinds: dict[str | None, type[Acceptor]] = {"joined": Acceptor, "apart": Apart, "attended": Attended}
+    return (kinds[how.pairs] if texts > 1 else Acceptor)(cell, how, vocabulary, outputs)

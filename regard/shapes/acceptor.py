@@ -1,0 +1,206 @@
+"""n → 1: a text, or a pair of texts, is read and answered with a class or a number.
+
+Axes: B batch, S source positions, C classes.
+"""
+
+import shlex
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.config.shape import Acceptor as Settings
+from regard.data.batches import Batch
+from regard.data.corpus import Pair
+from regard.data.reading import Labelled, numbers_in
+from regard.evaluation.labels import confusion, score_labels, score_numbers
+from regard.models.acceptor import Acceptor, build_acceptor
+from regard.shapes.reading import predicting, read_all
+from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape, Table, Usage
+from regard.training.objective import Loss
+
+MOST_SHOWN = 30
+"""Classes in a confusion matrix on a card."""
+
+
+class _Acceptance(Shape[Acceptor]):
+    """What classes and numbers have in common."""
+
+    unit = "text"
+
+    @property
+    def settings(self) -> Settings:
+        """The section of this shape."""
+        assert isinstance(self.config.shape, Settings)
+        return self.config.shape
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """How many scores the model gives."""
+
+    def build(self) -> Acceptor:
+        """A model of the configured encoder and pooling."""
+        texts = self.config.data.train.texts
+        return build_acceptor(self.config.model, self.settings, self.form.source.size, self.outputs, texts=texts)
+
+    def scores(self, model: Acceptor, texts: Sequence[str]) -> Tensor:
+        """What the model says of texts, in their order: N×C."""
+        found = read_all(self.config, self.form, model, self.form.source.encode_batch(texts), model)
+        return torch.stack(found) if found else torch.zeros(0, self.outputs)
+
+    def usage(self, place: str, example: Pair) -> Usage:
+        """Answer the example."""
+        shell = f"printf '%s\\n' {shlex.quote(example.source)} | regard predict {shlex.quote(place)}"
+        return Usage(shell=shell, python=predicting(place, example.source))
+
+    def next_command(self, place: str) -> str:
+        """Answer a file."""
+        return f"regard predict {place} < in.{'tsv' if self.config.data.train.texts > 1 else 'txt'}"
+
+
+class Classification(_Acceptance):
+    """−log P(class | text), each class weighted as configured; judged by accuracy and macro-F1."""
+
+    title = "A classifier of texts"
+    loss_name = "nats per text"
+    perplexity = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes."""
+        assert isinstance(self.form, Labelled)
+        return self.form.labels.names
+
+    @property
+    def outputs(self) -> int:
+        """One score a class."""
+        return len(self.labels)
+
+    @property
+    def _weights(self) -> Tensor | None:
+        """The weight of each class C, 1 on average over the training data."""
+        assert isinstance(self.form, Labelled)
+        if self.settings.class_weights == "none":
+            return None
+        counts = torch.tensor(self.form.labels.counts, dtype=torch.float32)
+        return counts.sum() / (len(counts) * counts)
+
+    def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
+        """Source B×S and the number of its class B."""
+        return Lesson({"source": batch.source, "label": batch.target[:, 0]}, len(batch))
+
+    def loss(self, model: Acceptor, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
+        """Cross-entropy; in learning label-smoothed and weighted by class."""
+        scores = model(lesson["source"]).float()  # B×C
+        nll = F.cross_entropy(scores, lesson["label"], reduction="sum")
+        learnt = nll
+        if course is not None:
+            weights = self._weights
+            learnt = F.cross_entropy(
+                scores,
+                lesson["label"],
+                None if weights is None else weights.to(scores.device),
+                label_smoothing=self.config.training.label_smoothing,
+                reduction="sum",
+            )
+        return Loss(learnt * scale, nll.detach(), lesson.count)
+
+    def judge(self, model: Acceptor, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+        """Take the likeliest class of each text."""
+        said = [self.labels[one] for one in self.scores(model, [pair.source for pair in pairs]).argmax(1).tolist()]
+        true = [pair.target.strip() for pair in pairs]
+        samples = [
+            Sample(source=pair.source, reference=right, output=one)
+            for pair, right, one in zip(pairs, true, said, strict=True)
+        ]
+        scores = score_labels(said, true, self.labels)
+        return Judgement(scores=scores, samples=samples, tables=self._tables(said, true, scores.details["macro_f1"]))
+
+    def _tables(self, said: Sequence[str], true: Sequence[str], f1: Any) -> Sequence[Table]:
+        if len(self.labels) > MOST_SHOWN:
+            return ()
+        counts = confusion(said, true, self.labels).tolist()
+        rows = [
+            (label, *(f"{count:,}" for count in row), f"{f1[label]:.1f}" if label in f1 else "–")
+            for label, row in zip(self.labels, counts, strict=True)
+        ]
+        return [Table(title="True label by row, model by column", head=("", *self.labels, "F1"), rows=rows)]
+
+    def settle(self, model: Acceptor, pairs: Sequence[Pair]) -> str | None:
+        """Fit the temperature at which probabilities are honest on validation data."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        true = torch.tensor([numbers[pair.target.strip()] for pair in pairs])
+        model.temperature.fill_(fitted_temperature(self.scores(model, [pair.source for pair in pairs]), true))
+        return f"probabilities at temperature {model.temperature.item():.2f}"
+
+    def answer(self, model: Acceptor, texts: Sequence[str]) -> list[Answer]:
+        """The likeliest class of each text, and the probability of every class."""
+        shares = (self.scores(model, texts).double() / model.temperature.item()).softmax(1)
+        return [
+            Answer(
+                line=f"{self.labels[best]}\t{row[best]:.4f}",
+                facts={"label": self.labels[best], "probabilities": dict(zip(self.labels, row, strict=True))},
+            )
+            for best, row in zip(shares.argmax(1).tolist(), shares.tolist(), strict=True)
+        ]
+
+
+class Estimation(_Acceptance):
+    """(estimate − number)², judged by correlation."""
+
+    title = "An estimator of texts"
+    loss_name = "squared error per text"
+    perplexity = False
+
+    @property
+    def outputs(self) -> int:
+        """The number."""
+        return 1
+
+    def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
+        """Source B×S and its number B."""
+        return Lesson({"source": batch.source, "number": numbers_in(batch.target)}, len(batch))
+
+    def loss(self, model: Acceptor, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
+        """The squared error."""
+        error = F.mse_loss(model(lesson["source"])[:, 0].float(), lesson["number"], reduction="sum")
+        return Loss(error * scale, error.detach(), lesson.count)
+
+    def judge(self, model: Acceptor, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+        """Compare estimates with the true numbers."""
+        said = self.scores(model, [pair.source for pair in pairs])[:, 0].tolist()
+        samples = [
+            Sample(source=pair.source, reference=pair.target.strip(), output=f"{one:.2f}")
+            for pair, one in zip(pairs, said, strict=True)
+        ]
+        return Judgement(scores=score_numbers(said, [float(pair.target) for pair in pairs]), samples=samples)
+
+    def answer(self, model: Acceptor, texts: Sequence[str]) -> list[Answer]:
+        """The estimate for each text."""
+        said = self.scores(model, texts)[:, 0].tolist()
+        return [Answer(line=f"{number:.4f}", facts={"number": number}) for number in said]
+
+
+def fitted_temperature(scores: Tensor, labels: Tensor) -> float:
+    """The temperature T at which −log softmax(scores / T)[label] is least (Guo et al., 2017): N×C and N.
+
+    By golden-section search over log T; the loss is convex in 1 / T, so there is one lowest place.
+    """
+    scores = scores.double()
+
+    def surprise(log_temperature: float) -> float:
+        return F.cross_entropy(scores / torch.tensor(log_temperature).exp(), labels).item()
+
+    low, high = -3.0, 3.0
+    ratio = (5**0.5 - 1) / 2
+    for _ in range(40):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if surprise(left) <= surprise(right):
+            high = right
+        else:
+            low = left
+    return float(torch.tensor((low + high) / 2).exp())

@@ -1,0 +1,143 @@
+"""n → n, masked: some words are hidden and guessed, so that an encoder learns a language from plain text.
+
+Axes: B batch, S source positions, E output width.
+"""
+
+import shlex
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard.config.shape import Masked as Settings
+from regard.data.batches import Batch
+from regard.data.corpus import Pair
+from regard.evaluation.metrics import Scores
+from regard.models.masked import MaskedModel
+from regard.shapes.reading import predicting, read_all
+from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape, Usage
+from regard.text.normalising import WORD_START
+from regard.text.specials import MASK, PAD, SPECIALS
+from regard.training.objective import Loss, batch_loss
+
+HIDDEN, EXCHANGED = 0.8, 0.1
+"""Of the tokens asked for, how many are hidden and how many exchanged; the rest are left as they are."""
+JUDGED = 200
+"""Documents whose guesses are judged each time; the loss covers all."""
+GUESSES = 5
+"""Guesses given for each blank; a vocabulary has more tokens than that."""
+BLANK = "___"
+"""How a hidden word is written, by people and for them."""
+
+
+class Masking(Shape[MaskedModel]):
+    """−log P(hidden token | the tokens left), anew in every lesson (Devlin et al., 2019; Liu et al., 2019)."""
+
+    title = "A masked language model"
+    unit = "token"
+    loss_name = "nats per hidden token"
+
+    @property
+    def settings(self) -> Settings:
+        """The section of this shape."""
+        assert isinstance(self.config.shape, Settings)
+        return self.config.shape
+
+    def build(self) -> MaskedModel:
+        """A model of the configured encoder."""
+        return MaskedModel(self.config.model, self.form.source.size)
+
+    def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
+        """Source B×S with tokens hidden, and outputs B×S: the tokens asked for, padding elsewhere."""
+        return self.hide(batch.source, random)
+
+    def hide(self, tokens: Tensor, random: torch.Generator) -> Lesson:
+        """Choose tokens of B×S, hide or exchange them, and ask for them."""
+        words = tokens >= len(SPECIALS)  # B×S: unknown words teach nothing
+        asked = words & (self._chance(tokens, random) < self.settings.share)
+        size = self.form.source.size
+        strangers = torch.randint(min(len(SPECIALS), size - 1), size, tokens.shape, generator=random)
+        luck = torch.rand(tokens.shape, generator=random)
+        source = torch.where(asked & (luck < HIDDEN), MASK, tokens)
+        source = torch.where(asked & (luck >= HIDDEN) & (luck < HIDDEN + EXCHANGED), strangers, source)
+        return Lesson({"source": source, "outputs": tokens.masked_fill(~asked, PAD)}, int(asked.sum()))
+
+    def _chance(self, tokens: Tensor, random: torch.Generator) -> Tensor:
+        """A number between 0 and 1 for each token B×S: one for each, or one for each word."""
+        luck = torch.rand(tokens.shape, generator=random)
+        if not self.settings.whole_words:
+            return luck
+        starts = torch.tensor([token.startswith(WORD_START) for token in self.form.source.vocabulary])
+        starts[: len(SPECIALS)] = True
+        return luck.gather(1, (starts[tokens].cumsum(1) - 1).clamp(min=0))
+
+    def loss(self, model: MaskedModel, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
+        """Cross-entropy of the hidden tokens."""
+        smoothing = self.config.training.label_smoothing if course else 0.0
+        states = model.guesses(lesson["source"])  # B×S×E
+        return batch_loss(model, states, lesson["outputs"], smoothing=smoothing, scale=scale)
+
+    def judge(self, model: MaskedModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+        """How many hidden tokens are guessed right, in the first documents, the same words hidden every time."""
+        random, decode = torch.Generator().manual_seed(0), self.form.source.decode
+        longest = self.config.data.cleaning.max_length
+        rows = [ids[:longest] for ids in self.form.source.encode_batch([pair.source for pair in pairs[:JUDGED]])]
+        lessons = [self.hide(torch.tensor([ids]), random) for ids in rows]
+        hidden = [lesson["source"][0].tolist() for lesson in lessons]
+        found = read_all(self.config, self.form, model, hidden, lambda source: model(source).argmax(2))
+        right = count = 0
+        samples = []
+        for ids, lesson, shown, guesses in zip(rows, lessons, hidden, found, strict=True):
+            said, wanted = guesses[1 : len(ids) + 1].long(), lesson["outputs"][0]  # S, without BOS
+            asked = wanted != PAD
+            right += int((said == wanted)[asked].sum())
+            count += lesson.count
+            output = decode(torch.where(asked, said, lesson["source"][0]).tolist())
+            samples.append(Sample(source=self._shown(shown), reference=decode(ids), output=output))
+        scores = Scores(values={"accuracy": 100 * right / count} if count else {}, sentences=len(rows))
+        return Judgement(scores=scores, samples=samples)
+
+    def _shown(self, ids: list[int]) -> str:
+        """A text with its hidden words as blanks."""
+        vocabulary = self.form.source.vocabulary
+        pieces = [WORD_START + BLANK if one == MASK else vocabulary[one] for one in ids if one >= MASK]
+        return "".join(pieces).replace(WORD_START, " ").strip()
+
+    def answer(self, model: MaskedModel, texts: Sequence[str]) -> list[Answer]:
+        """Texts with every blank `___` filled by its likeliest token, and the five likeliest of each."""
+        rows = [self._with_blanks(text) for text in texts]
+        found = read_all(self.config, self.form, model, rows, lambda source: model(source).topk(GUESSES, dim=2).indices)
+        answers = []
+        for ids, best in zip(rows, found, strict=True):
+            guesses = best[1 : len(ids) + 1].long()  # S×5, without BOS
+            filled = [int(guesses[place, 0]) if one == MASK else one for place, one in enumerate(ids)]
+            blanks = [
+                [self.form.source.decode([one]) for one in guesses[place].tolist()]
+                for place, one in enumerate(ids)
+                if one == MASK
+            ]
+            answers.append(
+                Answer(
+                    line=self.form.source.decode(filled),
+                    facts={"filled": self.form.source.decode(filled), "blanks": blanks},
+                )
+            )
+        return answers
+
+    def _with_blanks(self, text: str) -> list[int]:
+        """The tokens of a text, its blanks hidden."""
+        ids: list[int] = []
+        for number, part in enumerate(text.split(BLANK)):
+            ids += [MASK] if number else []
+            ids += self.form.source.encode_batch([part])[0]
+        return ids
+
+    def usage(self, place: str, example: Pair) -> Usage:
+        """Start another run from it."""
+        text = " ".join([*example.source.split()[:5], BLANK])
+        shell = f"regard train my.yaml model.start_from={shlex.quote(place)}"
+        return Usage(shell=shell, python=predicting(place, text))
+
+    def next_command(self, place: str) -> str:
+        """Start another run from it."""
+        return f"regard train my.yaml model.start_from={place}"

@@ -1,0 +1,50 @@
+"""Many texts through a model that only reads, in batches of similar length.
+
+Axes: B batch, S source positions.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.config.run import RunConfig
+from regard.data.batches import padded
+from regard.data.form import Form
+from regard.errors import RegardError
+from regard.translator import groups
+
+
+@torch.inference_mode()
+def read_all(
+    config: RunConfig, form: Form, model: nn.Module, rows: Sequence[Sequence[int]], of: Callable[[Tensor], Tensor]
+) -> list[Tensor]:
+    """What `of` makes of the tokens of each text, in their order: one row each of its result B×…, on the CPU."""
+    check_lengths(config, rows)
+    device = next(model.parameters()).device
+    found: list[Tensor] = [torch.empty(0)] * len(rows)
+    for group in groups([len(ids) + 1 for ids in rows], config.decoding.batch_tokens):
+        batch = padded([np.asarray(rows[place], dtype=np.int64) for place in group], *form.frames[0])  # B×S
+        for place, row in zip(group, of(batch.to(device)).float().cpu(), strict=True):
+            found[place] = row
+    return found
+
+
+def check_lengths(config: RunConfig, rows: Sequence[Sequence[int]]) -> None:
+    """Refuse texts that reach beyond the positions that a model has learned."""
+    positions = config.model.positions
+    if positions is None or positions.kind != "learned":
+        return
+    for number, ids in enumerate(rows, start=1):
+        if len(ids) + 2 > positions.max_length:
+            raise RegardError(
+                f"Text {number:,} has {len(ids):,} tokens, but this model has learned {positions.max_length} positions "
+                "(two are for the ends): split it or leave it out."
+            )
+
+
+def predicting(place: str, text: str) -> str:
+    """How a run that predicts is used from Python."""
+    lines = ("from regard.predictor import Predictor", "", f"model = Predictor.load({place!r})")
+    return "\n".join([*lines, f"model.predict({text!r}).facts"])

@@ -1,0 +1,148 @@
+"""The contract of a shape: all that a run must know of what goes into its model and what comes out.
+
+The trainer, checkpoints, validation, views, cards and curves are written against it, once.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from regard.config.run import RunConfig
+from regard.data.batches import Batch, Batches
+from regard.data.corpus import Pair
+from regard.data.form import Form
+from regard.data.store import TokenStore
+from regard.errors import UsageError
+from regard.evaluation.metrics import Scores
+from regard.training.objective import Loss
+
+M = TypeVar("M", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A batch as it is to be learnt from: its tensors by name, the first axis of each B."""
+
+    tensors: Mapping[str, Tensor]
+    count: int
+    """How many answers are asked for: what the loss is a mean over."""
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[name]
+
+    def to(self, device: torch.device) -> Self:
+        """The same on a device."""
+        return replace(self, tensors={name: tensor.to(device) for name, tensor in self.tensors.items()})
+
+
+@dataclass(frozen=True)
+class Course:
+    """Where in its training a model stands when it is given a lesson, and whence randomness comes."""
+
+    step: int
+    steps: int
+    random: torch.Generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One example and what the model makes of it."""
+
+    source: str
+    reference: str
+    output: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A small table for people, such as a confusion matrix."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """How good a model's answers to some examples are."""
+
+    scores: Scores
+    samples: Sequence[Sample]
+    """The first examples, not chosen."""
+    tables: Sequence[Table] = ()
+    """What no single number says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """How a finished run is used, for its card."""
+
+    shell: str
+    python: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a model that writes no text says of one."""
+
+    line: str
+    """For people, on one line."""
+    facts: Mapping[str, Any]
+    """For programs, as JSON knows it."""
+
+
+class Shape(ABC, Generic[M]):
+    """What a run of one shape is made of."""
+
+    title: ClassVar[str]
+    """What its models are called."""
+    unit: ClassVar[str] = "token"
+    """What the loss is a mean over."""
+    loss_name: ClassVar[str] = "nats per token"
+    perplexity: ClassVar[bool] = True
+    """Whether e to the loss means anything."""
+    sampled: ClassVar[bool] = False
+    """Whether judging is so slow that validation looks at a sample (`training.validation_sample`) only."""
+
+    def __init__(self, config: RunConfig, form: Form) -> None:
+        self.config, self.form = config, form
+
+    @abstractmethod
+    def build(self) -> M:
+        """A model, freshly initialised from torch's global generator."""
+
+    def batches(self, store: TokenStore, *, rank: int = 0, world_size: int = 1, learning: bool = False) -> Batches:
+        """The batches of one process."""
+        return self.form.batches(self.config, store, rank=rank, world_size=world_size, learning=learning)
+
+    @abstractmethod
+    def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
+        """What is asked of a batch: in learning with the damage that training does on purpose."""
+
+    @abstractmethod
+    def loss(self, model: M, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
+        """The loss of a lesson, times `scale`; without a course, plain: as a judge sees it."""
+
+    @abstractmethod
+    def judge(self, model: M, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+        """Let a model answer examples and score the answers; `thorough` as in use, otherwise as quickly as can be."""
+
+    def settle(self, model: M, pairs: Sequence[Pair]) -> str | None:
+        """A last touch to the final model, by what validation shows; in words what it was."""
+        return None
+
+    def answer(self, model: M, texts: Sequence[str]) -> list[Answer]:
+        """What the model says of texts, in their order; a shape whose answers are texts has verbs of its own."""
+        raise UsageError(f"{self.title} writes text, and predicts no labels: {self.next_command('RUN')}")
+
+    @abstractmethod
+    def usage(self, place: str, example: Pair) -> Usage:
+        """How a run at a place is used, shown with an example."""
+
+    @abstractmethod
+    def next_command(self, place: str) -> str:
+        """What to type next."""

@@ -1,0 +1,82 @@
+"""n → m: an encoder reads the source, a decoder writes the target.
+
+Axes: B batch, S source positions, T target positions, E output width.
+"""
+
+import shlex
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard.data.batches import Batch
+from regard.data.corpus import Pair
+from regard.evaluation.metrics import score_text
+from regard.models import Model, build
+from regard.shapes.shape import Course, Judgement, Lesson, Sample, Shape, Usage
+from regard.text.specials import PAD
+from regard.training.exposure import expose, mixing, share_of_truth
+from regard.training.objective import Loss, batch_loss
+from regard.translator import Translator
+
+WRITTEN = ("bleu", "chrf", "exact")
+ANSWERED = ("exact", "f1")
+"""Scores of a text, and of the answer to a question about one."""
+
+
+class Translation(Shape[Model]):
+    """−log P(target | source), word by word; judged by what the model writes for a sample of sources."""
+
+    title = "A sequence-to-sequence model"
+    unit = "target token"
+    loss_name = "nats per target token"
+    sampled = True
+
+    def build(self) -> Model:
+        """A model of the configured cell."""
+        return build(self.config.model, self.form.source.size, self.form.target.size)
+
+    def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
+        """Source B×S, decoder inputs B×T and outputs B×T, in learning exposed as configured."""
+        inputs, outputs = batch.inputs, batch.outputs
+        if learning:
+            exposure, size = self.config.training.exposure, self.form.target.size
+            inputs, outputs = expose(inputs, outputs, exposure, vocabulary=size, generator=random)
+        return written(batch.source, inputs, outputs)
+
+    def loss(self, model: Model, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
+        """Cross-entropy of the target, label-smoothed in learning."""
+        training, smoothing, mix = self.config.training, 0.0, None
+        if course is not None:
+            smoothing = training.label_smoothing
+            share = share_of_truth(training.exposure.scheduled_sampling, course.step, course.steps)
+            mix = mixing(share, course.random)
+        states = model.decode(model.encode(lesson["source"]), lesson["inputs"], mix)  # B×T×E
+        return batch_loss(model, states, lesson["outputs"], smoothing=smoothing, scale=scale)
+
+    def judge(self, model: Model, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+        """Translate, by the configured beam or greedily, and compare with the references."""
+        translator = Translator(model, self.config, self.form.source, self.form.target)
+        outputs = translator.translate([pair.source for pair in pairs], beam=None if thorough else 1)
+        samples = [
+            Sample(source=pair.source, reference=pair.target, output=output)
+            for pair, output in zip(pairs, outputs, strict=True)
+        ]
+        metrics = ANSWERED if self.config.data.train.texts > 1 else WRITTEN
+        return Judgement(scores=score_text(outputs, [pair.target for pair in pairs], metrics), samples=samples)
+
+    def usage(self, place: str, example: Pair) -> Usage:
+        """Translate the example."""
+        return Usage(
+            shell=f"echo {shlex.quote(example.source)} | regard translate {shlex.quote(place)}",
+            python=f"import regard\n\nmodel = regard.load({place!r})\nmodel.translate({example.source!r})",
+        )
+
+    def next_command(self, place: str) -> str:
+        """Translate a file."""
+        return f"regard translate {place} < in.txt > out.txt"
+
+
+def written(source: Tensor, inputs: Tensor, outputs: Tensor) -> Lesson:
+    """The lesson of a text to be written: every output that is not padding is asked for."""
+    return Lesson({"source": source, "inputs": inputs, "outputs": outputs}, int((outputs != PAD).sum()))

@@ -1,0 +1,174 @@
+"""SentencePiece models (Kudo and Richardson, 2018) as tokenizers: trained elsewhere, read by their own library."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from regard import durable
+from regard.errors import RegardError
+from regard.text.normalising import WORD_START, without_surrogates
+from regard.text.specials import SPECIALS, UNK
+from regard.text.tokenizer import BYTES, Encoded, Kind, Tokenizer
+
+INSTALL = "pip install 'regard[huggingface]'"
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """A SentencePiece model with a vocabulary: our special tokens first, then pieces in any order.
+
+    The vocabulary need not be the model's own: in Marian's models two SentencePiece models share one. What the model
+    cuts and the vocabulary lacks is unknown. Tokens such as `>>de<<`, where the vocabulary has them, name the wanted
+    language at the start of a source, as in multilingual Marian models.
+    """
+
+    def __init__(self, model: bytes, vocabulary: Sequence[str], *, origin: str) -> None:
+        self.model = model
+        self._vocabulary = list(vocabulary)
+        self._processor = _processor(model, origin)
+        self._ids = {token: number for number, token in enumerate(vocabulary) if number >= len(SPECIALS)}
+        self._codes = tuple(token for token in self._ids if token.startswith(">>") and token.endswith("<<"))
+        self._bytes = set(BYTES)
+
+    @classmethod
+    def of_model(cls, path: Path) -> Self:
+        """The tokenizer of a model file with the model's own vocabulary."""
+        try:
+            model = path.read_bytes()
+        except OSError as error:
+            raise RegardError(f"The SentencePiece model {path} cannot be read: {error.strerror or error}.") from error
+        processor = _processor(model, str(path))
+        numbers = range(processor.get_piece_size())
+        said = [one for one in numbers if not (processor.is_control(one) or processor.is_unknown(one))]
+        return cls(model, [*SPECIALS, *(processor.id_to_piece(one) for one in said)], origin=str(path))
+
+    @cached_property
+    def size(self) -> int:
+        """Number of tokens, special ones included."""
+        return len(self._vocabulary)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """It is `sentencepiece`."""
+        return "sentencepiece"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all that determines its behaviour."""
+        return hashlib.sha256(self.model + json.dumps(self._vocabulary).encode()).hexdigest()
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """Every token at the place of its id."""
+        return self._vocabulary
+
+    @cached_property
+    def merges(self) -> list[tuple[str, str]]:
+        """None that could be dropped: the model does not tell them."""
+        return []
+
+    def normalise(self, text: str) -> str:
+        """What is left of a text after tokenising and detokenising, as far as nothing in it is unknown."""
+        normal: str = self._processor.normalize(without_surrogates(text))
+        return normal.replace(WORD_START, " ").strip(" ")
+
+    def encode(self, text: str) -> Encoded:
+        """The tokens of a text, without special tokens."""
+        code, rest = self._coded(without_surrogates(text))
+        start = len(text) - len(rest)
+        tokens: list[str] = self._processor.encode(rest, out_type=str)
+        offsets = [(start + first, start + last) for first, last in self._offsets(rest, tokens)]
+        word, words = (0 if code else -1), []
+        for token in tokens:
+            word = max(word + token.startswith(WORD_START), 0)
+            words.append(word)
+        ids = [self._ids.get(token, UNK) for token in tokens]
+        if not code:
+            return Encoded(ids, tokens, offsets, words)
+        return Encoded([self._ids[code], *ids], [code, *tokens], [(0, len(code)), *offsets], [0, *words])
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids alone of many texts: as `encode`."""
+        coded = [self._coded(without_surrogates(text)) for text in texts]
+        cut: list[list[str]] = self._processor.encode([rest for _, rest in coded], out_type=str) if coded else []
+        rows = [[self._ids.get(token, UNK) for token in tokens] for tokens in cut]
+        return [[self._ids[code], *row] if code else row for (code, _), row in zip(coded, rows, strict=True)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
+        tokens: list[str] = []
+        for index in ids:
+            number = int(index)
+            if not 0 <= number < self.size:
+                raise RegardError(f"token {number} is not in this tokenizer's vocabulary of {self.size} tokens.")
+            if number == UNK:
+                tokens[len(tokens) - (tokens[-1:] == [WORD_START]) :] = [WORD_START + SPECIALS[UNK]]
+            elif number >= len(SPECIALS):
+                tokens.append(self._vocabulary[number])
+        text: str = self._processor.decode_pieces(tokens) if tokens else ""
+        return text.replace(WORD_START, " ").strip(" ")  # pieces of another model keep their mark
+
+    def save(self, path: Path) -> None:
+        """Write the vocabulary to `path`, and the model beside it as `.spm`, as other tools read it."""
+        content = {"sentencepiece": path.with_suffix(".spm").name, "vocabulary": self._vocabulary}
+        durable.write(path.with_suffix(".spm"), self.model)
+        durable.write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, path: Path, content: Mapping[str, Any]) -> Self:
+        """What `save` wrote, its JSON read already."""
+        vocabulary = content["vocabulary"]
+        if not isinstance(vocabulary, list) or tuple(vocabulary[: len(SPECIALS)]) != SPECIALS:
+            raise ValueError(f"its first tokens are not {' '.join(SPECIALS)}")
+        beside = path.with_name(Path(str(content["sentencepiece"])).name)
+        try:
+            model = beside.read_bytes()
+        except OSError as error:
+            raise RegardError(f"The tokenizer {path} needs {beside}: {error.strerror or error}.") from error
+        return cls(model, vocabulary, origin=str(beside))
+
+    def _coded(self, text: str) -> tuple[str, str]:
+        """The language code at the start of a text, where the vocabulary has it, and the rest."""
+        code = next((code for code in self._codes if text.startswith(code)), "")
+        return code, text[len(code) :]
+
+    def _offsets(self, text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
+        """Spans of raw characters, white space left out; `▁` alone spans the white space it stands for."""
+        normal, places = self._processor.normalize(text, with_offsets=True)
+        spans: list[tuple[int, int]] = []
+        here = spelt = 0  # in the normalised text; bytes of a character that have been spelt
+        for token in tokens:
+            first, spelt = here, spelt + 1 if token in self._bytes else 0
+            if not spelt:
+                here += len(token)
+            elif spelt == len(normal[here : here + 1].encode()):
+                here, spelt = here + 1, 0
+            last = here + 1 if spelt else here
+            start, end = places[min(first, len(places) - 1)], places[min(last, len(places) - 1)]
+            if token != WORD_START:
+                while start < end and text[start].isspace():
+                    start += 1
+                while end > start and text[end - 1].isspace():
+                    end -= 1
+            elif not text[start:end].isspace():
+                end = start
+            spans.append((start, end))
+        return spans
+
+
+def _processor(model: bytes, origin: str) -> Any:
+    """The library's reader of a model; says what to install, or that the model is none."""
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError:
+        raise RegardError(f"SentencePiece models need the sentencepiece library: {INSTALL}") from None
+    processor = SentencePieceProcessor()
+    try:
+        whole = bool(model) and processor.LoadFromSerializedProto(model)
+    except (RuntimeError, OSError, ValueError) as error:
+        raise RegardError(f"{origin} is not a SentencePiece model, or is damaged ({str(error)[:120]}).") from error
+    if not whole:
+        raise RegardError(f"{origin} is not a SentencePiece model: it is empty or damaged.")
+    return processor

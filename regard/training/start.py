@@ -1,0 +1,139 @@
+"""A run that starts from another: which of its weights are taken, and when they may change."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from torch import Tensor, nn
+
+from regard.config.run import RunConfig
+from regard.config.text import Tokenizer as TokenizerSettings
+from regard.config.training import Tune
+from regard.errors import RegardError, UsageError
+from regard.run import Run
+from regard.training.summary import short
+from regard.weights import read_weights, shape_in_words, weights_of
+
+VECTORS = ("source_embedding.weight", "_source_embedding.weight", "decoder.embedding.weight")
+"""The names that the vectors of source tokens have in models of different shapes."""
+
+
+class Start:
+    """Another run to start from, refused in a sentence if it does not fit."""
+
+    def __init__(self, config: RunConfig, directory: Path) -> None:
+        self.config = config
+        self.run = Run.open(directory)
+        self.other = self.run.config
+        own, known = config.text.tokenizer, self.other.text.tokenizer
+        if own not in (known, TokenizerSettings()):
+            raise UsageError(
+                f"text.tokenizer differs from that of {directory}, which model.start_from names: text has to be cut as "
+                "it was there. Leave text.tokenizer out, or make it the same."
+            )
+
+    @classmethod
+    def of(cls, config: RunConfig) -> Self | None:
+        """What a run is configured to start from, if anything."""
+        return cls(config, Path(config.model.start_from)) if config.model.start_from else None
+
+    def weights_for(self, model: nn.Module) -> dict[str, Tensor]:
+        """The weights that a model takes over, by its own names; the rest stay as they are."""
+        there, own = read_weights(self.run.weights), weights_of(model)
+        taken: dict[str, Tensor] = {}
+        for name, tensor in own.items():
+            found = self._found(name, there)
+            if found is None:
+                continue
+            if found.shape != tensor.shape:
+                raise RegardError(self._misfit(name, f"is {shape_in_words(found)} there and {shape_in_words(tensor)}"))
+            taken[name] = found
+        lost = [name for name in there if name.startswith("encoder.") and name not in taken]
+        if lost and any(name.startswith("encoder.") for name in own):
+            raise RegardError(self._misfit(lost[0], "is there and not"))
+        missing = [name for name in own if name.startswith("encoder.") and name not in taken]
+        if missing and any(name.startswith("encoder.") for name in there):
+            raise RegardError(self._misfit(missing[0], "is not there but"))
+        if not any(name.startswith(("encoder.", "decoder.layers.")) for name in taken):
+            raise UsageError(
+                f"model.start_from names {self.run.directory} ({self.other.shape.arrow}: {self.other.cell}), which has "
+                f"no part that this model ({self.config.cell}) could take over."
+            )
+        return taken
+
+    def _found(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:
+        """The tensor that stands for one of ours in the other run."""
+        if name in VECTORS:
+            target = name == "decoder.embedding.weight"
+            if target and self.config.shape.encoder and not self.config.text.shared:
+                return None  # vectors of another vocabulary
+            return next((there[one] for one in (name, *VECTORS) if one in there), None)
+        if name.startswith(("encoder.", "decoder.")):
+            return there.get(name)
+        return there.get(name) if self.config.shape == self.other.shape and self._same_answers(name, there) else None
+
+    def _same_answers(self, name: str, there: Mapping[str, Tensor]) -> bool:
+        """Whether what is said is the same: text, and not labels, which may be others."""
+        return name in there and (self.config.shape.decoder or self.config.shape.kind == "masked")
+
+    def _misfit(self, name: str, how: str) -> str:
+        return (
+            f"{self.run.directory}, which model.start_from names, does not fit: {name} {how} here. Give model the "
+            f"sizes it has in {self.run.directory / 'config.yaml'} ({self.other.cell}, width {self.other.model.width})."
+        )
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """When the weights that were taken over may change.
+
+    `all`: from the first step. `fresh`: never. `gradual`: the layers thaw one by one from the top, evenly over the
+    first half of the course, the token vectors last (Howard and Ruder, 2018).
+    """
+
+    kind: Tune = "all"
+    taken: Sequence[str] = ()
+
+    def frozen(self, step: int, steps: int) -> set[str]:
+        """The names of the weights that must not change in a step."""
+        if self.kind == "all":
+            return set()
+        if self.kind == "fresh":
+            return set(self.taken)
+        depths = sorted({_depth(name) for name in self.taken}, reverse=True)
+        thawed = set(depths[: 2 * step * len(depths) // max(1, steps)])
+        return {name for name in self.taken if _depth(name) not in thawed}
+
+    def apply(self, model: nn.Module, step: int, steps: int) -> None:
+        """Freeze and thaw the parameters of a model for a step."""
+        if self.kind == "all":
+            return
+        frozen = self.frozen(step, steps)
+        for name, parameter in model.named_parameters():
+            if name in self.taken:
+                parameter.requires_grad_(name not in frozen)
+
+
+def facts_of(model: nn.Module, taken: Iterable[str]) -> dict[str, str]:
+    """Part by part, how much was taken over and how much is fresh."""
+    known = set(taken)
+    counts: dict[str, list[int]] = {}
+    for name, tensor in weights_of(model).items():
+        part = "embeddings" if name in VECTORS else ".".join(name.split(".")[: 3 if ".layers." in name else 1])
+        counts.setdefault(part, [0, 0])[name not in known] += tensor.numel()
+    words = {part: _words(*numbers) for part, numbers in counts.items()}
+    return {part: said for part, said in words.items() if said}
+
+
+def _words(taken: int, fresh: int) -> str:
+    parts = [f"{short(taken)} taken"] if taken else []
+    return ", ".join([*parts, *([f"{short(fresh)} fresh"] if fresh else [])])
+
+
+def _depth(name: str) -> int:
+    """How far from the tokens a weight stands: vectors 0, layers from 1, what comes behind them last."""
+    parts = name.split(".")
+    if "layers" in parts:
+        return 1 + int(parts[parts.index("layers") + 1])
+    return 0 if name in VECTORS or "entrance" in parts else 1 << 20

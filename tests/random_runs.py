@@ -1,0 +1,30 @@
+"""Runs that nobody has trained: random weights with their tokenizers, for laws of formats and engines."""
+
+import torch
+
+from regard.config.loading import from_mapping
+from regard.data.prepare import prepare
+from regard.models import build
+from regard.run import Run
+from regard.weights import weights_of
+
+
+def random_run(directory, model, tokenizer="words", target=None):
+    """A run with random weights, as if it had been trained."""
+    settings = {
+        "data": {"train": {"generate": "copy", "size": 300, "symbols": 12, "max_length": 6}, "held_out": 20},
+        "text": {"tokenizer": {"kind": tokenizer}, **({"target": {"kind": target}} if target else {})},
+        "model": {"width": 32, **model},
+    }
+    config = from_mapping(settings)
+    run = Run.create(directory, config)
+    prepared = prepare(config, directory)
+    torch.manual_seed(0)
+    made = build(config.model, prepared.source_tokenizer.size, prepared.target_tokenizer.size)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    sides = {"source": prepared.source_tokenizer, "target": prepared.target_tokenizer}
+    run.note(tokenizers={side: {"fingerprint": each.fingerprint} for side, each in sides.items()}, status="finished")
+    run.save_weights(weights_of(made))
+    return run

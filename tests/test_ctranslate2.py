@@ -1,0 +1,202 @@
+"""CTranslate2 computes our cells, and as an engine says what the native one says."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import regard
+from regard.cli import main
+from regard.errors import RegardError, UsageError
+from regard.interop import ctranslate2_library
+from regard.interop.engines import open_engine
+from regard.run import Run
+from regard.search import Constraints, Search
+from regard.search.steps import sayable
+from regard.text.specials import BOS, EOS
+from tests.random_runs import random_run
+
+ctranslate2 = pytest.importorskip("ctranslate2", reason="needs pip install 'regard[fast]'")
+
+from regard.interop.to_ctranslate2 import export_ctranslate2  # noqa: E402
+
+POST = {"norm_place": "post", "activation": "silu", "layers": 2, "feed_forward": 40}
+MODERN = {"norm": "rms", "activation": "swiglu", "layers": 2, "feed_forward": 24}
+CELLS = {
+    "the default": ({}, None),
+    "as Marian": ({"encoder": POST, "decoder": POST, "embeddings": {"scale": False}}, None),
+    "modern": ({"encoder": MODERN, "decoder": MODERN, "positions": {"kind": "rotary"}}, None),
+    "learned positions, gelu": (
+        {"encoder": {"activation": "gelu"}, "positions": {"kind": "learned", "max_length": 300}},
+        None,
+    ),
+    "no positions, nothing tied": ({"positions": {"kind": "none"}, "embeddings": {"tie": "none"}}, None),
+    "pruned heads": (
+        {"pruned": {"encoder.layers.0.attention": [2], "decoder.layers.1.source_attention": []}},
+        None,
+    ),
+    "two vocabularies, two depths": ({"encoder": {"layers": 1}, "decoder": {"layers": 3}}, "characters"),
+}
+TEXTS = ["a b c", "d", "", "f e d c b a", "a a b"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    """A run of the default cell."""
+    return random_run(tmp_path_factory.mktemp("engine") / "run", {})
+
+
+@pytest.mark.parametrize(("model", "target"), CELLS.values(), ids=CELLS.keys())
+def test_an_exported_cell_gives_the_same_log_probabilities(model, target, tmp_path):
+    run = random_run(tmp_path / "run", model, target=target)
+    export_ctranslate2(run, tmp_path / "ct")
+    translator = regard.load(run.directory)
+    source, said = translator.source_tokenizer.encode("a b c d"), translator.target_tokenizer.encode("c a d b a")
+    engine = ctranslate2.Translator(str(tmp_path / "ct"), inter_threads=1, intra_threads=1)
+    theirs = engine.score_batch([source.tokens], [said.tokens])[0].log_probs
+    with torch.inference_mode():
+        logits = translator.model(torch.tensor([[*source.ids, EOS]]), torch.tensor([[BOS, *said.ids]]))[0]
+        ours = sayable(logits).log_softmax(-1).gather(1, torch.tensor([[*said.ids, EOS]]).T)[:, 0]
+    assert torch.allclose(torch.tensor(theirs), ours, atol=1e-4)
+
+
+def test_the_engine_says_greedily_what_the_native_one_says(run):
+    native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))
+    assert [[one.tokens for one in best] for best in fast.hypotheses(TEXTS, beam=1)] == [
+        [one.tokens for one in best] for best in native.hypotheses(TEXTS, beam=1)
+    ]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
+def test_the_score_that_the_engine_reports_is_ours(run, penalty):
+    fast = open_engine("ctranslate2", [run.directory])
+    for text, best in zip(TEXTS, fast.hypotheses(TEXTS, Search(beam=4, length_penalty=penalty, count=2)), strict=True):
+        assert len(best) == (2 if text else 0)
+        for one in best:
+            if one.ended != "end":
+                continue
+            source, target = fast.forced(text, one.text)
+            with torch.inference_mode():
+                scores = sayable(fast.model(source, target[:, :-1])[0]).log_softmax(-1)
+            total = float(scores.gather(1, target[0, 1:, None]).sum())
+            assert one.score == pytest.approx(total / (len(one.tokens) + 1) ** penalty, abs=1e-4)
+
+
+def test_an_export_is_made_once_and_anew_when_the_weights_change(tmp_path):
+    run = random_run(tmp_path / "run", {})
+    open_engine("ctranslate2", [run.directory])
+    place = run.directory / "engines" / "ctranslate2-float32"
+    made = (place / "model.bin").stat().st_mtime_ns
+    open_engine("ctranslate2", [run.directory])
+    assert (place / "model.bin").stat().st_mtime_ns == made
+    weights = {name: tensor + 0.5 for name, tensor in regard.load(run.directory).model.state_dict().items()}
+    del weights["decoder.embedding.weight"]
+    run.save_weights(weights | {"decoder.embedding.weight": torch.randn(18, 32)})
+    native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))
+    assert (place / "model.bin").stat().st_mtime_ns != made
+    assert fast.translate(TEXTS, beam=1) == native.translate(TEXTS, beam=1)
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_a_damaged_export_is_made_anew(run):
+    open_engine("ctranslate2-int8", [run.directory])
+    place = run.directory / "engines" / "ctranslate2-int8"
+    (place / "regard.json").write_text("{")
+    assert open_engine("ctranslate2-int8", [run.directory]).translate("a b", beam=1) is not None
+    assert json.loads((place / "regard.json").read_text())["form"] == 2
+
+
+def test_what_the_engine_cannot_do_falls_back_with_a_word(run, capsys):
+    native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))
+    for search, word in (
+        (Search(constraints=Constraints(prefix="b a")), "constraints"),
+        (Search(samples=2, count=2, seed=3), "samples"),
+        (Search(beam=4, groups=2), "groups"),
+        (Search(beam=2, coverage_penalty=0.2), "coverage"),
+    ):
+        assert fast.translate(TEXTS, search) == native.translate(TEXTS, search)
+        assert word in capsys.readouterr().err
+    best = fast.hypotheses(["a b"], beam=1)[0][0]
+    assert fast.explained("a b", best).attention == native.explained("a b", best).attention
+    assert "attention" in capsys.readouterr().err
+    assert type(open_engine("ctranslate2", [run.directory], token_scores=True)) is type(native)
+    assert type(open_engine("ctranslate2", [run.directory, run.directory])) is not type(fast)
+
+
+def test_auto_takes_the_fast_engine_where_it_can(run, tmp_path):
+    assert type(open_engine("auto", [run.directory])).__name__ == "CTranslate2Translator"
+    other = random_run(tmp_path / "rnn", {"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}})
+    assert type(open_engine("auto", [other.directory])).__name__ == "Translator"
+    with pytest.raises(RegardError, match=r"model\.encoder\.kind `rnn`"):
+        open_engine("ctranslate2", [other.directory])
+
+
+def test_a_missing_library_says_which_command_installs_it(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(RegardError, match=r"pip install 'regard\[fast\]'"):
+        open_engine("ctranslate2", [run.directory])
+
+
+def test_a_type_that_the_processor_lacks_is_refused(run, monkeypatch):
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float32"})
+    with pytest.raises(RegardError, match="no int8 arithmetic"):
+        open_engine("ctranslate2-int8", [run.directory])
+    with pytest.raises(UsageError, match="not `int4`"):
+        export_ctranslate2(run, run.directory / "never", "int4")
+    assert not (run.directory / "never").exists()
+    assert not ctranslate2_library.supports("int8")
+
+
+def regard_command(*arguments: str, text: str) -> tuple[str, bool]:
+    """What `regard` prints, and whether it needed torch for that."""
+    code = "import sys; from regard.cli import main; main(sys.argv[1:]); print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], input=text, capture_output=True, text=True, check=True
+    )
+    *lines, torch_too = done.stdout.splitlines()
+    return "\n".join(lines), torch_too == "True"
+
+
+def test_plain_text_goes_through_the_engine_without_torch(run):
+    fast = open_engine("ctranslate2", [run.directory])  # and the export is there
+    said, torch_too = regard_command(
+        "translate", str(run.directory), "--engine", "ctranslate2", "--beam", "2", text="\n".join(TEXTS)
+    )
+    assert said == "\n".join(fast.translate(TEXTS, beam=2))
+    assert not torch_too
+
+
+def test_a_line_that_is_too_long_is_split_by_the_engine_too(run, capsys, tmp_path):
+    (tmp_path / "in.txt").write_text("a b c d. " * 30 + "\na b\n")
+    outputs = {}
+    for engine in ("native", "ctranslate2"):
+        place = [str(run.directory), str(tmp_path / "in.txt"), "--engine", engine, "--beam", "1"]
+        assert main(["translate", *place]) == 0
+        outputs[engine] = capsys.readouterr().out
+    assert outputs["ctranslate2"] == outputs["native"]
+    assert outputs["native"].count("\n") == 2
+
+
+def test_export_and_its_mistakes_on_the_command_line(run, tmp_path, capsys):
+    out = tmp_path / "ct"
+    assert main(["export", str(run.directory), str(out), "--to", "ctranslate2", "--quantize", "int8"]) == 0
+    assert ctranslate2.contains_model(str(out))
+    assert main(["export", str(run.directory), str(out), "--to", "ctranslate2"]) == 2
+    assert "not an empty directory" in capsys.readouterr().err
+    assert main(["export", str(run.directory), str(tmp_path / "x"), "--to", "onnx"]) == 2
+    assert main(["translate", str(run.directory), "--engine", "warp"]) == 2
+
+
+def test_an_unknown_engine_is_refused(run):
+    with pytest.raises(UsageError, match="not `warp`"):
+        open_engine("warp", [run.directory])
+
+
+@pytest.mark.parametrize("kind", ["relative", "bias", "alibi"])
+def test_a_cell_that_it_cannot_compute_is_refused_by_its_part(kind, tmp_path):
+    run = random_run(tmp_path / "run", {"positions": {"kind": kind}})
+    with pytest.raises(RegardError, match=f"model.positions.kind `{kind}`"):
+        export_ctranslate2(run, tmp_path / "ct")
+    assert not (tmp_path / "ct").exists()

@@ -1,0 +1,264 @@
+"""Word alignment: links read from a model, combined, and measured against gold."""
+
+import json
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from selenium.webdriver.common.by import By
+
+import regard
+from regard import inspection
+from regard.cli import main
+from regard.errors import RegardError, UsageError
+from regard.inspection import alignments, word_weights
+from regard.inspection.alignments import maxima
+from regard.inspection.links import Gold, combine, grow_diag, pharaoh, read_gold, score
+from regard.inspection.word_weights import Pair
+
+LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
+
+
+@pytest.fixture(scope="module")
+def recurrent(copy_run):
+    return regard.load(copy_run)
+
+
+@pytest.fixture(scope="module")
+def transformer(transformer_run):
+    return regard.load(transformer_run)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows of different letters, whose copies align word by word."""
+    chance = random.Random(3)
+    return [" ".join(chance.sample("abcdef", chance.randint(2, 5))) for _ in range(40)]
+
+
+def diagonal(path, rows):
+    path.write_text("".join(" ".join(f"{n}-{n}" for n in range(len(row.split()))) + "\n" for row in rows))
+    return path
+
+
+# --- links ---
+@given(LINKS, LINKS)
+def test_grow_diag_lies_between_intersection_and_union(forward, backward):
+    grown = grow_diag(forward, backward)
+    assert forward & backward <= grown <= forward | backward
+    assert combine(forward, backward, "none") == forward
+    assert grow_diag(forward, forward) == forward
+    assert grow_diag(backward, forward) == grown
+
+
+@given(LINKS, LINKS)
+def test_grow_diag_adds_only_neighbours_that_link_a_word_without_link(forward, backward):
+    start = forward & backward
+    added = grow_diag(forward, backward) - start
+    assert not added or start  # nothing grows out of nothing
+    for source, target in added:
+        near = {(source + across, target + down) for across in (-1, 0, 1) for down in (-1, 0, 1)} - {(source, target)}
+        assert near & (start | added)
+        assert not (source in {s for s, _ in start} and target in {t for _, t in start})
+
+
+def test_grow_diag_of_the_textbook():
+    """A verb of two words: one direction links both to it, the other only the first; a far link is left out."""
+    forward = frozenset({(0, 0), (1, 1), (1, 2), (3, 3)})
+    backward = frozenset({(0, 0), (1, 1), (5, 0), (3, 3)})
+    assert grow_diag(forward, backward) == {(0, 0), (1, 1), (1, 2), (3, 3)}
+
+
+@given(LINKS, LINKS)
+def test_gold_itself_has_no_errors_and_rates_are_rates(found, sure):
+    gold = [Gold(sure, sure | frozenset({(9, 9)}))]
+    assert score([sure], gold).error_rate == 0
+    assert 0 <= score([found], gold).error_rate <= 1
+    with_possible = score([sure | {(9, 9)}], gold)
+    assert with_possible.error_rate == 0 or not sure
+
+
+def test_the_error_rate_of_an_example_by_hand():
+    """Four links, three of them possible, two of two sure ones: AER = 1 − (2 + 3)/(4 + 2)."""
+    gold = Gold(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (2, 2), (3, 2)}))
+    scores = score([frozenset({(0, 0), (1, 1), (2, 2), (4, 4)})], [gold])
+    assert scores.error_rate == pytest.approx(1 - 5 / 6)
+    assert (scores.precision, scores.recall) == (3 / 4, 1)
+
+
+# --- gold files ---
+@given(st.lists(LINKS, min_size=1, max_size=4))
+def test_links_written_are_links_read(tmp_path_factory, pairs):
+    path = tmp_path_factory.mktemp("gold") / "links"
+    path.write_text("".join(f"{pharaoh(links)}\n" for links in pairs))
+    assert [one.sure for one in read_gold(path, [(7, 7)] * len(pairs))] == pairs
+
+
+def test_possible_links_in_both_formats(tmp_path):
+    one, other = tmp_path / "pharaoh", tmp_path / "numbered"
+    one.write_text("0-0 1?1 1p2\n\n")
+    other.write_text("1 1 1 S\n1 2 2 P\n1 2 3 P\n")
+    want = [Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1), (1, 2)})), Gold(frozenset(), frozenset())]
+    assert read_gold(one, [(2, 3), (1, 1)]) == read_gold(other, [(2, 3), (1, 1)]) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0-0\n", "1 lines for 2 sentence pairs"),
+        ("0-0\n0_0\n", r'links:2: "0_0" is no link'),
+        ("0-0\n0-7\n", r'links:2: "0-7" points outside its pair of 2 source and 3 target words'),
+        ("1 1 1 S\n3 1 1 S\n", "links:2 is about sentence 3"),
+        ("1 0 1 S\n", "counted from 1"),
+    ],
+)
+def test_broken_gold_names_its_line(tmp_path, text, message):
+    (tmp_path / "links").write_text(text)
+    with pytest.raises(RegardError, match=message):
+        read_gold(tmp_path / "links", [(2, 3), (2, 3)])
+
+
+# --- from maps to links ---
+def test_the_row_that_reads_a_word_stands_behind_the_row_that_writes_it():
+    pair = Pair(["x", "y"], ["u", "v"], [[6], [7]], [[8], [9]])
+    weights = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.7, 0.2, 0.1]])  # writes u, v, the end
+    assert maxima(word_weights.word_weights(weights, pair, "writes"), pair)[0] == {(0, 0), (1, 1)}
+    assert maxima(word_weights.word_weights(weights, pair, "reads"), pair)[0] == {(1, 0), (0, 1)}
+
+
+def test_words_of_several_tokens_sum_what_they_are_given_and_average_what_they_give():
+    pair = Pair(["x", "y"], ["u"], [[6, 6], [7]], [[8, 8]])
+    weights = torch.tensor([[0.3, 0.3, 0.4, 0.0], [0.1, 0.1, 0.6, 0.2], [0.0, 0.0, 0.0, 1.0]])
+    found = word_weights.word_weights(weights, pair, "writes")
+    torch.testing.assert_close(found, torch.tensor([[0.4, 0.5, 0.1]]))
+    torch.testing.assert_close(found.sum(1), torch.ones(1))
+
+
+def test_a_word_that_looks_at_the_end_symbol_has_no_link():
+    pair = Pair(["x"], ["u"], [[6]], [[8]])
+    rows_, columns_ = maxima(torch.tensor([[0.2, 0.8]]), pair)
+    assert rows_ == frozenset() and columns_ == {(0, 0)}
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "transformer"])
+def test_neither_batch_nor_order_changes_a_map(kind, request, rows, monkeypatch):
+    translator = request.getfixturevalue(kind)
+    pairs = [Pair.of(translator, row, row) for row in rows[:7]]
+    together = dict(word_weights.token_maps(translator, pairs, "attention"))
+    monkeypatch.setattr(word_weights, "TOKENS", 1)
+    for place, maps in word_weights.token_maps(translator, pairs, "attention"):
+        for key, weights in maps.items():
+            torch.testing.assert_close(weights, together[place][key], rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(weights.sum(-1), torch.ones(len(weights)))
+
+
+# --- planted truth: a model that copies ---
+def test_a_recurrent_copier_is_aligned_word_by_word(recurrent, rows, tmp_path):
+    found = inspection.align(recurrent, rows, rows, gold=diagonal(tmp_path / "gold", rows))
+    assert found.choice.reading == "writes"  # its attention is asked for the word to be written
+    assert found.scores.error_rate < 0.05
+    alone = inspection.align(recurrent, rows, rows, reading="writes")
+    assert score(alone.links, found.gold) == found.scores
+
+
+@pytest.mark.parametrize("method", ["attention", "contributions"])
+def test_a_copying_transformer_is_aligned_by_one_of_its_readings(transformer, rows, tmp_path, method):
+    found = inspection.align(transformer, rows, rows, gold=diagonal(tmp_path / "gold", rows), method=method)
+    best = min(one.scores.error_rate for one in found.tried)
+    assert found.scores.error_rate == best < 0.2
+    assert max(one.scores.error_rate for one in found.tried) > best + 0.2  # not every reading finds it
+
+
+def test_a_run_and_its_reverse_are_combined(recurrent, rows, tmp_path):
+    gold = diagonal(tmp_path / "gold", rows)
+    found = inspection.align(recurrent, rows, rows, reverse=recurrent)  # a copier is its own reverse
+    assert found.combining == "grow-diag" and found.reverse is not None
+    assert found.choice.reading == found.reverse.reading == "writes"  # where both directions agree
+    assert inspection.align(recurrent, rows, rows, reverse=recurrent, gold=gold).scores.error_rate < 0.05
+
+
+def test_more_pairs_than_the_choice_needs_are_aligned_alike(recurrent, rows, monkeypatch):
+    whole = inspection.align(recurrent, rows, rows, reading="writes", combining="union")
+    monkeypatch.setattr(alignments, "SAMPLE", 5)
+    assert inspection.align(recurrent, rows, rows, reading="writes", combining="union").links == whole.links
+
+
+def test_empty_lines_have_no_links_and_keep_their_place(recurrent):
+    found = inspection.align(recurrent, ["a b", "", "c"], ["a b", "a", ""], reading="writes")
+    assert str(found).split("\n")[1:] == ["", ""] and found.links[0]
+    with pytest.raises(UsageError, match="nothing to align"):
+        inspection.align(recurrent, [""], [""])
+
+
+def test_what_cannot_be_aligned_is_refused(recurrent, transformer, rows):
+    for wrong, message in (
+        ({"layer": 7}, "layers are 0, 1"),
+        ({"layer": 0, "head": 5}, "heads are 0, 1"),
+        ({"head": 1}, "of which layer"),
+        ({"method": "magic"}, "attention, contributions"),
+        ({"reading": "sideways"}, "reads, writes"),
+        ({"combining": "all"}, "grow-diag"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            inspection.align(transformer, rows, rows, **wrong)
+    with pytest.raises(UsageError, match="2 sources for 1 targets"):
+        inspection.align(recurrent, ["a", "b"], ["a"])
+    with pytest.raises(UsageError, match="Transformer"):
+        inspection.align(recurrent, ["a"], ["a"], method="contributions")
+
+
+# --- the command and the page ---
+def test_links_go_out_and_figures_beside_them(copy_run, rows, tmp_path, capsys):
+    (tmp_path / "text").write_text("\n".join(rows) + "\n")
+    gold = diagonal(tmp_path / "gold", rows)
+    command = [
+        "inspect",
+        "align",
+        str(copy_run),
+        "--source",
+        str(tmp_path / "text"),
+        "--target",
+        str(tmp_path / "text"),
+    ]
+    assert main([*command, "--gold", str(gold)]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == len(rows)
+    assert "AER" in said.err and "chosen on this gold itself" in said.err
+    assert main([*command, "--json", "--combine", "grow-diag"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert len(said["pairs"]) == len(rows) and said["scores"] is None and "one model" in said["how"]
+    pytest.importorskip("matplotlib", reason="the plots extra is not installed")
+    assert main([*command, "--gold", str(gold), "-o", str(tmp_path / "align.png")]) == 0
+    assert (tmp_path / "align.png").read_bytes().startswith(b"\x89PNG")
+    assert main([*command[:-1], str(tmp_path / "nowhere")]) == 1
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_a_word_that_is_picked_shows_its_own_lines_only(recurrent, rows, browser, tmp_path):
+    long = " ".join("abcdef"[place % 6] for place in range(100))
+    texts = [*rows[:3], long]
+    gold = diagonal(tmp_path / "gold", texts)
+    path = tmp_path / "align.html"
+    inspection.align(recurrent, texts, texts, gold=gold).save(path)
+    browser.get(path.as_uri())
+
+    def shown():
+        lines = browser.find_elements(By.CSS_SELECTOR, ".align-board svg line")
+        return [line for line in lines if float(line.value_of_css_property("opacity")) > 0.5]
+
+    words = browser.find_elements(By.CSS_SELECTOR, ".align-source .token")
+    assert [word.text for word in words] == texts[0].split()
+    assert len(shown()) == len(words)
+    words[1].click()
+    assert len(shown()) == 1
+    browser.find_element(By.CSS_SELECTOR, "[aria-label='previous pair']").click()  # around to the last, of 100 words
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".columns .align-target .token")) == 100
+    browser.find_elements(By.CSS_SELECTOR, ".controls .choice button")[1].click()  # worst first
+    assert "AER" in browser.find_element(By.CSS_SELECTOR, ".controls .quiet").text
+    assert browser.get_log("browser") == []
+    size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390  # a telephone shows it
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

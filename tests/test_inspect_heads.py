@@ -1,0 +1,247 @@
+"""What the heads do: planted truths are found, and every figure is what its definition says."""
+
+import json
+import random
+from collections import Counter
+
+import pytest
+import torch
+
+import regard
+from regard import inspection
+from regard.cli import main
+from regard.data.conllu import read_conllu
+from regard.data.corpus import Pair
+from regard.data.store import TokenStore
+from regard.errors import RegardError, UsageError
+from regard.inspection.dependencies import Dependencies, merging
+from regard.inspection.habits import COMMON, Frequencies, Habits
+from regard.inspection.importance import absences, gradients, importance
+from regard.inspection.interventions import attentions
+from regard.inspection.roles import describe
+from regard.inspection.words import match
+from tests.cells import CELLS, model_of, sentences
+from tests.planted import ENCODER, LONGEST, SOURCE, SYMBOLS, TRUTH, planted
+
+
+def texts(count: int, seed: int = 0) -> list[str]:
+    chance = random.Random(seed)
+    return [" ".join(chance.choices(SYMBOLS, k=chance.randint(12, LONGEST - 2))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def found(translator):
+    read = texts(60)
+    return describe(translator, read, [Pair(text, text) for text in read[:20]])
+
+
+def test_the_planted_model_says_its_source_again(translator):
+    read = texts(8, seed=3)
+    assert translator.translate(read) == read
+
+
+def test_planted_heads_are_described_exactly_so(found):
+    roles = {(one.attention, one.head): one for one in found.heads}
+    before, copies, dead = (roles[ENCODER, head] for head in range(3))
+    assert before.roles == ["positional"] and before.offset == -1
+    assert before.of_possible == 1.0 and before.confidence > 0.9
+    assert copies.roles == ["copy"] and copies.same == 1.0
+    assert dead.roles == ["dead"] and dead.slope == dead.rise == 0
+    across = roles[SOURCE, 1]
+    assert across.roles == ["copy", "positional"] and across.same == 1.0 and across.offset == 0
+    for place, one in roles.items():
+        assert ("dead" in one.roles) == (TRUTH.get(place, "dead") == "dead")
+
+
+def test_the_head_that_copies_is_the_one_that_is_needed(found, translator):
+    across = max((one for one in found.heads if one.kind == "source"), key=lambda one: one.rise)
+    assert across.head == 1 and across.importance == pytest.approx(1.0)
+    read = texts(6, seed=4)
+    told = describe(translator, read, [Pair(text, text) for text in read], bleu=True)
+    lost = {(one.attention, one.head): one.bleu_lost for one in told.heads}
+    assert lost[SOURCE, 1] > 50 and lost[SOURCE, 0] == lost[ENCODER, 2] == 0
+
+
+def test_a_row_without_real_tokens_counts_for_nothing():
+    weights = torch.eye(4).expand(1, 2, 4, 4)
+    habits = Habits(2)
+    habits.add(weights, torch.tensor([3]), torch.tensor([3]))
+    assert habits.rows == 3 and habits.surest.tolist() == [3.0, 3.0]
+    assert habits.best_offset(0) == (0, 3) and habits.reachable(-1) == 2 and habits.reachable(5) == 0
+
+
+def test_the_end_symbol_is_not_looked_at():
+    weights = torch.tensor([[0.1, 0.2, 0.7]]).expand(1, 1, 3, 3)
+    habits = Habits(1)
+    habits.add(weights, torch.tensor([2]), torch.tensor([2]))
+    assert habits.surest.item() == pytest.approx(0.4)
+    assert dict(habits.offsets[0]) == {1: 1, 0: 1}
+
+
+def test_only_sentences_with_a_rare_token_are_asked_for_it():
+    counts = torch.arange(COMMON + 10, 0, -1).numpy()  # token n has rank n
+    ids = torch.tensor([[1, COMMON + 5, 3, COMMON + 2], [1, 2, 3, 4]])
+    rarity = Frequencies(counts).rarity(ids, torch.ones(2, 4, dtype=torch.bool))
+    assert rarity.counts.tolist() == [True, False]
+    assert rarity.rarest[0].tolist() == [False, True, False, False]
+    assert rarity.two[0].tolist() == [False, True, False, True]
+    weights = torch.zeros(2, 1, 4, 4)
+    weights[:, :, :, 1] = 1.0
+    habits = Habits(1)
+    habits.add(weights, torch.tensor([4, 4]), torch.tensor([4, 4]), None, rarity)
+    assert habits.rare_rows == 4 and habits.rare.item() == 4 and habits.chance == 2.0
+
+
+def test_a_store_counts_every_token_it_holds(transformer_run):
+    store = TokenStore(transformer_run / "data" / "train")
+    by_hand = [Counter(), Counter()]
+    for number in range(len(store)):
+        for side, ids in zip(by_hand, store[number], strict=True):
+            side.update(ids.tolist())
+    for counts, side in zip(store.counts(40), by_hand, strict=True):
+        assert {token: count for token, count in enumerate(counts.tolist()) if count} == side
+
+
+CONLLU = """# text = the dog barks loudly
+1\tthe\tthe\tDET\t_\t_\t2\tdet\t_\t_
+2\tdog\tdog\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3\tbarks\tbark\tVERB\t_\t_\t0\troot\t_\t_
+4\tloudly\tloudly\tADV\t_\t_\t3\tadvmod\t_\t_
+
+# text = a cat
+1\ta\ta\tDET\t_\t_\t2\tdet\t_\t_
+2\tcat\tcat\tNOUN\t_\t_\t0\troot\t_\t_
+
+"""
+
+
+def test_relations_are_counted_each_direction_apart_against_the_best_offset(tmp_path, copy_run):
+    path = tmp_path / "small.conllu"
+    path.write_text(CONLLU)
+    tokenizer = regard.load(copy_run).source_tokenizer
+    batch = [match(one, tokenizer) for one in read_conllu(path)]
+    looks = torch.zeros(2, 2, 5, 5)
+    looks[:, 0] = torch.diag(torch.ones(4), 1)  # head 0 looks at the next word
+    looks[1, 0, 1] = torch.tensor([0.1, 0.3, 0.6, 0, 0])  # the last one at the end symbol, which is no word
+    looks[0, 1, 3, 2] = looks[0, 1, 2, 1] = 1.0  # head 1 from `loudly` to `barks`, from `barks` to `dog`
+    sums = Dependencies({"one": 2})
+    sums.add({"one": looks}, batch)
+    relations = {(one.name, one.direction): one for one in sums.relations(1)}
+    assert relations["det", "to head"].accuracy == {"one": [1.0, 0.0]}
+    assert relations["det", "to head"].pairs == 2 and relations["det", "to head"].baseline == 1.0
+    assert relations["det", "to head"].offset == 1 and relations["det", "to dependent"].offset == -1
+    assert relations["det", "to dependent"].accuracy["one"][0] == 0.0
+    assert relations["nsubj", "to dependent"].accuracy["one"] == [0.0, 1.0]
+    assert relations["advmod", "to head"].accuracy["one"] == [0.0, 1.0]
+    assert ("root", "to head") not in relations
+    assert not sums.relations(3)
+
+
+def test_a_word_is_given_the_sum_and_gives_the_mean(tmp_path, copy_run):
+    path = tmp_path / "small.conllu"
+    path.write_text(CONLLU)
+    batch = [match(one, regard.load(copy_run).source_tokenizer) for one in read_conllu(path)]
+    batch[0].tokens[1][:] = [1, 2]  # as if `dog` were two tokens
+    giving, given = merging(batch, 6)
+    assert giving[0, 1].tolist() == [0, 0.5, 0.5, 0, 0, 0] and given[0, :, 1].tolist() == [0, 1, 1, 0, 0, 0]
+    assert given[1, :, 2:].sum() == 0
+
+
+ATTENTIVE = [name for name, cell in CELLS.items() if cell.attentions]
+
+
+@pytest.mark.parametrize("name", ATTENTIVE[::4])
+def test_gradients_say_how_the_loss_of_a_sentence_moves_with_a_head(name):
+    model = model_of(name)
+    source, inputs = sentences(3, 5, seed=5)
+    target = torch.cat([inputs, inputs[:, :1] * 0], dim=1)
+    target[torch.arange(3), (inputs != 0).sum(1)] = 2
+    together = gradients(model, [(source, target)])
+    apart = [gradients(model, [(source[row : row + 1], target[row : row + 1])]) for row in range(3)]
+    for one in attentions(model):
+        mean = torch.stack([each[one] for each in apart]).mean(0)
+        torch.testing.assert_close(together[one], mean, rtol=1e-3, atol=1e-6)
+    whole, without = absences(model, [(source, target)])
+    assert set(without) == set(attentions(model)) and whole > 0
+
+
+def test_importance_is_a_vector_of_length_one_in_each_layer(transformer_run):
+    model = regard.load(transformer_run).model
+    source = torch.tensor([[6, 7, 8, 2]])
+    target = torch.tensor([[1, 6, 7, 8, 2]])
+    weighed = importance(model, [(source, target)])
+    for name in attentions(model):
+        assert weighed.share(name).norm().item() == pytest.approx(1.0)
+
+
+def test_every_form_of_the_result_can_be_had(found, tmp_path):
+    for ending in ("html", "json", "txt", "png", "svg"):
+        found.save(tmp_path / f"heads.{ending}")
+    said = json.loads((tmp_path / "heads.json").read_text())
+    assert len(said["heads"]) == 9 and said["heads"][0]["said"] == "−1"
+    assert "positional" in (tmp_path / "heads.txt").read_text()
+
+
+def test_a_recurrent_model_has_its_heads_to_the_source_described(copy_run, capsys):
+    assert main(["inspect", "heads", str(copy_run), "--pairs", "30", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    (only,) = said["heads"]
+    assert only["kind"] == "source" and only["same"] > 0.9 and "copy" in only["roles"]
+    assert said["sentences"] == 0 and said["relations"] == []
+
+
+def test_a_run_can_be_described_over_conllu_and_over_plain_text(transformer_run, tmp_path, capsys):
+    corpus = tmp_path / "letters.conllu"
+    row = "1\ta\ta\tX\t_\t_\t2\tdet\t_\t_\n2\tb\tb\tX\t_\t_\t0\troot\t_\t_\n\n"
+    corpus.write_text(row * 120)
+    assert main(["inspect", "heads", str(transformer_run), "--corpus", str(corpus), "--pairs", "5"]) == 0
+    said = capsys.readouterr().out
+    assert "120 sentences of letters.conllu" in said and "det" in said
+    plain = tmp_path / "letters.txt"
+    plain.write_text("a b c\n\nd e\n")
+    assert main(["inspect", "heads", str(transformer_run), "--corpus", str(plain), "--pairs", "5"]) == 0
+    said = capsys.readouterr().out
+    assert "2 sentences of letters.txt" in said and "CoNLL-U" in said
+
+
+def test_what_cannot_be_described_says_why(transformer_run, tmp_path, capsys):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n\n")
+    assert main(["inspect", "heads", str(transformer_run), "--corpus", str(empty)]) == 2
+    assert "no text of 1 to" in capsys.readouterr().err
+    broken = tmp_path / "broken.conllu"
+    broken.write_text("1\tno\tcolumns\n")
+    with pytest.raises(RegardError, match="tab-separated columns"):
+        inspection.heads(transformer_run, broken)
+    with pytest.raises(RegardError, match="nowhere"):
+        inspection.heads(transformer_run, tmp_path / "nowhere.txt")
+
+
+def test_a_model_without_attention_has_no_heads(translator):
+    without = planted()
+    without.model = model_of("gru-both>gru/transformed")
+    with pytest.raises(UsageError, match="no attention"):
+        describe(without, ["a b"], [Pair("a", "a")])
+    with pytest.raises(UsageError, match="at least one sentence pair"):
+        describe(translator, ["a b"], [])
+
+
+def test_a_head_can_be_picked_in_the_page_and_the_colours_changed(found, tmp_path, browser):
+    from selenium.webdriver.common.by import By
+
+    found.save(tmp_path / "heads.html")
+    browser.get((tmp_path / "heads.html").as_uri())
+    assert browser.find_element(By.TAG_NAME, "body").get_attribute("data-ready") == "true"
+    tiles = browser.find_elements(By.CSS_SELECTOR, "button.head")
+    assert [tile.text for tile in tiles[:3]] == ["−1", "copy", "dead"]
+    browser.find_element(By.CSS_SELECTOR, f"button[data-head='{SOURCE}.1']").click()
+    details = browser.find_element(By.CSS_SELECTOR, ".card").text
+    assert "Layer 0, head 1, to the source" in details and "on the token that is being written" in details
+    browser.find_element(By.XPATH, "//button[text()='confidence']").click()
+    assert tiles[0].text == f"{found.heads[0].confidence:.2f}"
+    assert not [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]

@@ -1,0 +1,639 @@
+"""Laws of every shape: what holds for one end left off or replaced as it holds for the whole."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from regard.cli import main
+from regard.config.loading import dump, from_mapping
+from regard.config.text import Tokenizer as Settings
+from regard.data.batches import Batches
+from regard.data.corpus import Pair, read
+from regard.data.labels import Labels
+from regard.data.packing import windows
+from regard.data.prepare import prepare
+from regard.data.reading import Numbered, numbers_in
+from regard.errors import RegardError, UsageError
+from regard.evaluation.labels import confusion, correlation, ranks, score_labels, score_numbers
+from regard.evaluation.likelihood import total
+from regard.evaluation.metrics import score_text
+from regard.evaluation.perplexity import text_likelihoods
+from regard.models.acceptor import apart
+from regard.run import Run
+from regard.search import Search
+from regard.shapes.acceptor import fitted_temperature
+from regard.shapes.choice import shape_of
+from regard.text.joined import Joined
+from regard.text.learning import train as learn
+from regard.text.specials import BOS, EOS, MASK, PAD, SEP
+from regard.training.journal import Journal
+from regard.training.loop import train
+from regard.training.start import Tuning
+from regard.training.validation import JUDGING_SEED, mean_loss
+from regard.training.view import View
+from regard.weights import read_weights
+from regard.writer import Writer
+
+ENCODERS = ("bag", "rnn", "conv", "transformer")
+COURSE = {"steps": 12, "validate_every": 6, "checkpoint_every": 6, "batch_tokens": 300, "device": "cpu", "log_every": 3}
+
+
+def corpus(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def words(seed: int, most: int = 8) -> list[str]:
+    random = np.random.default_rng(seed)
+    return [f"w{n}" for n in random.integers(0, 12, int(random.integers(1, most + 1)))]
+
+
+def labelled_lines(count: int) -> list[str]:
+    """Texts whose label says whether `w0` occurs in them before `w1` would: it is there, or it is not."""
+    rows = [words(seed) for seed in range(count)]
+    return [f"{'yes' if 'w0' in row else 'no'} {' '.join(row)}" for row in rows]
+
+
+def pair_lines(count: int) -> list[str]:
+    """Two texts, whether they begin alike, and how many words they share."""
+    lines = []
+    for seed in range(count):
+        one, other = words(2 * seed), words(2 * seed + 1)
+        alike = "same" if seed % 3 == 0 else "other"
+        other = [one[0], *other] if alike == "same" else ["w99", *other]
+        shared = len(set(one) & set(other)) / 2
+        lines.append("\t".join([" ".join(one), " ".join(other), alike, f"{shared}"]))
+    return lines
+
+
+def tagged_lines(count: int) -> list[str]:
+    """Words whose tag says what stands before them: a tagger must look around."""
+    lines = []
+    for seed in range(count):
+        row = words(seed)
+        lines += [f"{word} {'first' if not place else row[place - 1]}" for place, word in enumerate(row)]
+        lines.append("")
+    return lines
+
+
+def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
+    """A tiny run of a shape, over a corpus that is made for it."""
+    shapes: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "classes": ({"kind": "acceptor"}, {"labelled": corpus(directory / "labelled.txt", labelled_lines(120))}),
+        "number": (
+            {"kind": "acceptor", "output": "number"},
+            {"tsv": corpus(directory / "pairs.tsv", pair_lines(120)), "second_column": 2, "target_column": 4},
+        ),
+        "pairs": (
+            {"kind": "acceptor"},
+            {"tsv": corpus(directory / "pairs.tsv", pair_lines(120)), "second_column": 2, "target_column": 3},
+        ),
+        "tags": (
+            {"kind": "transducer"},
+            {"columns": corpus(directory / "tagged.txt", tagged_lines(120))},
+        ),
+        "language": (
+            {"kind": "language-model", "length": 12},
+            {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
+        ),
+        "masked": (
+            {"kind": "masked"},
+            {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
+        ),
+    }
+    shape, data = shapes[kind]
+    found: dict[str, Any] = {
+        "shape": shape,
+        "data": {"train": data, "held_out": 20},
+        "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
+        "model": {
+            "width": 16,
+            **({"decoder": {"kind": "rnn"}} if kind == "language" else {"encoder": {"kind": "rnn"}}),
+        },
+        "training": dict(COURSE),
+    }
+    for name, value in more.items():
+        found[name] = {**found.get(name, {}), **value}
+    return found
+
+
+SHAPES = ("classes", "number", "pairs", "tags", "language", "masked")
+READING = ("classes", "number", "pairs", "tags")
+
+
+def shape_and_model(kind: str, directory: Path, **more: Any):
+    config = from_mapping(settings(kind, directory, **more))
+    prepared = prepare(config, directory / "run")
+    shape = shape_of(config, prepared.form)
+    torch.manual_seed(0)
+    model = shape.build().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return shape, model, prepared
+
+
+class TestEveryShape:
+    @pytest.mark.parametrize("kind", SHAPES)
+    def test_it_trains_and_ends_with_a_card_that_says_how_to_use_it(self, kind, tmp_path):
+        config = from_mapping(settings(kind, tmp_path))
+        outcome = train(config, tmp_path / "run", view=View())
+        run = Run.open(tmp_path / "run")
+        assert run.status == "finished" and set(config.shape.scores) <= set(outcome.validation)
+        card = run.card.read_text()
+        assert config.cell in card and outcome.next_command.split()[1] in card
+        assert Journal(run.metrics).lines("validation")
+
+    @pytest.mark.parametrize("kind", SHAPES)
+    def test_interrupted_and_continued_is_uninterrupted(self, kind, tmp_path):
+        whole = from_mapping(settings(kind, tmp_path))
+        train(whole, tmp_path / "whole", view=View())
+        half = from_mapping(settings(kind, tmp_path, training={"steps": 6}), ["training.schedule.warmup=2"])
+        whole_again = from_mapping(settings(kind, tmp_path), ["training.schedule.warmup=2"])
+        train(half, tmp_path / "parts", view=View())
+        train(whole_again, tmp_path / "parts", resume=True, view=View())
+        one = read_weights(tmp_path / "whole" / "checkpoints" / "step-00000012" / "model.safetensors")
+        other = read_weights(tmp_path / "parts" / "checkpoints" / "step-00000012" / "model.safetensors")
+        assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+    @pytest.mark.parametrize("kind", SHAPES)
+    def test_its_configuration_survives_being_written_and_read(self, kind, tmp_path):
+        config = from_mapping(settings(kind, tmp_path))
+        path = tmp_path / "config.yaml"
+        path.write_text(dump(config))
+        from regard.config.loading import load
+
+        assert load(path) == config
+
+    @pytest.mark.parametrize("kind", READING)
+    @pytest.mark.parametrize("encoder", ENCODERS)
+    def test_padding_and_company_change_nothing(self, kind, encoder, tmp_path):
+        shape, model, prepared = shape_and_model(kind, tmp_path, model={"encoder": {"kind": encoder}})
+        random = torch.Generator().manual_seed(JUDGING_SEED)
+        together = sum(
+            shape.loss(model, shape.lesson(batch, random, learning=False)).nll.item()
+            for batch in shape.batches(prepared.validation).once()
+        )
+        alone = 0.0
+        for batch in Batches(prepared.validation, 1, 1, frames=prepared.form.frames).once():
+            lesson = shape.lesson(batch, random, learning=False)
+            alone += shape.loss(model, lesson).nll.item()
+        assert together == pytest.approx(alone, rel=1e-4)
+
+
+class TestAcceptors:
+    @pytest.mark.parametrize("pairs", ["joined", "apart", "attended"])
+    @pytest.mark.parametrize("pool", [None, "first", "last", "mean", "max", "attention"])
+    def test_every_pooling_and_comparison_ignores_padding(self, pairs, pool, tmp_path):
+        shape, model, _ = shape_and_model(
+            "pairs", tmp_path, shape={"pairs": pairs, "pool": pool}, model={"encoder": {"kind": "transformer"}}
+        )
+        texts = ["w1 w2 w3\tw1", "w4\tw5 w6 w7 w8 w9", "w1\tw1"]
+        together = shape.scores(model, texts)
+        alone = torch.cat([shape.scores(model, [text]) for text in texts])
+        torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+
+    def test_order_is_nothing_to_a_bag_and_something_to_the_others(self, tmp_path):
+        for encoder in ENCODERS:
+            directory = tmp_path / encoder
+            directory.mkdir()
+            shape, model, _ = shape_and_model("classes", directory, model={"encoder": {"kind": encoder}})
+            one, other = shape.scores(model, ["w1 w2 w3 w4", "w4 w2 w1 w3"])
+            assert torch.allclose(one, other, atol=1e-6) == (encoder == "bag")
+
+    def test_two_texts_are_told_apart_at_the_separator(self):
+        source = torch.tensor([[BOS, 7, 8, SEP, 9, EOS, PAD], [BOS, 7, SEP, 8, 9, 10, EOS]])
+        first, second = apart(source)
+        assert first.tolist() == [[BOS, 7, 8, EOS], [BOS, 7, EOS, PAD]]
+        assert second.tolist() == [[BOS, 9, EOS, PAD, PAD], [BOS, 8, 9, 10, EOS]]
+
+    def test_a_source_without_separator_has_an_empty_second_text(self):
+        first, second = apart(torch.tensor([[BOS, 7, 8, EOS, PAD], [BOS, 7, SEP, 9, EOS]]))
+        assert first.tolist() == [[BOS, 7, 8, EOS], [BOS, 7, EOS, PAD]]
+        assert second.tolist() == [[BOS, EOS, PAD], [BOS, 9, EOS]]
+
+    def test_balanced_weights_give_every_class_the_same_say(self, tmp_path):
+        shape, _, prepared = shape_and_model("classes", tmp_path, shape={"class_weights": "balanced"})
+        weights, counts = shape._weights, torch.tensor(prepared.form.labels.counts)
+        shares = weights * counts
+        torch.testing.assert_close(shares, shares[:1].expand_as(shares))
+        assert shares.sum().item() == pytest.approx(counts.sum().item())
+
+    def test_the_fitted_temperature_gives_back_the_truth(self):
+        generator = torch.Generator().manual_seed(0)
+        scores = torch.randn(4000, 4, generator=generator)
+        labels = torch.multinomial(scores.softmax(1), 1, generator=generator)[:, 0]
+        for factor in (0.5, 1.0, 3.0):
+            assert fitted_temperature(scores * factor, labels) == pytest.approx(factor, rel=0.1)
+
+    def test_numbers_survive_the_store(self):
+        numbers = [0.0, -1.5, 4.7, 1e-20, 3e20]
+        form = object.__new__(Numbered)
+        form.source = type("Nothing", (), {"encode_batch": staticmethod(lambda texts: [[] for _ in texts])})()
+        _, halves = form.encode([Pair("", str(number)) for number in numbers])
+        assert numbers_in(torch.tensor(halves)).tolist() == [float(np.float32(number)) for number in numbers]
+
+    def test_a_trained_acceptor_predicts_with_probabilities_that_sum_to_one(self, tmp_path, capsys, monkeypatch):
+        lines = [f"{'yes' if seed % 2 else 'no'} {'good' if seed % 2 else 'bad'} w{seed % 7}" for seed in range(200)]
+        config = settings("classes", tmp_path, training={"steps": 60, "validate_every": 60, "checkpoint_every": 60})
+        config["data"]["train"] = {"labelled": corpus(tmp_path / "easy.txt", lines)}
+        config["data"]["cleaning"] = {"duplicates": "keep"}
+        config["model"]["encoder"] = {"kind": "bag"}
+        outcome = train(from_mapping(config), tmp_path / "run", view=View())
+        assert outcome.validation["accuracy"] == 100.0
+        corpus(tmp_path / "in.txt", ["good w1", "", "bad w3"])
+        assert main(["predict", str(tmp_path / "run"), str(tmp_path / "in.txt")]) == 0
+        said = capsys.readouterr().out.split("\n")
+        assert [line.split("\t")[0] for line in said] == ["yes", "", "no", ""]
+        assert main(["predict", str(tmp_path / "run"), str(tmp_path / "in.txt"), "--json"]) == 0
+        first, second, third = map(json.loads, capsys.readouterr().out.splitlines())
+        assert first["label"] == "yes" and "label" not in second and third["line"] == 3
+        assert sum(first["probabilities"].values()) == pytest.approx(1.0)
+        assert main(["translate", str(tmp_path / "run"), str(tmp_path / "in.txt")]) == 2
+        assert "regard predict" in capsys.readouterr().err
+
+
+class TestScores:
+    def test_f1_is_the_harmonic_mean_of_precision_and_recall(self):
+        said, true, labels = list("aabbbc"), list("abbbac"), ("a", "b", "c", "d")
+        scores = score_labels(said, true, labels)
+        precision, recall = 1 / 2, 1 / 2
+        assert scores.details["macro_f1"]["a"] == pytest.approx(100 * 2 * precision * recall / (precision + recall))
+        assert scores["accuracy"] == pytest.approx(100 * 4 / 6)
+        assert scores["macro_f1"] == pytest.approx(100 * (1 / 2 + 2 / 3 + 1) / 3)  # `d` never occurs
+        assert confusion(said, true, labels).sum() == 6
+
+    def test_spearman_knows_order_only_and_pearson_knows_lines_only(self):
+        true = [1.0, 2.0, 3.0, 4.0]
+        assert score_numbers([1.0, 10.0, 100.0, 1000.0], true)["spearman"] == pytest.approx(100)
+        assert score_numbers([1.0, 10.0, 100.0, 1000.0], true)["pearson"] < 99
+        assert score_numbers([3.0, 5.0, 7.0, 9.0], true)["pearson"] == pytest.approx(100)
+        assert score_numbers([1.0] * 4, true)["pearson"] == 0.0
+
+    def test_equals_share_their_ranks(self):
+        assert ranks(np.array([5.0, 1.0, 5.0, 0.0])).tolist() == [3.5, 2.0, 3.5, 1.0]
+        assert correlation(np.array([1.0]), np.array([1.0])) == 0.0
+
+
+class TestTransducers:
+    def test_tags_stand_at_the_first_token_of_their_word(self, tmp_path):
+        config = settings("tags", tmp_path, text={"tokenizer": {"kind": "characters", "min_frequency": 1}})
+        prepared = prepare(from_mapping(config), tmp_path / "run")
+        source, target = prepared.form.encode([Pair("w1 w10", "first w1")])
+        words = [len(ids) for ids in prepared.form.tokens(["w1", "w10"])]
+        labels = prepared.form.labels
+        assert len(source[0]) == len(target[0]) == sum(words)
+        assert [number for number in target[0] if number] == [labels.number("first") + 1, labels.number("w1") + 1]
+        assert target[0][words[0]] == labels.number("w1") + 1
+
+    @pytest.mark.parametrize("tokenizer", ["words", "characters", "bpe"])
+    def test_there_is_one_tag_for_each_word_whatever_a_token_is(self, tokenizer, tmp_path):
+        text = {"tokenizer": {"kind": tokenizer, "min_frequency": 1}}
+        shape, model, _ = shape_and_model("tags", tmp_path, text=text)
+        sentences = ["w1 never-seen, w2!", "w3", "\u200b w1 \u0301"]
+        for answer, sentence in zip(shape.answer(model, sentences), sentences, strict=True):
+            assert answer.facts["words"] == sentence.split() and len(answer.facts["tags"]) == len(sentence.split())
+            assert answer.line.count("/") >= len(sentence.split())
+
+
+class TestLanguageModels:
+    @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
+    def test_step_by_step_is_all_at_once_without_a_memory(self, decoder, tmp_path):
+        _, model, _ = shape_and_model("language", tmp_path, model={"decoder": {"kind": decoder, "layers": 2}})
+        inputs = torch.randint(6, 15, (3, 7))
+        whole = model(torch.zeros(3, 0, dtype=torch.long), inputs)
+        state = model.start(model.encode(inputs))
+        for place in range(7):
+            scores, state = model.step(inputs[:, place], state)
+            torch.testing.assert_close(scores, whole[:, place], atol=1e-5, rtol=1e-4)
+
+    @pytest.mark.parametrize("length, stride", [(5, 5), (5, 2), (5, 1), (100, 50), (2, 1)])
+    def test_a_sliding_window_asks_for_every_token_once(self, length, stride):
+        for tokens in (2, 3, 6, 7, 23):
+            asked = [
+                place
+                for window in windows(tokens, length, stride)
+                for place in range(window.start + window.known, window.end - 1)
+            ]
+            assert asked == list(range(tokens - 1))
+            assert all(window.end - window.start <= length + 1 for window in windows(tokens, length, stride))
+
+    def test_packing_loses_nothing_and_repeats_nothing(self, tmp_path):
+        shape, _, prepared = shape_and_model("language", tmp_path)
+        documents = sorted(tuple(prepared.train[row][1].tolist()) for row in range(len(prepared.train)))
+        for world_size in (1, 3):
+            row: dict[int, list[int]] = {}
+            for rank in range(world_size):
+                batches = shape.batches(prepared.train, rank=rank, world_size=world_size, learning=True)
+                for batch, _ in itertools.islice(batches.after(), batches.per_epoch()):
+                    for window, tokens in zip(batch.rows.tolist(), batch.target.tolist(), strict=True):
+                        row[window] = [token for token in tokens if token != PAD]
+            text = [token for window in sorted(row) for token in (row[window][:-1])] + row[max(row)][-1:]
+            found, document = [], []
+            for token in text:
+                if token == EOS:
+                    found.append(tuple(document))
+                document = [] if token in (BOS, EOS) else [*document, token]
+            assert sorted(found) == documents
+
+    def test_the_loss_of_training_is_the_perplexity_of_score(self, tmp_path):
+        shape, model, prepared = shape_and_model("language", tmp_path)
+        loss = mean_loss(shape, model, shape.batches(prepared.validation), device=torch.device("cpu"))
+        writer = Writer(model, shape.config, prepared.target_tokenizer)
+        found = total(text_likelihoods(writer, [pair.source for pair in prepared.validation_pairs]))
+        assert loss == pytest.approx(-found.log_prob / found.tokens, rel=1e-4)
+
+    def test_what_is_written_has_the_probability_that_it_is_said_to_have(self, tmp_path):
+        shape, model, prepared = shape_and_model("language", tmp_path, shape={"length": 60}, decoding={"max_length": 9})
+        writer = Writer(model, shape.config, prepared.target_tokenizer)
+        for search in (Search(beam=1), Search(beam=3), Search(samples=2, count=2, top_k=5)):
+            for prompt, found in zip(["", "w1 w2", "w3"], writer.hypotheses(["", "w1 w2", "w3"], search), strict=True):
+                for one in found:
+                    (whole,) = text_likelihoods(writer, [writer.whole(prompt, one)])
+                    given = len(prompt.split())
+                    said = whole.log_probs[given : given + len(one.log_probs)]
+                    assert list(one.log_probs) == pytest.approx(list(said), abs=1e-4)
+
+    def test_prompts_keep_their_place_whatever_their_length(self, tmp_path):
+        shape, model, prepared = shape_and_model("language", tmp_path, decoding={"max_length": 5})
+        writer = Writer(model, shape.config, prepared.target_tokenizer)
+        prompts = ["w1 w2 w3", "", "w4", "w5 w6 w7"]
+        together = [found[0].tokens for found in writer.hypotheses(prompts, beam=1)]
+        assert together == [writer.hypotheses([prompt], beam=1)[0][0].tokens for prompt in prompts]
+
+    def test_generate_and_score_from_the_command_line(self, tmp_path, capsys):
+        train(from_mapping(settings("language", tmp_path, decoding={"max_length": 6})), tmp_path / "run", view=View())
+        run = str(tmp_path / "run")
+        draw = ["generate", run, "--prompt", "w1 w2", "--sample", "--samples", "2", "--top-p", "0.9", "--seed", "3"]
+        assert main(draw) == 0
+        first = capsys.readouterr().out
+        assert len(first.splitlines()) == 2 and all(line.startswith("w1 w2") for line in first.splitlines())
+        assert main(draw) == 0
+        assert capsys.readouterr().out == first
+        texts = corpus(tmp_path / "t.txt", ["w1 w2 w3", "w4"])
+        assert main(["score", run, "--target", texts, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["total"]["sentences"] == 2
+        assert main(["score", run, "--source", texts, "--target", texts]) == 2
+        assert main(["translate", run, texts]) == 2
+        assert main(["predict", run, texts]) == 2
+        assert "regard generate" in capsys.readouterr().err
+
+
+class TestMasking:
+    def test_so_many_tokens_are_asked_for_and_hidden_exchanged_or_left(self, tmp_path):
+        shape, _, prepared = shape_and_model("masked", tmp_path)
+        tokens = torch.randint(6, prepared.source_tokenizer.size, (200, 50))
+        lesson = shape.hide(tokens, torch.Generator().manual_seed(1))
+        asked = lesson["outputs"] != PAD
+        assert torch.equal(lesson["outputs"][asked], tokens[asked])
+        assert torch.equal(lesson["source"][~asked], tokens[~asked])
+        assert asked.float().mean().item() == pytest.approx(0.15, abs=0.02)
+        hidden = (lesson["source"] == MASK)[asked].float().mean().item()
+        left = (lesson["source"] == tokens)[asked].float().mean().item()
+        assert hidden == pytest.approx(0.8, abs=0.05) and left == pytest.approx(0.1 + 0.1 / 12, abs=0.04)
+
+    def test_special_tokens_are_never_asked_for(self, tmp_path):
+        shape, _, _ = shape_and_model("masked", tmp_path)
+        tokens = torch.tensor([[BOS, 7, 3, 8, EOS, PAD, PAD]]).expand(300, -1)
+        outputs = shape.hide(tokens, torch.Generator().manual_seed(1))["outputs"]
+        assert set(outputs.unique().tolist()) <= {PAD, 7, 8}
+
+    def test_whole_words_are_hidden_whole(self, tmp_path):
+        text = {"tokenizer": {"kind": "characters", "min_frequency": 1}}
+        shape, _, prepared = shape_and_model("masked", tmp_path, shape={"whole_words": True, "share": 0.4}, text=text)
+        ids = prepared.source_tokenizer.encode("w10 w2 w7 w11")
+        outputs = shape.hide(torch.tensor([ids.ids] * 50), torch.Generator().manual_seed(1))["outputs"]
+        for row in outputs:
+            asked = {word for word, token in zip(ids.words, row.tolist(), strict=True) if token != PAD}
+            assert all((token != PAD) == (word in asked) for word, token in zip(ids.words, row.tolist(), strict=True))
+        assert 0 < (outputs != PAD).float().mean() < 1
+
+    def test_masks_are_dynamic_in_learning_and_fixed_in_judging(self, tmp_path):
+        shape, model, prepared = shape_and_model("masked", tmp_path)
+        random = torch.Generator().manual_seed(1)
+        batch = next(shape.batches(prepared.train).once())
+        one, other = (shape.lesson(batch, random, learning=True)["outputs"] for _ in range(2))
+        assert not torch.equal(one, other)
+        losses = {
+            mean_loss(shape, model, shape.batches(prepared.validation), device=torch.device("cpu")) for _ in range(2)
+        }
+        assert len(losses) == 1
+
+    def test_long_documents_are_cut_and_not_lost(self, tmp_path):
+        _, _, whole = shape_and_model("masked", tmp_path)
+        (tmp_path / "short").mkdir()
+        _, _, short = shape_and_model(
+            "masked", tmp_path / "short", data={"cleaning": {"max_length": 4}, "held_out": 20}
+        )
+        assert short.train.tokens[0] == whole.train.tokens[0] and short.train.lengths[0].max() == 4
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("pretrained")
+    model = {"encoder": {"kind": "transformer", "layers": 2}}
+    train(from_mapping(settings("masked", directory, model=model)), directory / "run", view=View())
+    return directory / "run"
+
+
+class TestStartingFromAnotherRun:
+    def started(self, pretrained: Path, directory: Path, kind: str, **more: Any) -> dict[str, Any]:
+        model = {"encoder": {"kind": "transformer", "layers": 2}, "start_from": str(pretrained)}
+        return settings(kind, directory, **{**more, "model": model | more.get("model", {})})
+
+    @pytest.mark.parametrize("kind", ["classes", "pairs", "tags", "masked"])
+    def test_the_encoder_and_the_vectors_are_taken(self, pretrained, kind, tmp_path):
+        config = self.started(pretrained, tmp_path, kind, training={"steps": 1, "optimizer": {"learning_rate": 1e-9}})
+        train(from_mapping(config), tmp_path / "run", view=View())
+        there, here = read_weights(Run.open(pretrained).weights), read_weights(Run.open(tmp_path / "run").weights)
+        common = [name for name in here if name.startswith("encoder.") or name == "source_embedding.weight"]
+        assert common and all(torch.allclose(here[name], there[name], atol=1e-6) for name in common)
+        assert set(common) <= set(Run.open(tmp_path / "run").info["taken"])
+
+    def test_the_encoder_of_an_encoder_decoder_starts_from_it_too(self, pretrained, tmp_path):
+        config = self.started(pretrained, tmp_path, "classes", training={"steps": 1})
+        config["shape"] = {"kind": "translation"}
+        config["data"]["train"] = {
+            "tsv": corpus(tmp_path / "t.tsv", [f"w{n % 7} w{n % 5}\tw{n % 3} w{n % 11}" for n in range(90)])
+        }
+        config["data"]["held_out"] = 5
+        config["model"]["decoder"] = {"kind": "rnn"}
+        train(from_mapping(config), tmp_path / "run", view=View())
+        taken = Run.open(tmp_path / "run").info["taken"]
+        assert "decoder.embedding.weight" in taken and any(name.startswith("encoder.layers.1") for name in taken)
+        assert not any(name.startswith("decoder.layers") for name in taken)
+
+    def test_fresh_leaves_what_was_taken_as_it_was(self, pretrained, tmp_path):
+        config = self.started(pretrained, tmp_path, "classes", training={"tune": "fresh"})
+        train(from_mapping(config), tmp_path / "run", view=View())
+        there, here = read_weights(Run.open(pretrained).weights), read_weights(Run.open(tmp_path / "run").weights)
+        assert all(torch.equal(here[name], there[name]) for name in here if name.startswith("encoder."))
+
+    def test_gradual_thaws_from_the_top_down(self):
+        taken = ["source_embedding.weight", "encoder.layers.0.a", "encoder.layers.1.a", "encoder.norm.weight"]
+        tuning = Tuning("gradual", taken)
+        frozen = [tuning.frozen(step, 80) for step in (1, 10, 20, 30, 40)]
+        assert frozen == [set(taken[: 4 - thawed]) for thawed in range(5)]
+
+    def test_what_does_not_fit_is_told(self, pretrained, tmp_path):
+        for model, word in (
+            ({"width": 24}, "24"),
+            ({"encoder": {"kind": "rnn"}}, "encoder."),
+            ({"encoder": {"kind": "transformer", "layers": 1}}, "encoder.layers.1"),
+        ):
+            config = from_mapping(self.started(pretrained, tmp_path, "classes", model=model))
+            with pytest.raises(RegardError, match="does not fit") as told:
+                train(config, tmp_path / "run", view=View())
+            assert word in str(told.value)
+            import shutil
+
+            shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        other = self.started(pretrained, tmp_path, "classes", text={"tokenizer": {"kind": "characters"}})
+        with pytest.raises(UsageError, match=r"text\.tokenizer differs"):
+            train(from_mapping(other), tmp_path / "run", view=View())
+        with pytest.raises(UsageError, match="does not exist"):
+            train(from_mapping(self.started(tmp_path / "none", tmp_path, "classes")), tmp_path / "run", view=View())
+        with pytest.raises(UsageError, match=r"model\.start_from"):
+            from_mapping(settings("classes", tmp_path, training={"tune": "fresh"}))
+
+
+STORY = [
+    "1 Mary moved to the bathroom.", "2 John went to the hallway.", "3 Where is Mary? \tbathroom\t1",
+    "4 Where is John? \thallway\t2", "1 Sandra sat.", "2 Who sat? \tSandra,Mary\t1",
+]  # fmt: skip
+
+
+class TestQuestions:
+    def test_a_question_sees_the_story_so_far_and_no_other(self, tmp_path):
+        path = corpus(tmp_path / "qa.txt", STORY)
+        told = "Mary moved to the bathroom. John went to the hallway."
+        assert list(read(from_mapping({"data": {"train": {"babi": path}}}).data.train)) == [
+            Pair(f"{told}\tWhere is Mary?", "bathroom"),
+            Pair(f"{told}\tWhere is John?", "hallway"),
+            Pair("Sandra sat.\tWho sat?", "Sandra,Mary"),
+        ]
+
+    def test_texts_are_joined_by_the_separator_and_know_their_characters(self):
+        tokenizer = Joined(learn(Settings(kind="words", min_frequency=1), lambda: iter(["a b c d"]), "test"))
+        found = tokenizer.encode("a b\tc d")
+        assert found.ids == tokenizer.encode_batch(["a b\tc d"])[0]
+        assert found.ids.count(SEP) == 1 and found.ids[2] == SEP
+        assert ["a b\tc d"[first:last] for first, last in found.offsets] == ["a", "b", "\t", "c", "d"]
+        assert found.words == [0, 1, 2, 3, 4]
+
+    def test_answers_are_judged_by_exact_match_and_f1_and_long_stories_are_no_misfits(self, tmp_path):
+        lines = []
+        for seed in range(60):
+            story = [f"{n + 1} w{seed % 9} is in room{(seed + n) % 5}." for n in range(12)]
+            lines += [*story, f"13 Where is w{seed % 9}?\troom{seed % 5}\t1"]
+        config = from_mapping({
+            "data": {"train": {"babi": corpus(tmp_path / "qa.txt", lines)}, "held_out": 6},
+            "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
+            "model": {"width": 16, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}},
+            "training": COURSE | {"steps": 2}, "decoding": {"max_length": 4},
+        })  # fmt: skip
+        outcome = train(config, tmp_path / "run", view=View())
+        assert {"exact", "f1"} <= set(outcome.validation) and "bleu" not in outcome.validation
+        assert prepare(config, tmp_path / "run").report.dropped.keys() <= {"duplicate"}
+
+    def test_f1_counts_words_that_both_have(self):
+        score = score_text(["the red ball", "x"], ["red ball", "y"], ["f1"])["f1"]
+        assert score == pytest.approx(100 * (2 * 2 / 5 + 0) / 2)
+
+
+class TestBadInput:
+    def refused(self, config: dict[str, Any], directory: Path) -> str:
+        with pytest.raises(RegardError) as told:
+            train(from_mapping(config), directory / "run", view=View())
+        assert not (directory / "run" / "run.json").exists()
+        return str(told.value)
+
+    def test_a_missing_label_is_told_with_its_line(self, tmp_path):
+        config = settings("classes", tmp_path)
+        config["data"]["train"] = {"labelled": corpus(tmp_path / "bad.txt", ["yes a b", "no", "no c"])}
+        assert "bad.txt:2" in self.refused(config, tmp_path)
+
+    def test_an_empty_label_is_told_with_its_place(self, tmp_path):
+        config = settings("pairs", tmp_path)
+        config["data"]["train"]["tsv"] = corpus(tmp_path / "bad.tsv", ["a\tb\tyes", "c\td\t "])
+        assert "text 2 has no label" in self.refused(config, tmp_path)
+
+    def test_a_label_that_training_never_shows_is_told(self, tmp_path):
+        config = settings("classes", tmp_path)
+        config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w1", "perhaps w2"])}
+        told = self.refused(config, tmp_path)
+        assert "`perhaps`" in told and "v.txt" in told and "text 2" in told
+
+    def test_a_single_label_is_refused(self, tmp_path):
+        with pytest.raises(RegardError, match="at least two"):
+            Labels.learn(["yes", "yes"])
+
+    def test_what_is_no_number_is_told(self, tmp_path):
+        for wrong in ("many", "nan", "1e99"):
+            config = settings("number", tmp_path)
+            lines = [*pair_lines(5), f"a\tb\tsame\t{wrong}"]
+            config["data"]["train"]["tsv"] = corpus(tmp_path / "bad.tsv", lines)
+            assert f"text 6 has `{wrong}`" in self.refused(config, tmp_path)
+
+    def test_words_and_tags_that_differ_in_number_are_told(self, tmp_path):
+        config = settings("tags", tmp_path)
+        config["data"]["train"] = {"tsv": corpus(tmp_path / "bad.tsv", ["a b\tX Y", "c d e\tX Y"])}
+        assert "sentence 2 has 3 words and 2 tags" in self.refused(config, tmp_path)
+
+    @pytest.mark.parametrize("name, line", [("columns", "word"), ("conllu", "1\tword\tNOUN")])
+    def test_a_line_that_is_no_word_with_a_tag_is_told(self, name, line, tmp_path):
+        config = settings("tags", tmp_path)
+        config["data"]["train"] = {name: corpus(tmp_path / "bad.txt", [line])}
+        assert "bad.txt:1" in self.refused(config, tmp_path)
+
+    def test_conllu_ranges_comments_and_empty_nodes_are_no_words(self, tmp_path):
+        rows = [["1-2", "don't"], ["1", "do", "AUX"], ["2", "n't", "PART"], ["2.1", "go"], ["3", "1 000", "NUM"]]
+        lines = ["\t".join([row[0], row[1], "_", *row[2:], *["_"] * (10 - 3 - len(row[2:]))]) for row in rows]
+        path = corpus(tmp_path / "x.conllu", ["# text = …", *lines])
+        found = list(
+            read(from_mapping({"shape": {"kind": "transducer"}, "data": {"train": {"conllu": path}}}).data.train)
+        )
+        assert found == [Pair("do n't 1_000", "AUX PART NUM")]
+
+    @pytest.mark.parametrize(
+        "shape, data, word",
+        [
+            ("acceptor", {"text": "a.txt"}, "labelled or tsv or jsonl"),
+            ("language-model", {"tsv": "a.tsv"}, "text or json_text"),
+            ("translation", {"labelled": "a.txt"}, "paired"),
+        ],
+    )
+    def test_a_corpus_of_the_wrong_sort_is_told_before_it_is_read(self, shape, data, word):
+        with pytest.raises(UsageError, match=word):
+            from_mapping({"shape": {"kind": shape}, "data": {"train": data}})
+
+    @pytest.mark.parametrize(
+        "override, word",
+        [
+            ("model.decoder.kind=rnn", "model.decoder has no place"),
+            ("training.exposure.word_dropout=0.1", "training.exposure"),
+            ("training.early_stopping.metric=bleu", "accuracy"),
+            ("shape.kind=aceptor", "acceptor"),
+        ],
+    )
+    def test_settings_that_mean_nothing_here_are_refused(self, override, word, tmp_path):
+        with pytest.raises(UsageError, match=word):
+            from_mapping(settings("classes", tmp_path), [override])
+
+    def test_presets_serve_every_shape(self, tmp_path):
+        for preset in ("transformer-tiny", "bahdanau", "convs2s", "bag"):
+            config = from_mapping({"preset": preset, **settings("classes", tmp_path)} | {"model": {}})
+            assert config.model.decoder is None and config.model.encoder is not None
+            written = from_mapping({"preset": preset, **settings("language", tmp_path)} | {"model": {}})
+            assert written.model.encoder is None and written.model.decoder is not None
+
+    def test_predict_counts_the_texts_of_a_line(self, tmp_path, capsys):
+        train(from_mapping(settings("pairs", tmp_path)), tmp_path / "run", view=View())
+        path = corpus(tmp_path / "in.tsv", ["a\tb", "alone"])
+        assert main(["predict", str(tmp_path / "run"), path]) == 1
+        assert "Line 2 has 1 tab-separated texts" in capsys.readouterr().err
