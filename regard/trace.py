@@ -85,6 +85,25 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture as a source: a grid of places."""
+
+    name: str
+    pixels: Tensor
+    """As the model reads them: 3×H×W."""
+    grid: tuple[int, int]
+    """Rows and columns of places."""
+
+    @property
+    def side(self) -> Side:
+        """The places as a side, row by row, each by its row and column."""
+        rows, columns = self.grid
+        tokens = [f"{row},{column}" for row in range(rows) for column in range(columns)]
+        count = len(tokens)
+        return Side(list(range(count)), tokens, list(range(count)), [False] * count)
+
+
+@dataclass(frozen=True)
 class Trace:
     """One teacher-forced pass with every tap recorded by name.
 
@@ -105,6 +124,8 @@ class Trace:
     """T×V: of every token at every target position."""
     tokenizer: Tokenizer | None = None
     """The target's, for analyses that speak of words that were not said."""
+    picture: Picture | None = None
+    """What the model looked at, where its source is a picture; the source tokens are then its places."""
 
     def matching(self, pattern: str) -> dict[str, Tensor]:
         """The activations of the taps whose names match a pattern, in the order of the model."""
@@ -117,7 +138,7 @@ class Trace:
 
     def again(self, write: Mapping[str, Write]) -> "Trace":
         """The same pass with interventions: each function is given the tap's value with its batch axis of one."""
-        return trace(self.model, self.source, self.target, self.inputs, write, self.tokenizer)
+        return trace(self.model, self.source, self.target, self.inputs, write, self.tokenizer, self.picture)
 
 
 def trace(
@@ -127,8 +148,9 @@ def trace(
     inputs: Side,
     write: Mapping[str, Write] | None = None,
     tokenizer: Tokenizer | None = None,
+    picture: Picture | None = None,
 ) -> Trace:
-    """Watch the model read a source and a target; `write` as in `taps.watch`."""
+    """Watch the model read a source (or look at a picture) and a target; `write` as in `taps.watch`."""
     check_cost(model, max(len(source), len(target)))
     known = taps.names(model)
     for name in write or {}:
@@ -136,11 +158,12 @@ def trace(
             near = difflib.get_close_matches(name, known, n=2, cutoff=0.0)
             raise UsageError(f"This model has no tap {name}: did you mean {' or '.join(near)}?")
     device = model.output_bias.device
+    read = torch.tensor([source.ids]) if picture is None else picture.pixels[None]
     with torch.no_grad(), taps.watch(model, "*", write=write) as recording:
-        logits = model(torch.tensor([source.ids], device=device), torch.tensor([inputs.ids], device=device))
+        logits = model(read.to(device), torch.tensor([inputs.ids], device=device))
     ordered = sorted(known, key=lambda name: not name.startswith("encoder"))  # the source comes first
     seen = {name: recording[name][0].cpu() for name in ordered if name in recording}
-    return Trace(model, source, target, inputs, seen, logits[0].log_softmax(-1).cpu(), tokenizer)
+    return Trace(model, source, target, inputs, seen, logits[0].log_softmax(-1).cpu(), tokenizer, picture)
 
 
 def _letters(spelt: re.Match[str]) -> str:

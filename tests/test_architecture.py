@@ -17,6 +17,7 @@ UP_TO_TRANSLATOR = UP_TO_MODELS | {
     "inspection",
     "translator",
     "writer",
+    "captioner",
     "trace",
 }
 MAY_USE: dict[str, set[str]] = {
@@ -28,12 +29,13 @@ MAY_USE: dict[str, set[str]] = {
     "weights": set(),
     "run": {"config", "weights"},
     "shapes": UP_TO_MODELS
-    | {"search", "evaluation", "translator", "writer", "training.objective", "training.exposure"},
+    | {"search", "evaluation", "translator", "writer", "captioner", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "trace": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search", "trace"},
     "writer": UP_TO_MODELS | {"search", "translator"},
+    "captioner": UP_TO_MODELS | {"search", "translator", "trace"},
     "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "translator"},
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
@@ -45,7 +47,7 @@ MAY_USE: dict[str, set[str]] = {
 GROUND = {"", "errors", "durable"}
 """What every room stands on: the package's name and version, its errors, files that survive a crash."""
 
-EXTRAS = {"babel", "ctranslate2", "matplotlib", "sentencepiece", "tensorboard", "transformers"}
+EXTRAS = {"babel", "ctranslate2", "matplotlib", "PIL", "sentencepiece", "tensorboard", "transformers"}
 
 
 def imports(file: Path) -> set[str]:

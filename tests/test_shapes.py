@@ -101,20 +101,26 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
             {"kind": "language-model", "length": 12},
             {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
         ),
+        "captions": (
+            {"kind": "captions", "shift": 1, "doubly_stochastic": 0.1},
+            {"generate": "shapes", "size": 80, "captions": 2},
+        ),
         "masked": (
             {"kind": "masked"},
             {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
         ),
     }
     shape, data = shapes[kind]
+    ends: dict[str, Any] = {"encoder": {"kind": "rnn"}}
+    if kind == "language":
+        ends = {"decoder": {"kind": "rnn"}}
+    elif kind == "captions":
+        ends = {"encoder": {"kind": "image", "size": 16, "patch": 4, "layers": 1}, "decoder": {"kind": "rnn"}}
     found: dict[str, Any] = {
         "shape": shape,
         "data": {"train": data, "held_out": 20},
         "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
-        "model": {
-            "width": 16,
-            **({"decoder": {"kind": "rnn"}} if kind == "language" else {"encoder": {"kind": "rnn"}}),
-        },
+        "model": {"width": 16, **ends},
         "training": dict(COURSE),
     }
     for name, value in more.items():
@@ -122,7 +128,7 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
     return found
 
 
-SHAPES = ("classes", "number", "pairs", "tags", "language", "masked")
+SHAPES = ("classes", "number", "pairs", "tags", "language", "captions", "masked")
 READING = ("classes", "number", "pairs", "tags")
 
 

@@ -19,6 +19,10 @@ class _Shape(Section):
 
     arrow: ClassVar[str]
     """From how much to how much."""
+    verb: ClassVar[str] = "predict"
+    """The command that uses its runs."""
+    pictures: ClassVar[bool] = False
+    """Whether what it reads is a picture."""
     encoder: ClassVar[bool] = True
     """Whether it has an end that reads."""
     decoder: ClassVar[bool] = False
@@ -43,6 +47,7 @@ class Translation(_Shape):
     """n → m: a text is read, another is written; the source may be two texts, such as a context and a question."""
 
     arrow = "n → m"
+    verb = "translate"
     decoder = True
     corpora = ("paired", "tsv", "jsonl", "babi", "generate", "imported")
     out_of_place = ()
@@ -105,6 +110,7 @@ class LanguageModel(_Shape):
     """0 → m: text is written from nothing, or from its beginning."""
 
     arrow = "0 → m"
+    verb = "generate"
     encoder = False
     decoder = True
     corpora = ("text", "json_text")
@@ -115,6 +121,30 @@ class LanguageModel(_Shape):
     """Documents are put one behind the other and cut into pieces of this many tokens: the furthest it looks back."""
     stride: int | None = Field(default=None, ge=1)
     """Perplexity: tokens that the window moves on at a time, by default half of `length`; fewer give more context."""
+
+
+class Captions(_Shape):
+    """image → m: a picture is looked at, and a text is written about it."""
+
+    arrow = "image → m"
+    verb = "caption"
+    pictures = True
+    decoder = True
+    corpora = ("images", "generate")
+    out_of_place = ("text.target",)
+
+    kind: Literal["captions"] = "captions"
+    doubly_stochastic: float = Field(default=0.0, ge=0.0)
+    """With attention: how much it costs not to look at every place alike over a whole caption (Xu et al., 2015)."""
+    shift: int = Field(default=0, ge=0, le=512)
+    """Augmentation: in learning, pictures are moved by up to so many pixels each way."""
+    flip: bool = False
+    """Augmentation: in learning, half of all pictures are mirrored; only where no caption says left or right."""
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of texts that were written; `true` of generated scenes, where truth is known."""
+        return "bleu", "meteor", "cider", "exact", "true"
 
 
 class Masked(_Shape):
@@ -141,7 +171,7 @@ class Masked(_Shape):
 
 
 Shape = Annotated[
-    Translation | Acceptor | Transducer | LanguageModel | Masked,
+    Translation | Acceptor | Transducer | LanguageModel | Captions | Masked,
     Field(discriminator="kind"),
 ]
 """Every shape there is, told apart by its `kind`."""

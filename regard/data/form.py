@@ -14,6 +14,7 @@ from regard.config.data import Cleaning
 from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batches, Frame
 from regard.data.corpus import Pair
+from regard.data.progress import Progress
 from regard.data.store import TokenStore
 from regard.text.dropout import BpeDropout
 from regard.text.joined import Joined
@@ -87,6 +88,17 @@ class Form(ABC):
 
     def check(self, pair: Pair, place: str) -> None:
         """Refuse in a sentence an example that does not go with what was learnt, at a place such as `a.tsv, text 3`."""
+        return
+
+    @property
+    def ids(self) -> int:
+        """One more than the largest id that a store may have to hold."""
+        return max(vocabulary.size for vocabulary in self.vocabularies.values())
+
+    def gather(
+        self, config: RunConfig, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None
+    ) -> None:
+        """Keep in a run's data directory what its examples only name, such as pictures."""
         return
 
     def save(self, directory: Path) -> None:

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from regard import durable
@@ -95,6 +95,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
+    form.gather(config, chain(kept(), validation, test), directory / "data", progress)
     for pairs, corpus in ((validation, data.validation), (test, data.test)):
         name = describe(corpus) if corpus else ""
         for number, pair in enumerate(pairs if corpus else (), start=1):
@@ -165,7 +166,7 @@ def _one(form: type[Form]) -> str:
 def _store(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
     """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned."""
     too_long = []
-    with StoreWriter(directory, max(vocabulary.size for vocabulary in form.vocabularies.values())) as writer:
+    with StoreWriter(directory, form.ids) as writer:
         pairs = iter(pairs)
         while chunk := list(islice(pairs, _CHUNK)):
             source, target, left_out = form.rows([pair for _, pair in chunk], max_length)

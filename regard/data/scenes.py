@@ -38,6 +38,9 @@ NUMBERS = ("no", "one", "two", "three", "four")
 PLACES = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
 """Relations of a thing to another: the sign of the distance across and down."""
 
+SCENE = "shapes:"
+"""How the name of a scene begins."""
+
 _FINER = 4
 """Pictures are drawn so many times larger and shrunk, for smooth edges."""
 
@@ -78,6 +81,14 @@ class Scene:
     """Some things, no two of which are alike in both shape and colour."""
 
     things: tuple[Thing, ...]
+
+    @property
+    def name(self) -> str:
+        """The scene written out, from which `parse` makes it again: colour, shape, column, row, radius and shift."""
+        things = (
+            f"{one.name} {one.column} {one.row} {one.radius} {one.shift[0]} {one.shift[1]}" for one in self.things
+        )
+        return f"{SCENE} {', '.join(things)}"
 
     def those(self, shape: str | None = None, colour: str | None = None) -> list[Thing]:
         """The things of a shape, of a colour, or both."""
@@ -120,6 +131,38 @@ def _scene(generator: random.Random) -> Scene:
         shift = generator.randint(-room, room), generator.randint(-room, room)
         things.append(Thing(shape, colour, column, row, radius, shift))
     return Scene(tuple(sorted(things, key=lambda one: (one.row, one.column))))
+
+
+def parse(name: str) -> Scene:
+    """The scene that is written out; radius and shift of a thing may be left out."""
+    things = []
+    for part in name.removeprefix(SCENE).split(","):
+        colour, shape, *numbers = [*part.split(), "", ""]
+        try:
+            column, row, *rest = map(int, filter(None, numbers))
+            radius, across, down = rest or (6, 0, 0)
+        except ValueError:
+            column = row = radius = -1
+            across = down = 0
+        room = SIDE // CELLS // 2 - radius
+        placed = 0 <= column < CELLS and 0 <= row < CELLS and radius > 0 and max(abs(across), abs(down)) <= room
+        if colour not in COLOURS or shape not in SHAPES or not placed:
+            raise RegardError(
+                f"`{part.strip()[:80]}` is no thing of a scene: write a colour ({', '.join(COLOURS)}), a shape "
+                f"({', '.join(SHAPES)}), its column and its row (0 to {CELLS - 1}), such as `red circle 0 2`."
+            )
+        things.append(Thing(shape, colour, column, row, radius, (across, down)))
+    if len({(one.column, one.row) for one in things}) < len(things):
+        raise RegardError("Two things of this scene stand in the same place: give each a column and row of its own.")
+    return Scene(tuple(sorted(things, key=lambda one: (one.row, one.column))))
+
+
+def described(count: int, seed: int, sentences: int) -> Iterator[tuple[str, str]]:
+    """(a scene's name, a sentence that is true of it): so many scenes, with so many sentences each."""
+    generator = random.Random(f"captions {seed}")
+    for scene in scenes(count, seed):
+        for sentence in captions(scene, generator, sentences):
+            yield scene.name, sentence
 
 
 def draw(scene: Scene) -> "Image":

@@ -1,0 +1,90 @@
+"""Pictures in a folder with captions in files: which picture is said to show what, and what is missing."""
+
+from collections.abc import Iterable, Iterator
+
+from regard.config.data import ImageFiles
+from regard.data.lines import read_lines
+from regard.data.pictures import pictures_in
+from regard.errors import RegardError
+
+
+def captioned(corpus: ImageFiles) -> Iterator[tuple[str, str]]:
+    """(a picture's name, one of its captions), line by line; what has a caption and is not there is refused."""
+    there = set(pictures_in(corpus.images))
+    for place, image, texts, split in _rows(corpus):
+        if image not in there:
+            raise RegardError(
+                f"{place} has a caption for `{image[:100]}`, but {corpus.images} has no such picture: mend the name, "
+                "or leave the line out."
+            )
+        for text in texts if corpus.split is None or split == corpus.split else ():
+            if not text.strip():
+                raise RegardError(f"{place} has no caption for `{image}`: write one, or leave the line out.")
+            yield f"{corpus.images.rstrip('/')}/{image}", text
+
+
+def check_captions(corpora: Iterable[ImageFiles]) -> None:
+    """Refuse folders with pictures that no file of any of the corpora says anything about."""
+    named: dict[str, set[str]] = {}
+    files: dict[str, list[str]] = {}
+    for corpus in corpora:
+        named.setdefault(corpus.images, set()).update(image for _, image, _, _ in _rows(corpus))
+        files.setdefault(corpus.images, []).extend(corpus.captions)
+    for place, known in named.items():
+        silent = [name for name in pictures_in(place) if name not in known]
+        if silent:
+            several = f" and {len(silent) - 1:,} more" if len(silent) > 1 else ""
+            raise RegardError(
+                f"{place} has pictures without a caption: {silent[0]}{several}. Name them in "
+                f"{', '.join(dict.fromkeys(files[place]))}, or take them out."
+            )
+
+
+def _rows(corpus: ImageFiles) -> Iterator[tuple[str, str, list[str], str | None]]:
+    """Where a row stands, its picture, its captions, and which part of the corpus it belongs to."""
+    for path in corpus.captions:
+        rows = _json(corpus, path) if path.removesuffix(".gz").endswith((".jsonl", ".json")) else _tabs(corpus, path)
+        yield from rows
+
+
+def _tabs(corpus: ImageFiles, path: str) -> Iterator[tuple[str, str, list[str], str | None]]:
+    last = max(corpus.image_column, corpus.caption_column, corpus.split_column or 0)
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip() or (number == 1 and corpus.header):
+            continue
+        columns = line.split("\t")
+        if len(columns) < last:
+            raise RegardError(
+                f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is wanted: mend the "
+                "line, or set image_column and caption_column."
+            )
+        split = columns[corpus.split_column - 1] if corpus.split_column else None
+        caption = columns[corpus.caption_column - 1]
+        yield f"{path}:{number}", columns[corpus.image_column - 1].strip(), [caption], split
+
+
+def _json(corpus: ImageFiles, path: str) -> Iterator[tuple[str, str, list[str], str | None]]:
+    from regard.data.corpus import json_sort, parsed
+
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        record = parsed(line, place)
+        if not isinstance(record, dict):
+            raise RegardError(f"{place} is no JSON object, but {json_sort(record)}: one object a line is wanted.")
+        for name in (corpus.image_field, corpus.caption_field, corpus.split_field):
+            if name is not None and name not in record:
+                known = ", ".join(str(key) for key in list(record)[:10]) or "none"
+                raise RegardError(
+                    f"{place} has no field `{name}` (its fields: {known}): set image_field and caption_field to those."
+                )
+        image, captions = record[corpus.image_field], record[corpus.caption_field]
+        texts = captions if isinstance(captions, list) else [captions]
+        for value in (image, *texts):
+            if not isinstance(value, str):
+                raise RegardError(f"{place} has {json_sort(value)} where a string is wanted: mend the line.")
+        if not texts:
+            raise RegardError(f"{place} has no caption for `{image}`: write one, or leave the line out.")
+        split = None if corpus.split_field is None else str(record[corpus.split_field])
+        yield place, image, texts, split
