@@ -501,3 +501,13 @@ def test_a_vocabulary_too_small_for_bytes_is_refused_before_any_data_is_read():
     with pytest.raises(UsageError, match="at least 263"):
         from_mapping({"data": {"train": {"tsv": "absent.tsv"}}, "text": {"tokenizer": {"vocabulary": 17}}})
     from_mapping({"data": {"train": {"tsv": "absent.tsv"}}, "text": {"tokenizer": {"vocabulary": 17, "kind": "words"}}})
+
+
+@pytest.mark.parametrize(
+    "shape, corpus", [("transducer", {"conllu": "a.conllu"}), ("language-model", {"text": "a.txt"})]
+)
+def test_words_are_not_cut_anew_where_tokens_keep_their_places(shape: str, corpus: dict[str, str]):
+    settings = {"shape": {"kind": shape}, "data": {"train": corpus}}
+    assert from_mapping(settings).text.bpe_dropout == 0
+    with pytest.raises(UsageError, match="keeps its tokens in place"):
+        from_mapping(settings, ["text.bpe_dropout=0.1"])

@@ -90,7 +90,8 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "deep JSON": (lambda d: JsonLines(jsonl=[write(d / "x", "[" * 100_000)]), "x:1 is not valid"),
     "no object": (lambda d: JsonLines(jsonl=[write(d / "x", "[1]\n")]), "x:1 is no JSON object, but a list"),
     "missing field": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "b": 1}\n')]), "no field `target`"),
-    "no string": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "target": 7}\n')]), "is a number"),
+    "no string": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": 7, "target": "a"}\n')]), "is a number"),
+    "no label": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "target": null}\n')]), "x:1: .* is null"),
     "empty": (lambda d: TsvFiles(tsv=[write(d / "x", "\n\n")]), "corpus is empty"),
     "empty pair": (lambda d: paired(d, "", ""), "corpus is empty"),
     "line counts": (lambda d: paired(d, "a\nb\nc\n", "a\nb\n"), r"has 3 lines, but .* has 2"),
@@ -157,27 +158,33 @@ def test_every_reason_is_counted_with_its_first_line() -> None:
 
 
 @given(
-    sources=st.lists(st.integers(0, 30), min_size=40, max_size=120), held_out=st.integers(1, 50), seed=st.integers(0, 5)
+    sources=st.lists(st.integers(0, 30), min_size=40, max_size=120),
+    held_out=st.integers(1, 50),
+    tested=st.integers(0, 20),
+    seed=st.integers(0, 5),
 )
 @settings(deadline=None, max_examples=60)
-def test_a_source_is_never_on_both_sides_of_the_split(sources: list[int], held_out: int, seed: int) -> None:
+def test_a_source_is_never_on_two_sides_of_the_split(sources: list[int], held_out: int, tested: int, seed: int) -> None:
     pairs = [
         Pair(f"Source  {source}" if place % 2 else f"source {source}", f"{place}")
         for place, source in enumerate(sources)
     ]
     try:
-        fate, report = survey(pairs, Cleaning(), held_out=held_out, seed=seed)
+        fate, report = survey(pairs, Cleaning(), held_out=held_out, tested=tested, seed=seed)
     except RegardError as error:
         assert "too few" in str(error)
         return
-    again, _ = survey(pairs, Cleaning(), held_out=held_out, seed=seed)
+    again, _ = survey(pairs, Cleaning(), held_out=held_out, tested=tested, seed=seed)
     assert (fate == again).all()
-    sides = {
-        wanted: {sources[n - 1] for n, _ in with_fate(pairs, fate, wanted)} for wanted in (Fate.TRAIN, Fate.HELD_OUT)
-    }
-    assert not sides[Fate.TRAIN] & sides[Fate.HELD_OUT]
+    kept, out, test = (
+        {sources[n - 1] for n, _ in with_fate(pairs, fate, wanted)} for wanted in (Fate.TRAIN, Fate.HELD_OUT, Fate.TEST)
+    )
+    assert not kept & out and not kept & test and not out & test
     assert 0 < report.held_out <= min(held_out, len(pairs) // 10)
-    assert report.train + report.held_out == len(pairs)
+    assert (report.tested > 0) == (tested > 0) and report.tested <= min(tested, len(pairs) // 10)
+    assert report.train + report.held_out + report.tested == len(pairs)
+    alone, _ = survey(pairs, Cleaning(), held_out=held_out, seed=seed)
+    assert ((alone == Fate.HELD_OUT) == (fate == Fate.HELD_OUT)).all()
 
 
 def test_a_corpus_that_changes_between_readings_is_refused() -> None:
@@ -272,6 +279,16 @@ def config(train: dict[str, Any], **more: Any) -> RunConfig:
 
 def numbers(path: Path, count: int) -> dict[str, str]:
     return {"tsv": write(path, "".join(f"row {n} of many\tZeile {n} von vielen\n" for n in range(count)))}
+
+
+def test_a_test_part_can_be_held_out_beside_validation(tmp_path: Path) -> None:
+    corpus = numbers(tmp_path / "x.tsv", 300)
+    plain = prepare(config(corpus, held_out=20), tmp_path / "plain")
+    tested = prepare(config(corpus, held_out=20, held_out_test=10), tmp_path / "tested")
+    assert tested.validation_pairs == plain.validation_pairs and not plain.test_pairs
+    assert len(tested.test_pairs) == 10 and len(tested.train) == 270
+    named = config(corpus, held_out=20, held_out_test=10, test=numbers(tmp_path / "test.tsv", 7))
+    assert len(prepare(named, tmp_path / "named").test_pairs) == 7
 
 
 def test_prepared_once_is_reopened_without_the_corpus(tmp_path: Path) -> None:

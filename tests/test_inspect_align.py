@@ -192,11 +192,17 @@ def test_empty_lines_have_no_links_and_keep_their_place(recurrent):
         inspection.align(recurrent, [""], [""])
 
 
+def test_a_head_without_a_layer_is_that_head_of_the_best_layer(transformer, rows, tmp_path):
+    found = inspection.align(transformer, rows, rows, gold=diagonal(tmp_path / "gold", rows), head=1)
+    assert {(one.choice.layer, one.choice.head) for one in found.tried} == {(0, 1), (1, 1)}
+    assert found.scores.error_rate == min(one.scores.error_rate for one in found.tried)
+
+
 def test_what_cannot_be_aligned_is_refused(recurrent, transformer, rows):
     for wrong, message in (
         ({"layer": 7}, "layers are 0, 1"),
         ({"layer": 0, "head": 5}, "heads are 0, 1"),
-        ({"head": 1}, "of which layer"),
+        ({"head": 5}, "heads are 0, 1"),
         ({"method": "magic"}, "attention, contributions"),
         ({"reading": "sideways"}, "reads, writes"),
         ({"combining": "all"}, "grow-diag"),

@@ -205,6 +205,21 @@ def test_the_decoder_is_asked_with_sources(transformer_run, tmp_path):
         inspection.probe(run, tmp_path / "letters.tsv", "2", sources=tmp_path / "few.txt")
 
 
+def test_sentences_that_were_learned_from_are_told_of_where_they_are_measured_on(copy_run, tmp_path):
+    table(tmp_path / "letters.tsv", 40)
+    run = regard.load(copy_run)
+    same = inspection.probe(run, tmp_path / "letters.tsv", "2", dev=tmp_path / "letters.tsv")
+    assert same.repeated == same.sentences["test"] == 40
+    assert "40 of the 40 sentences measured on (100 %) were learned from too" in str(same)
+    assert same.to_json()["repeated"] == 40 and "memory" in same.page()
+    known = set((tmp_path / "letters.tsv").read_text().strip().split("\n\n"))
+    table(tmp_path / "others.tsv", 80)
+    others = [block for block in (tmp_path / "others.tsv").read_text().strip().split("\n\n") if block not in known]
+    (tmp_path / "others.tsv").write_text("\n\n".join(others) + "\n", encoding="utf-8")
+    fresh = inspection.probe(run, tmp_path / "letters.tsv", "2", dev=tmp_path / "others.tsv")
+    assert fresh.repeated == 0 and "learned from too" not in str(fresh)
+
+
 CONLLU = "1\ta\ta\tNOUN\tNN\tNumber=Sing\t0\troot\t_\t_\n\n"
 
 
@@ -215,6 +230,13 @@ CONLLU = "1\ta\ta\tNOUN\tNN\tNumber=Sing\t0\troot\t_\t_\n\n"
         ("a.conllu", CONLLU * 40, "upos", "nothing to tell apart"),
         ("a.conllu", CONLLU * 5, "upos", "5 sentences .* at least 30"),
         ("a.conllu", "a b c\n", "upos", "a.conllu:1 has 1 tab-separated"),
+        (
+            "a.conllu",
+            CONLLU + CONLLU.replace("1", "2", 1),
+            "upos",
+            r'a.conllu:3: .* line 3 \("a"\) are out of order: "2"',
+        ),
+        ("a.conllu", CONLLU.replace("1", "1-3", 1), "upos", "out of order"),
         ("a.tsv", "a\tx\n\nb\n", "2", "a.tsv:3 has 1 tab-separated"),
         ("a.tsv", "a\tx\n", "upos", "no column of labels"),
         ("a.tsv", "", "2", "property"),

@@ -552,6 +552,32 @@ class TestQuestions:
         assert score == pytest.approx(100 * (2 * 2 / 5 + 0) / 2)
 
 
+class TestJsonLabels:
+    def read(self, tmp_path, *records: dict[str, Any], **fields: str) -> list[Pair]:
+        path = corpus(tmp_path / "x.jsonl", [json.dumps(record) for record in records])
+        section = {"jsonl": path, "target_field": "label", **fields}
+        return list(read(from_mapping({"shape": {"kind": "acceptor"}, "data": {"train": section}}).data.train))
+
+    def test_numbers_and_booleans_are_labels_as_json_writes_them(self, tmp_path):
+        labels = [1, 0, 2.5, -3e-7, True, "five"]
+        found = self.read(tmp_path, *({"source": "a", "label": label} for label in labels))
+        assert [pair.target for pair in found] == ["1", "0", "2.5", "-3e-07", "true", "five"]
+
+    @pytest.mark.parametrize("label", [None, [1], {"a": 1}])
+    def test_what_is_no_label_is_told_with_its_line(self, label, tmp_path):
+        with pytest.raises(RegardError, match=r"x\.jsonl:2: field `label` is .*, but a string or a number is wanted"):
+            self.read(tmp_path, {"source": "a", "label": 1}, {"source": "b", "label": label})
+
+    @pytest.mark.parametrize("output", ["classes", "number"])
+    def test_a_run_learns_from_them(self, output, tmp_path):
+        records = [{"source": " ".join(words(n)), "label": n % 2 if output == "classes" else n / 8} for n in range(60)]
+        config = settings("classes", tmp_path, shape={"output": output})
+        path = corpus(tmp_path / "x.jsonl", [json.dumps(record) for record in records])
+        config["data"] = {"train": {"jsonl": path, "target_field": "label"}, "held_out": 6}
+        outcome = train(from_mapping(config), tmp_path / "run", view=View())
+        assert set(outcome.validation) >= ({"accuracy"} if output == "classes" else {"pearson"})
+
+
 class TestBadInput:
     def refused(self, config: dict[str, Any], directory: Path) -> str:
         with pytest.raises(RegardError) as told:
@@ -567,13 +593,35 @@ class TestBadInput:
     def test_an_empty_label_is_told_with_its_place(self, tmp_path):
         config = settings("pairs", tmp_path)
         config["data"]["train"]["tsv"] = corpus(tmp_path / "bad.tsv", ["a\tb\tyes", "c\td\t "])
-        assert "text 2 has no label" in self.refused(config, tmp_path)
+        assert "bad.tsv:2 has no label" in self.refused(config, tmp_path)
 
     def test_a_label_that_training_never_shows_is_told(self, tmp_path):
         config = settings("classes", tmp_path)
-        config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w1", "perhaps w2"])}
+        config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w1", "", "perhaps w2"])}
         told = self.refused(config, tmp_path)
-        assert "`perhaps`" in told and "v.txt" in told and "text 2" in told
+        assert "`perhaps`" in told and "v.txt:3" in told
+
+    def test_a_tag_that_training_never_shows_is_told_with_the_line_of_its_sentence(self, tmp_path):
+        config = settings("tags", tmp_path)
+        config["data"]["validation"] = {
+            "columns": corpus(tmp_path / "v.txt", ["w1 first", "", "", "w1 first", "w2 odd"])
+        }
+        assert "v.txt:4 has the label `odd`" in self.refused(config, tmp_path)
+
+    def test_a_held_out_text_with_a_label_of_its_own_is_told(self, tmp_path):
+        config = settings("classes", tmp_path)
+        lines = [line.replace("no ", f"l{number} ") for number, line in enumerate(labelled_lines(60))]
+        config["data"]["train"] = {"labelled": corpus(tmp_path / "odd.txt", lines)}
+        assert "held out for validation, has the label" in self.refused(config, tmp_path)
+
+    def test_labels_that_only_training_has_are_told(self, tmp_path):
+        config = settings("classes", tmp_path)
+        config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w0", "yes w0 w1"])}
+        notes = prepare(from_mapping(config), tmp_path / "run").report.notes
+        assert notes == [
+            "The validation data never shows `no`, which the training data has: of them nothing is measured."
+        ]
+        assert prepare(from_mapping(config), tmp_path / "run").report.notes == notes
 
     def test_a_single_label_is_refused(self, tmp_path):
         with pytest.raises(RegardError, match="at least two"):
@@ -584,12 +632,12 @@ class TestBadInput:
             config = settings("number", tmp_path)
             lines = [*pair_lines(5), f"a\tb\tsame\t{wrong}"]
             config["data"]["train"]["tsv"] = corpus(tmp_path / "bad.tsv", lines)
-            assert f"text 6 has `{wrong}`" in self.refused(config, tmp_path)
+            assert f"bad.tsv:6 has `{wrong}`" in self.refused(config, tmp_path)
 
     def test_words_and_tags_that_differ_in_number_are_told(self, tmp_path):
         config = settings("tags", tmp_path)
         config["data"]["train"] = {"tsv": corpus(tmp_path / "bad.tsv", ["a b\tX Y", "c d e\tX Y"])}
-        assert "sentence 2 has 3 words and 2 tags" in self.refused(config, tmp_path)
+        assert "bad.tsv:2 has 3 words and 2 tags" in self.refused(config, tmp_path)
 
     @pytest.mark.parametrize("name, line", [("columns", "word"), ("conllu", "1\tword\tNOUN")])
     def test_a_line_that_is_no_word_with_a_tag_is_told(self, name, line, tmp_path):

@@ -307,5 +307,7 @@ class Data(Section):
     """Scored once, at the end, for the run's card."""
     held_out: int = Field(default=1000, ge=1)
     """Pairs set aside from `train` when there is no `validation` (never more than a tenth of them)."""
+    held_out_test: int = Field(default=0, ge=0)
+    """Pairs set aside from `train` when there is no `test`, likewise; they are scored at the end and choose nothing."""
     cleaning: Cleaning = Cleaning()
     """Which training pairs are dropped."""

@@ -45,7 +45,7 @@ class RunConfig(Section):
         _check_training(self.shape, self.training, self.model.start_from)
         _check_captions(self.shape, model)
         _check_positions(model, self.data.cleaning.max_length)
-        _check_dropout(self.text)
+        _check_dropout(self.text, self.shape)
         _check_vocabulary(self.text)
         _check_sentencepiece(self.text)
         return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
@@ -194,7 +194,12 @@ def _check_sentencepiece(text: Text) -> None:
             )
 
 
-def _check_dropout(text: Text) -> None:
+def _check_dropout(text: Text, shape: Shape) -> None:
+    if text.bpe_dropout and not shape.cut_anew:
+        raise UsageError(
+            f"text.bpe_dropout cuts words anew each time, and shape `{shape.kind}` ({shape.arrow}) keeps its tokens in "
+            "place: leave it at 0."
+        )
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if text.bpe_dropout and tokenizer.kind != "bpe":
             raise UsageError(

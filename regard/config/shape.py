@@ -31,6 +31,8 @@ class _Shape(Section):
     """The sorts of corpora that it can learn from."""
     out_of_place: ClassVar[tuple[str, ...]] = READS_ONLY
     """Settings that mean nothing here."""
+    cut_anew: ClassVar[bool] = True
+    """Whether words may be cut into other tokens each time they are seen (`text.bpe_dropout`)."""
 
     @property
     def head(self) -> str:
@@ -92,6 +94,7 @@ class Transducer(_Shape):
 
     arrow = "n → n"
     corpora = ("conllu", "columns", "paired", "tsv")
+    cut_anew = False  # tags stand at tokens
 
     kind: Literal["transducer"] = "transducer"
 
@@ -115,6 +118,7 @@ class LanguageModel(_Shape):
     decoder = True
     corpora = ("text", "json_text")
     out_of_place = WRITES_ONLY
+    cut_anew = False  # documents are packed to a length
 
     kind: Literal["language-model"] = "language-model"
     length: int = Field(default=128, ge=2, le=100_000)

@@ -32,6 +32,7 @@ class Fate(IntEnum):
     TOO_LONG = 3
     RATIO = 4
     DUPLICATE = 5
+    TEST = 6
 
 
 REASONS = {
@@ -52,12 +53,16 @@ class CleaningReport:
     """Pairs kept for training."""
     held_out: int = 0
     """Pairs set aside for validation."""
+    tested: int = 0
+    """Pairs set aside for the test."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Number of pairs dropped for each reason."""
     examples: dict[str, int] = field(default_factory=dict)
     """Number, from 1, of the first pair dropped for each reason."""
     overlap: int = 0
     """Validation pairs that also occur in training: they flatter the score."""
+    notes: list[str] = field(default_factory=list)
+    """What else should be known of the data, in sentences."""
 
     def drop(self, fate: Fate, number: int, count: int = 1) -> None:
         """Note that pairs were dropped, the first of them at a number counted from 1."""
@@ -79,6 +84,8 @@ class CleaningReport:
         rows = [("read", self.pairs, ""), ("kept for training", self.train, "")]
         if self.held_out:
             rows.append(("held out", self.held_out, ""))
+        if self.tested:
+            rows.append(("held out for the test", self.tested, ""))
         rows += [
             (f"dropped: {reason}", count, f"first: pair {self.examples[reason]:,}")
             for reason, count in self.dropped.items()
@@ -95,6 +102,7 @@ def survey(
     cleaning: Cleaning,
     *,
     held_out: int,
+    tested: int = 0,
     seed: int,
     validation: Iterable[Pair] = (),
     texts: Sequence[str] = BOTH,
@@ -102,22 +110,24 @@ def survey(
 ) -> tuple[NDArray[np.uint8], CleaningReport]:
     """The `Fate` of each pair, in one pass and some bytes a pair; `texts` are the sides that hold text.
 
-    `held_out` pairs (at most a tenth) are set aside by a hash of their source, so that all pairs of a source share one
-    fate; sources count as the same if they differ only in case and white space.
+    `held_out` pairs for validation and `tested` pairs for the test (each at most a tenth) are set aside by a hash of
+    their source, so that all pairs of a source share one fate; sources count as the same if they differ only in case
+    and white space.
     """
     salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
     fates, whole, sources = array("B"), array("Q"), array("Q")
     for pair in reported(pairs, "reading", progress):
         fates.append(_fate(pair, cleaning, texts))
         whole.append(_pair_hash(pair))
-        sources.append(_hash(" ".join(pair.source.split()).casefold(), salt) if held_out else 0)
+        sources.append(_hash(" ".join(pair.source.split()).casefold(), salt) if held_out or tested else 0)
     fate = np.frombuffer(fates, dtype=np.uint8).copy()
     hashes = np.frombuffer(whole, dtype=np.uint64)
     if cleaning.duplicates == "drop":
         fate[_repeated(hashes) & (fate == Fate.TRAIN)] = Fate.DUPLICATE
-    if held_out:
-        chosen = _chosen(np.frombuffer(sources, dtype=np.uint64), fate == Fate.TRAIN, held_out)
-        fate[chosen & (fate == Fate.TRAIN)] = Fate.HELD_OUT
+    for count, aside in ((held_out, Fate.HELD_OUT), (tested, Fate.TEST)):
+        if count:
+            chosen = _chosen(np.frombuffer(sources, dtype=np.uint64), fate == Fate.TRAIN, count, aside)
+            fate[chosen & (fate == Fate.TRAIN)] = aside
     known = np.fromiter(map(_pair_hash, validation), dtype=np.uint64)
     report = CleaningReport(pairs=len(fate), overlap=_overlap(known, hashes, fate == Fate.TRAIN))
     for reason in REASONS:
@@ -125,6 +135,7 @@ def survey(
         if len(found):
             report.drop(reason, int(found[0]) + 1, len(found))
     report.train, report.held_out = int((fate == Fate.TRAIN).sum()), int((fate == Fate.HELD_OUT).sum())
+    report.tested = int((fate == Fate.TEST).sum())
     return fate, report
 
 
@@ -158,7 +169,7 @@ def _repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return repeated
 
 
-def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: int) -> NDArray[np.bool_]:
+def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: int, aside: Fate) -> NDArray[np.bool_]:
     """Which pairs to hold out: whole sources in the order of their hashes, as many as fit."""
     count = int(usable.sum())
     most = max(min(held_out, count // 10), 1)
@@ -167,9 +178,10 @@ def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: in
         chosen: NDArray[np.bool_] = sources < first_that_does_not_fit
         if (chosen & usable).any():
             return chosen
+    purpose = "the test" if aside == Fate.TEST else "validation"
     raise RegardError(
         f"{count:,} usable training pairs are too few, or have too few different sources, to hold any out for "
-        "validation: give more pairs, or name a data.validation corpus."
+        f"{purpose}: give more pairs, or name a data.{purpose.removeprefix('the ')} corpus."
     )
 
 

@@ -74,6 +74,7 @@ def _fields(path: Path | str, number: int, line: str) -> list[str]:
 
 def _sentence(path: Path | str, text: str, rows: list[tuple[int, list[str]]]) -> Sentence:
     """The sentence of numbered rows; ranges (1-2) say how words are written, empty nodes (1.1) are passed over."""
+    _check_order(path, text, rows)
     words = [(number, row) for number, row in rows if "-" not in row[0] and "." not in row[0]]
     written = _written(rows)
     spans = _spans(text, written)
@@ -90,6 +91,32 @@ def _sentence(path: Path | str, text: str, rows: list[tuple[int, list[str]]]) ->
         relation = row[7].partition(":")[0]
         made.append(Word(row[1], start, end, row[2], row[3], row[4], features, int(row[6]) - 1, relation))
     return Sentence(text, made, rows[0][0])
+
+
+def _check_order(path: Path | str, text: str, rows: list[tuple[int, list[str]]]) -> None:
+    """Refuse words that are not 1, 2, 3, …: heads would point at the wrong ones.
+
+    A range (1-2) stands before its first word and ends within the sentence; an empty node (1.1) stands behind its word.
+    """
+    count = sum(row[0].isdigit() for _, row in rows)
+    last = until = 0
+    for number, row in rows:
+        expected = last + 1
+        if "-" in row[0]:
+            first, _, end = row[0].partition("-")
+            fits = until <= last and int(first) == expected <= int(end) <= count
+            until = int(end)
+        elif "." in row[0]:
+            fits = int(row[0].partition(".")[0]) == last
+        else:
+            fits, last = int(row[0]) == expected, expected
+        if not fits:
+            said = text or " ".join(row[1] for _, row in rows)
+            raise RegardError(
+                f'{path}:{number}: the words of the sentence at line {rows[0][0]} ("{said[:60]}") are out of order: '
+                f'"{row[0]}" stands where word {expected} of {count} was expected. Number them 1, 2, 3, … and end each '
+                "sentence by a blank line."
+            )
 
 
 def _written(rows: list[tuple[int, list[str]]]) -> list[tuple[str, list[str], bool]]:

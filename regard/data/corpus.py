@@ -35,10 +35,15 @@ class Pair(NamedTuple):
 
 def read(corpus: Corpus) -> Iterator[Pair]:
     """The pairs of a corpus, one after another; what is wrong with a file is told by name and line."""
+    return (pair for _, pair in located(corpus))
+
+
+def located(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
+    """The same, each with the place where it stands: file and line, or the corpus and a number."""
     empty = True
-    for pair in _pairs(corpus):
+    for found in _pairs(corpus):
         empty = False
-        yield pair
+        yield found
     if empty:
         raise RegardError(f"{describe(corpus)} holds no pairs: the corpus is empty.")
 
@@ -48,7 +53,7 @@ def describe(corpus: Corpus) -> str:
     return corpus.name
 
 
-def _pairs(corpus: Corpus) -> Iterator[Pair]:
+def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
     match corpus:
         case PairedFiles():
             yield from _paired(corpus)
@@ -61,23 +66,24 @@ def _pairs(corpus: Corpus) -> Iterator[Pair]:
         case ConlluFiles() | ColumnFiles():
             from regard.data.tagged import tagged
 
-            yield from (Pair(*pair) for pair in tagged(corpus))
+            yield from ((place, Pair(*pair)) for place, pair in tagged(corpus))
         case TextFiles() | JsonTexts():
             from regard.data.documents import documents
 
-            yield from (Pair(text, "") for text in documents(corpus))
+            yield from _counted(corpus, (Pair(text, "") for text in documents(corpus)))
         case BabiFiles():
             from regard.data.stories import stories
 
-            yield from (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
+            told = (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
+            yield from _counted(corpus, told)
         case ImageFiles():
             from regard.data.image_files import captioned
 
-            yield from (Pair(*pair) for pair in captioned(corpus))
+            yield from ((place, Pair(*pair)) for place, pair in captioned(corpus))
         case Generated():
             from regard.data.generated import generate
 
-            yield from (Pair(*pair) for pair in generate(corpus))
+            yield from _counted(corpus, (Pair(*pair) for pair in generate(corpus)))
         case Elsewhere():
             raise RegardError(
                 f"The model of {corpus.imported} was trained elsewhere, and its corpus is not here: "
@@ -85,14 +91,18 @@ def _pairs(corpus: Corpus) -> Iterator[Pair]:
             )
 
 
-def _paired(corpus: PairedFiles) -> Iterator[Pair]:
+def _counted(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[str, Pair]]:
+    return ((f"{describe(corpus)}, number {number:,},", pair) for number, pair in enumerate(pairs, start=1))
+
+
+def _paired(corpus: PairedFiles) -> Iterator[tuple[str, Pair]]:
     for source, target in zip(corpus.source, corpus.target, strict=True):
         counts = [0, 0]
         for source_line, target_line in zip_longest(read_lines(source), read_lines(target)):
             counts[0] += source_line is not None
             counts[1] += target_line is not None
             if source_line is not None and target_line is not None:
-                yield Pair(source_line, target_line)
+                yield f"{target}:{counts[1]}", Pair(source_line, target_line)
         if counts[0] != counts[1]:
             line = first_misaligned(read_lines(source), read_lines(target))
             raise RegardError(
@@ -101,7 +111,7 @@ def _paired(corpus: PairedFiles) -> Iterator[Pair]:
             )
 
 
-def _tsv(corpus: TsvFiles) -> Iterator[Pair]:
+def _tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
     sources = [column for column in (corpus.source_column, corpus.second_column) if column is not None]
     last = max(*sources, corpus.target_column)
     for path in corpus.tsv:
@@ -114,22 +124,25 @@ def _tsv(corpus: TsvFiles) -> Iterator[Pair]:
                     f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is wanted: mend the "
                     "line, or set source_column and target_column."
                 )
-            yield Pair(TAB.join(columns[column - 1] for column in sources), columns[corpus.target_column - 1])
+            text = TAB.join(columns[column - 1] for column in sources)
+            yield f"{path}:{number}", Pair(text, columns[corpus.target_column - 1])
 
 
-def _json(corpus: JsonLines) -> Iterator[Pair]:
+def _json(corpus: JsonLines) -> Iterator[tuple[str, Pair]]:
     for path in corpus.jsonl:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip():
                 continue
-            record = parsed(line, f"{path}:{number}")
+            place = f"{path}:{number}"
+            record = parsed(line, place)
             names = [name for name in (corpus.source_field, corpus.second_field) if name is not None]
-            *sources, target = _fields(record, [*names, corpus.target_field], f"{path}:{number}")
+            sources = [_text(_field(record, name, place), name, place) for name in names]
+            target = _said(_field(record, corpus.target_field, place), corpus.target_field, place)
             parts = [source.replace(TAB, " ") for source in sources] if corpus.texts > 1 else sources
-            yield Pair(TAB.join(parts), target)
+            yield place, Pair(TAB.join(parts), target)
 
 
-def _labelled(corpus: LabelledLines) -> Iterator[Pair]:
+def _labelled(corpus: LabelledLines) -> Iterator[tuple[str, Pair]]:
     for path in corpus.labelled:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip():
@@ -139,7 +152,7 @@ def _labelled(corpus: LabelledLines) -> Iterator[Pair]:
                 raise RegardError(
                     f"{path}:{number} has one word only, `{label[:40]}`: a label and a text are wanted. Mend the line."
                 )
-            yield Pair(rest[0].replace(TAB, " "), label)
+            yield f"{path}:{number}", Pair(rest[0].replace(TAB, " "), label)
 
 
 def parsed(line: str, place: str) -> object:
@@ -150,19 +163,32 @@ def parsed(line: str, place: str) -> object:
         raise RegardError(f"{place} is not valid JSON ({error}).") from error
 
 
-def _fields(record: object, names: Iterable[str], place: str) -> Iterator[str]:
-    """The named strings of a JSON object."""
+def _field(record: object, name: str, place: str) -> object:
+    """A field of a JSON object."""
     if not isinstance(record, dict):
         raise RegardError(f"{place} is no JSON object, but {json_sort(record)}: one object a line is wanted.")
-    for name in names:
-        if name not in record:
-            known = ", ".join(str(key) for key in list(record)[:10]) or "none"
-            raise RegardError(
-                f"{place} has no field `{name}` (its fields: {known}): set source_field and target_field to those."
-            )
-        if not isinstance(record[name], str):
-            raise RegardError(f"{place}: field `{name}` is {json_sort(record[name])}, but a string is wanted.")
-        yield record[name]
+    if name not in record:
+        known = ", ".join(str(key) for key in list(record)[:10]) or "none"
+        raise RegardError(
+            f"{place} has no field `{name}` (its fields: {known}): set source_field and target_field to those."
+        )
+    return record[name]
+
+
+def _text(value: object, name: str, place: str) -> str:
+    """A field that must be a string."""
+    if not isinstance(value, str):
+        raise RegardError(f"{place}: field `{name}` is {json_sort(value)}, but a string is wanted.")
+    return value
+
+
+def _said(value: object, name: str, place: str) -> str:
+    """A label or a target: a string, or a number or a boolean as JSON writes it, `1` or `2.5` or `true`."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, int | float):  # a boolean is an int
+        raise RegardError(f"{place}: field `{name}` is {json_sort(value)}, but a string or a number is wanted.")
+    return json.dumps(value)
 
 
 def json_sort(value: object) -> str:

@@ -90,6 +90,10 @@ class Form(ABC):
         """Refuse in a sentence an example that does not go with what was learnt, at a place such as `a.tsv, text 3`."""
         return
 
+    def missing(self, pairs: Sequence[Pair]) -> str | None:
+        """What training shows and some examples to judge by do not: the end of a sentence, or `None`."""
+        return None
+
     @property
     def ids(self) -> int:
         """One more than the largest id that a store may have to hold."""

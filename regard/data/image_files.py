@@ -8,8 +8,8 @@ from regard.data.pictures import pictures_in
 from regard.errors import RegardError
 
 
-def captioned(corpus: ImageFiles) -> Iterator[tuple[str, str]]:
-    """(a picture's name, one of its captions), line by line; what has a caption and is not there is refused."""
+def captioned(corpus: ImageFiles) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The place, and (a picture's name, one of its captions), line by line; a name that is not there is refused."""
     there = set(pictures_in(corpus.images))
     for place, image, texts, split in _rows(corpus):
         if image not in there:
@@ -20,7 +20,7 @@ def captioned(corpus: ImageFiles) -> Iterator[tuple[str, str]]:
         for text in texts if corpus.split is None or split == corpus.split else ():
             if not text.strip():
                 raise RegardError(f"{place} has no caption for `{image}`: write one, or leave the line out.")
-            yield f"{corpus.images.rstrip('/')}/{image}", text
+            yield place, (f"{corpus.images.rstrip('/')}/{image}", text)
 
 
 def check_captions(corpora: Iterable[ImageFiles]) -> None:

@@ -12,7 +12,7 @@ from regard import durable
 from regard.config.data import Cleaning, Corpus, Generated
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
-from regard.data.corpus import Pair, describe, read
+from regard.data.corpus import Pair, describe, located
 from regard.data.form import Form
 from regard.data.forms import form_of
 from regard.data.progress import Progress, reported
@@ -70,15 +70,15 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     data, form_kind = config.data, form_of(config)
     cleaning, texts = form_kind.cleaning(config), form_kind.texts
     _make_room(directory)
-    test = list(_sound(data.test, form_kind)) if data.test else []
-    validation = []
-    if data.validation:
-        validation = [pair for pair in _sound(data.validation, form_kind) if _usable(pair, cleaning, texts)]
+    held = {"validation": data.validation, "test": data.test}
+    known = {name: list(sound(corpus, form_kind)) for name, corpus in held.items() if corpus}
+    validation = [pair for _, pair in known.get("validation", ()) if _usable(pair, cleaning, texts)]
     train = _source(data.train, form_kind)
     fate, report = survey(
         train(),
         cleaning,
         held_out=0 if data.validation else data.held_out,
+        tested=0 if data.test else data.held_out_test,
         seed=config.training.seed,
         validation=validation,
         texts=texts,
@@ -86,8 +86,15 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     )
     if not report.train:
         raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
+    for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
+        if (fate == aside).any():
+            one = f"{describe(data.train)}, {_one(form_kind)}"
+            known[name] = [
+                (f"{one} {number:,}, held out for {name},", pair) for number, pair in with_fate(train(), fate, aside)
+            ]
     if not data.validation:
-        validation = [pair for _, pair in with_fate(train(), fate, Fate.HELD_OUT)]
+        validation = [pair for _, pair in known["validation"]]
+    test = [pair for _, pair in known.get("test", ())]
 
     def kept() -> Iterator[Pair]:
         return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
@@ -96,18 +103,19 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
     form.gather(config, chain(kept(), validation, test), directory / "data", progress)
-    for pairs, corpus in ((validation, data.validation), (test, data.test)):
-        name = describe(corpus) if corpus else ""
-        for number, pair in enumerate(pairs if corpus else (), start=1):
-            form.check(pair, f"{name}, {_one(form_kind)} {number:,}")
+    for where, pair in chain(*known.values()):
+        form.check(pair, where)
+    for name, some in known.items():
+        if missing := form.missing([pair for _, pair in some]):
+            report.notes.append(f"The {name} data {missing}")
     numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
-    too_long = _store(numbered, form, cleaning.max_length, directory / "data" / "train")
+    too_long = stored(numbered, form, cleaning.max_length, directory / "data" / "train")
     if too_long:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
     if not report.train:
         raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
-    too_long = _store(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation")
+    too_long = stored(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation")
     for place in reversed(too_long):
         del validation[place]
     if not validation:
@@ -139,17 +147,17 @@ def _make_room(directory: Path) -> None:
 def _source(corpus: Corpus, form: type[Form]) -> Callable[[], Iterable[Pair]]:
     """A corpus to be read several times: files again and again, a small generated one from memory."""
     if isinstance(corpus, Generated) and corpus.size <= _SMALL:
-        pairs = list(_sound(corpus, form))
+        pairs = [pair for _, pair in sound(corpus, form)]
         return lambda: pairs
-    return lambda: _sound(corpus, form)
+    return lambda: (pair for _, pair in sound(corpus, form))
 
 
-def _sound(corpus: Corpus, form: type[Form]) -> Iterator[Pair]:
-    """The pairs of a corpus, none of which has anything wrong with it."""
-    for number, pair in enumerate(read(corpus), start=1):
+def sound(corpus: Corpus, form: type[Form]) -> Iterator[tuple[str, Pair]]:
+    """The pairs of a corpus with their places, none of which has anything wrong with it."""
+    for place, pair in located(corpus):
         if problem := form.problem(pair):
-            raise RegardError(f"{describe(corpus)}: {_one(form)} {number:,} {problem}")
-        yield pair
+            raise RegardError(f"{place} {problem}")
+        yield place, pair
 
 
 def _usable(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> bool:
@@ -163,7 +171,7 @@ def _one(form: type[Form]) -> str:
     return form.noun.removesuffix("s")
 
 
-def _store(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
+def stored(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
     """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned."""
     too_long = []
     with StoreWriter(directory, form.ids) as writer:

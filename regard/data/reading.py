@@ -19,8 +19,10 @@ from regard.text.tokenizer import Tokenizer
 WHOLE = Frame((BOS,), (EOS,))
 """Around a text that is only read: its first token stands for no word, and can stand for all."""
 
-
 LARGEST = float(np.finfo(np.float32).max)
+
+MOST_NAMED = 5
+"""Labels that a message names."""
 
 
 class Read(Form):
@@ -90,7 +92,22 @@ class Labelled(Read):
 
     def check(self, pair: Pair, place: str) -> None:
         """Refuse a label that training never shows."""
-        self.labels.number(pair.target.strip(), place)
+        for label in self.given(pair):
+            self.labels.number(label, place)
+
+    def given(self, pair: Pair) -> list[str]:
+        """The labels of an example."""
+        return [pair.target.strip()]
+
+    def missing(self, pairs: Sequence[Pair]) -> str | None:
+        """Labels that training shows and these examples do not: nothing is measured of them."""
+        there = {label for pair in pairs for label in self.given(pair)}
+        names = [name for name in self.labels.names if name not in there]
+        if not names:
+            return None
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        told = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+        return f"never shows {told}{more}, which the training data has: of them nothing is measured."
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
         """The tokens of the text; the number of its label."""
@@ -127,10 +144,9 @@ class Tagged(Labelled):
             return None
         return f"has {len(words)} words and {len(tags)} tags: mend it (it begins `{' '.join(words[:5])}`)."
 
-    def check(self, pair: Pair, place: str) -> None:
-        """Refuse a tag that training never shows."""
-        for tag in pair.target.split():
-            self.labels.number(tag, place)
+    def given(self, pair: Pair) -> list[str]:
+        """The tags of a sentence."""
+        return pair.target.split()
 
     def tokens(self, words: Sequence[str]) -> list[list[int]]:
         """The tokens of each word, at least one."""

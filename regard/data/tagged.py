@@ -13,21 +13,26 @@ Word = tuple[str, str]
 """A word and its tag."""
 
 
-def tagged(corpus: ConlluFiles | ColumnFiles) -> Iterator[tuple[str, str]]:
-    """Each sentence as its words and its tags, both with a blank between two; white space in a word becomes `_`."""
+def tagged(corpus: ConlluFiles | ColumnFiles) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Each sentence as its words and its tags, both with a blank between two; white space in a word becomes `_`.
+
+    Before them stands the place of its first word.
+    """
     paths = corpus.conllu if isinstance(corpus, ConlluFiles) else corpus.columns
     for path in paths:
         sentence: list[Word] = []
+        start = 1
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip():
                 word = _conllu(line, corpus.tag, path, number) if isinstance(corpus, ConlluFiles) else None
                 word = _columns(line, path, number) if isinstance(corpus, ColumnFiles) else word
+                start = start if sentence else number
                 sentence += [word] if word else []
             elif sentence:
-                yield _joined(sentence)
+                yield f"{path}:{start}", _joined(sentence)
                 sentence = []
         if sentence:
-            yield _joined(sentence)
+            yield f"{path}:{start}", _joined(sentence)
 
 
 def _joined(sentence: list[Word]) -> tuple[str, str]:

@@ -209,7 +209,7 @@ def align(
     """
     if not any(source.strip() for source in sources):
         raise UsageError("There is nothing to align: the texts are empty.")
-    _check(sources, targets, method, reading, combining, layer, head)
+    _check(sources, targets, method, reading, combining)
     pairs = [Pair.of(translator, source, target) for source, target in zip(sources, targets, strict=True)]
     wanted = read_gold(gold, [(len(pair.source), len(pair.target)) for pair in pairs]) if gold is not None else None
     combining = combining or ("none" if reverse is None else "grow-diag")
@@ -275,7 +275,7 @@ class _Asked:
         """All readings of the maps that fit."""
         keys = list(keys)
         layers = sorted({layer for layer, _ in keys if layer is not None})
-        heads = sorted({head for layer, head in keys if layer == (self.layer or 0) and head is not None})
+        heads = sorted({head for layer, head in keys if self.layer in (None, layer) and head is not None})
         if self.layer is not None and self.layer not in layers:
             raise UsageError(
                 f"There is no layer {self.layer} that looks at the source: layers are {', '.join(map(str, layers))}."
@@ -283,8 +283,10 @@ class _Asked:
         if self.head is not None and self.head not in heads:
             which = f"heads are {', '.join(map(str, heads))}" if heads else "contributions are of all heads together"
             raise UsageError(f"There is no head {self.head} there: {which}.")
-        wanted: list[int | None] = [self.layer] if self.layer is not None else [*layers]
-        if self.layer is None and len(layers) > 1:
+        wanted: list[int | None] = [layer for layer in layers if (layer, self.head) in keys]
+        if self.layer is not None:
+            wanted = [self.layer]
+        elif self.head is None and len(layers) > 1:
             wanted.append(None)
         readings = [self.reading] if self.reading is not None else list(READINGS)
         return [Choice(layer, self.head, reading) for layer in wanted for reading in readings]
@@ -368,8 +370,6 @@ def _check(
     method: str,
     reading: str | None,
     combining: str | None,
-    layer: int | None,
-    head: int | None,
 ) -> None:
     if len(sources) != len(targets):
         raise UsageError(f"There are {len(sources):,} sources for {len(targets):,} targets: they must be as many.")
@@ -381,8 +381,6 @@ def _check(
     for name, (value, known) in given.items():
         if value is not None and value not in known:
             raise UsageError(f'There is no {name} "{value}": use one of {", ".join(known)}.')
-    if head is not None and layer is None:
-        raise UsageError(f"Head {head} of which layer? Give a layer too.")
 
 
 def _figures(scores: Scores) -> list[str]:

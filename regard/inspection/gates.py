@@ -23,6 +23,7 @@ from regard.models import Model
 from regard.nn import taps
 from regard.nn.taps import Write
 from regard.shapes.shape import Lesson, Shape
+from regard.training.crew import Crew
 from regard.training.trainer import Trainer
 from regard.weights import put_weights, weights_of
 
@@ -111,7 +112,7 @@ class GatedTrainer(Trainer):
         *,
         device: torch.device,
     ) -> None:
-        super().__init__(config, shape, batches, device=device)
+        super().__init__(config, shape, batches, device=device, crew=Crew(1))  # one set of gates for all rows
         put_weights(self.model, weights_of(model))
         self.gates = Gates({name: attentions(self.model)[name].heads for name in names}).to(device)
         self.price = 0.0

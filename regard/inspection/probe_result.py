@@ -60,6 +60,8 @@ class Probing(Result):
     words: dict[str, int]
     too_long: int
     """Sentences left out for their length."""
+    repeated: int
+    """Sentences of the test part that stand among those learned from too."""
     labels: list[str]
     """The most frequent first."""
     majority: float
@@ -88,6 +90,7 @@ class Probing(Result):
             "sentences": self.sentences,
             "words": self.words,
             "too_long": self.too_long,
+            "repeated": self.repeated,
             "labels": self.labels,
             "baselines": {"majority": self.majority, "word": self.per_word, "uniform_bits": self.uniform},
             "probes": {kind: one.facts() for kind, one in self.curves.items()},
@@ -110,13 +113,22 @@ class Probing(Result):
         return "\n".join(
             [
                 f"{self.wanted}: {len(self.labels)} labels, {self.words['train']:,} words to learn from, "
-                f"{self.words['test']:,} to be measured on (other sentences).",
+                f"{self.words['test']:,} to be measured on. {self.overlap}".rstrip(),
                 f"Without a model: {100 * self.majority:.1f} by the most frequent label, {100 * self.per_word:.1f} by "
                 f"each word's most frequent label; uniform code {self.uniform / 1000:.1f} kbit.",
                 "",
                 columns(rows, right=range(1, 13)),
             ]
         )
+
+    @property
+    def overlap(self) -> str:
+        """What is to be known of sentences that were learned from and measured on: nothing, if there are none."""
+        if not self.repeated:
+            return ""
+        test = self.sentences["test"]
+        share = f"{self.repeated:,} of the {test:,} sentences measured on ({100 * self.repeated / test:.0f} %)"
+        return f"{share} were learned from too: what is found there may be memory."
 
     def draw(self) -> "Figure":
         """Accuracy and code length by layer, for both probes."""
@@ -159,4 +171,4 @@ class Probing(Result):
             "same shape and random weights; the control task gives every word type a random label, so a probe can only "
             "have memorised it; the code length also counts how many words it took to learn."
         )
-        return [Panel("probe", self.to_json(), note=note)]
+        return [Panel("probe", self.to_json(), note=f"{note} {self.overlap}".rstrip())]

@@ -71,6 +71,7 @@ def probe(
         sentences={name: len(part) for name, part in split.parts.items()},
         words={name: len(split.words(name)) for name in split.parts},
         too_long=split.too_long,
+        repeated=split.repeated,
         labels=split.labels,
         majority=majority,
         per_word=per_word,
@@ -87,7 +88,7 @@ def probe(
 
 @dataclass(frozen=True)
 class Split:
-    """A corpus in three parts, no sentence in two of them."""
+    """A corpus in three parts, each sentence of it in one; what is written twice may stand in two."""
 
     parts: dict[str, list[tuple[Labelled, Reading]]]
     """`train`, `stop` and `test`, in this order."""
@@ -109,6 +110,12 @@ class Split:
         """The number of each word's label, all parts in order: N."""
         numbers = {label: place for place, label in enumerate(self.labels)}
         return torch.tensor([numbers[label] for name in self.parts for label in self.given(name)])
+
+    @property
+    def repeated(self) -> int:
+        """Sentences of the test part that are, token by token, among those learned from or stopped by."""
+        known = {tuple(one.ids) for name in ("train", "stop") for one, _ in self.parts[name]}
+        return sum(tuple(one.ids) in known for one, _ in self.parts["test"])
 
     @property
     def bounds(self) -> list[int]:

@@ -14,6 +14,7 @@ from regard.models.memory import Memory
 from regard.models.pooling import largest_state, make_pool
 from regard.models.reader import Reader
 from regard.nn.attention import Attention
+from regard.nn.dropout import Dropout
 from regard.text.specials import BOS, EOS, PAD, SEP
 
 
@@ -23,7 +24,7 @@ class Acceptor(Reader):
     def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
         super().__init__(cell, vocabulary)
         self.pool = make_pool(how.pool, self.width)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.classifier = self._classifier(outputs)
         self.register_buffer("temperature", torch.ones(()))
 
@@ -111,7 +112,7 @@ def apart(source: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _hidden(width_in: int, width: int, outputs: int, dropout: float) -> nn.Module:
-    return nn.Sequential(nn.Linear(width_in, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, outputs))
+    return nn.Sequential(nn.Linear(width_in, width), nn.ReLU(), Dropout(dropout), nn.Linear(width, outputs))
 
 
 def build_acceptor(cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int, *, texts: int) -> Acceptor:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.models.reader import Reader
+from regard.nn.dropout import Dropout
 
 
 class Transducer(Reader):
@@ -14,7 +15,7 @@ class Transducer(Reader):
 
     def __init__(self, cell: config.Model, vocabulary: int, tags: int) -> None:
         super().__init__(cell, vocabulary)
-        self.dropout = nn.Dropout(cell.dropout)
+        self.dropout = Dropout(cell.dropout)
         self.classifier = nn.Linear(self.width, tags)
 
     def forward(self, source: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn.dropout import Dropout
 from regard.nn.positions import DistanceBias, Distances
 from regard.nn.scores import ScaledDot, Score, make_score
 from regard.nn.taps import Tap
@@ -86,7 +87,7 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads if kept is None else len(kept)
         self.head_width = query_width // heads
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
         self.distances = distances
         self.query: nn.Linear | None = None
         self.key: nn.Linear | None = None
@@ -133,7 +134,8 @@ class Attention(nn.Module):
             shift = self.distances.shift(q, start, remembered.keys.shape[2])
             q = self.distances.rotate(q, start)
         q = self.score.prepare_queries(q)
-        if self.score.scale is None or not self.heads or self.weights.watched or self.head_outputs.watched:
+        seen = self.weights.watched or self.head_outputs.watched or self.dropout.active
+        if self.score.scale is None or not self.heads or seen:
             found = self._open(q, remembered, mask, shift, causal)
         else:
             found = self._fused(q, remembered, mask, shift, causal, self.score.scale)
@@ -150,7 +152,7 @@ class Attention(nn.Module):
             scores = scores + shift
         mask = causal_mask(scores.shape[-1], scores.device) if causal else mask
         weights = self.weights(attention_weights(scores, mask))  # B×H×T×S
-        weights = F.dropout(weights, self.dropout, self.training)
+        weights = self.dropout(weights)
         found: Tensor = self.head_outputs(weights @ remembered.values)  # B×H×T×K
         return found
 
@@ -162,9 +164,8 @@ class Attention(nn.Module):
             mask = causal_mask(remembered.keys.shape[2], q.device) if causal else mask
             mask = shift if mask is None else shift.masked_fill(~mask, float("-inf"))
             causal = False
-        dropout = self.dropout if self.training else 0.0
         return F.scaled_dot_product_attention(
-            q, remembered.keys, remembered.values, None if causal else mask, dropout, is_causal=causal, scale=scale
+            q, remembered.keys, remembered.values, None if causal else mask, is_causal=causal, scale=scale
         )
 
     def _split(self, states: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ Axes: B batch, S places of a picture, T target positions, H rows and W columns o
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
+from threading import Lock
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +19,7 @@ from regard.data.corpus import Pair
 from regard.data.pictured import Captioned
 from regard.data.pictures import as_floats
 from regard.data.scenes import SCENE, is_true, parse
-from regard.evaluation.metrics import Scores, score_text
+from regard.evaluation.metrics import score_text
 from regard.models import Model
 from regard.nn import taps
 from regard.search.steps import SOURCE_ATTENTION
@@ -27,6 +29,8 @@ from regard.text.specials import PAD
 from regard.training.objective import Loss
 
 WRITTEN = ("bleu", "meteor", "cider", "exact")
+_WATCHING = Lock()
+"""Threads that learn side by side share one model, and its taps can be watched by one at a time."""
 
 
 class Captioning(Translation):
@@ -58,7 +62,7 @@ class Captioning(Translation):
         """Cross-entropy of the caption; in learning smoothed, and with the penalty on where attention looked."""
         if course is None or not self.settings.doubly_stochastic:
             return super().loss(model, lesson, scale=scale, course=course)
-        with taps.watch(model, SOURCE_ATTENTION) as seen:
+        with _WATCHING, taps.watch(model, SOURCE_ATTENTION) as seen:
             loss = super().loss(model, lesson, scale=scale, course=course)
         layers = [seen[name] for name in seen if seen[name].shape[1]]  # B×H×T×S each
         asked = lesson["outputs"] != PAD  # B×T
@@ -66,25 +70,32 @@ class Captioning(Translation):
         return loss._replace(smoothed=loss.smoothed + self.settings.doubly_stochastic * scale * penalty)
 
     def judge(self, model: Model, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """Caption each picture, by the configured beam or greedily, and compare with all of its references."""
+        """Let the model caption the pictures, and grade its captions."""
+        return self.grade(self.written(model, [pair.source for pair in pairs], thorough=thorough), pairs)
+
+    def written(self, model: Model, texts: Sequence[str], *, thorough: bool = True) -> list[str]:
+        """Captions of pictures, by the configured beam or greedily; of the same picture the same."""
         form = self.form
         assert isinstance(form, Captioned)
-        captioner = Captioner(model, self.config, form.target, look=lambda name: form.pixels([name])[0].numpy())
+        look = lambda name: form.pixels([name])[0].numpy()  # noqa: E731
+        captioner = Captioner(model, self.config, form.target, look=look)
+        names = list(dict.fromkeys(texts))
+        found = captioner.translate(names, beam=None if thorough else 1)
+        by_name = dict(zip(names, found, strict=True))
+        return [by_name[name] for name in texts]
+
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
+        """Compare the caption of each picture with all of its references, and where it can be told, with the truth."""
         references: dict[str, list[str]] = {}
-        for pair in pairs:
+        said: dict[str, str] = {}
+        for line, pair in zip(lines, pairs, strict=True):
             references.setdefault(pair.source, []).append(pair.target)
-        names = list(references)
-        outputs = captioner.translate(names, beam=None if thorough else 1)
-        samples = [
-            Sample(source=name, reference=references[name][0], output=output)
-            for name, output in zip(names, outputs, strict=True)
-        ]
-        scores = score_text(outputs, list(references.values()), WRITTEN)
-        values = dict(scores.values)
-        if names and all(name.startswith(SCENE) for name in names):
-            right = [is_true(output, parse(name)) for name, output in zip(names, outputs, strict=True)]
-            values["true"] = 100 * sum(right) / len(right)
-        scores = Scores(values=values, signatures=scores.signatures, details=scores.details, sentences=scores.sentences)
+            said.setdefault(pair.source, line)
+        scores = score_text(list(said.values()), list(references.values()), WRITTEN)
+        if said and all(name.startswith(SCENE) for name in said):
+            right = [is_true(line, parse(name)) for name, line in said.items()]
+            scores = replace(scores, values={**scores.values, "true": 100 * sum(right) / len(right)})
+        samples = [Sample(source=name, reference=references[name][0], output=line) for name, line in said.items()]
         return Judgement(scores=scores, samples=samples)
 
     def usage(self, place: str, example: Pair) -> Usage:

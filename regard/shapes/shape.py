@@ -38,6 +38,12 @@ class Lesson:
         """The same on a device."""
         return replace(self, tensors={name: tensor.to(device) for name, tensor in self.tensors.items()})
 
+    def shares(self, number: int) -> list[Self]:
+        """Its rows in parts that are as even as can be, none empty; the count stays that of the whole."""
+        number = min(number, len(next(iter(self.tensors.values()))))
+        cut = {name: tensor.tensor_split(number) for name, tensor in self.tensors.items()}
+        return [replace(self, tensors={name: parts[i] for name, parts in cut.items()}) for i in range(number)]
+
 
 @dataclass(frozen=True)
 class Course:
@@ -105,6 +111,8 @@ class Shape(ABC, Generic[M]):
     loss_name: ClassVar[str] = "nats per token"
     perplexity: ClassVar[bool] = True
     """Whether e to the loss means anything."""
+    answers: ClassVar[bool] = True
+    """Whether it is judged by lines that it writes (`written`, `grade`), and not by what it thinks of texts."""
     sampled: ClassVar[bool] = False
     """Whether judging is so slow that validation looks at a sample (`training.validation_sample`) only."""
 
@@ -127,9 +135,17 @@ class Shape(ABC, Generic[M]):
     def loss(self, model: M, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
         """The loss of a lesson, times `scale`; without a course, plain: as a judge sees it."""
 
-    @abstractmethod
     def judge(self, model: M, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """Let a model answer examples and score the answers; `thorough` as in use, otherwise as quickly as can be."""
+        return self.grade(self.written(model, [pair.source for pair in pairs], thorough=thorough), pairs)
+
+    def written(self, model: M, texts: Sequence[str], *, thorough: bool = True) -> list[str]:
+        """What a model says of texts, a line each, as its verb writes it."""
+        return [answer.line for answer in self.answer(model, texts)]
+
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
+        """Score such lines, whoever wrote them, one for each example."""
+        raise UsageError(f"{self.title} is judged by what it thinks of texts, not by lines that it wrote.")
 
     def settle(self, model: M, pairs: Sequence[Pair]) -> str | None:
         """A last touch to the final model, by what validation shows; in words what it was."""

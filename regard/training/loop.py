@@ -148,6 +148,8 @@ class _Course:
         if prepared.report.overlap:
             noun = prepared.form.noun
             self.view.warn(f"{prepared.report.overlap:,} validation {noun} also occur in the training data.")
+        for note in prepared.report.notes:
+            self.view.warn(note)
         return prepared
 
     def _trainer(self) -> Trainer:

@@ -18,7 +18,7 @@ def data_facts(prepared: Prepared) -> dict[str, str]:
         "validation": f"{len(prepared.validation_pairs):,} {noun}" + (", held out" if report.held_out else ""),
     }
     if prepared.test_pairs:
-        facts["test"] = f"{len(prepared.test_pairs):,} {noun}"
+        facts["test"] = f"{len(prepared.test_pairs):,} {noun}" + (", held out" if report.tested else "")
     return facts
 
 

@@ -18,7 +18,9 @@ from regard.shapes.shape import Course, Lesson, Shape
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
 from regard.training.checkpoint import Checkpoint
+from regard.training.crew import Crew
 from regard.training.ema import MovingAverage
+from regard.training.objective import Loss
 from regard.training.progress import Progress, Window
 from regard.training.ranks import Ranks
 from regard.training.schedule import learning_rate
@@ -40,6 +42,7 @@ class Trainer:
         *,
         device: torch.device,
         ranks: Ranks | None = None,
+        crew: Crew | None = None,
     ) -> None:
         self.config = config
         self.training = config.training
@@ -47,6 +50,7 @@ class Trainer:
         self.batches = batches
         self.device = device
         self.ranks = ranks or Ranks()
+        self.crew = crew or Crew(None if device.type == "cpu" else 1)
         seed = self.training.seed % 2**62  # what torch's generators can take, with room for ranks
         torch.manual_seed(seed)
         self.model: nn.Module = shape.build().to(device)
@@ -173,10 +177,11 @@ class Trainer:
         return weights
 
     def close(self) -> None:
-        """End the thread that makes batches ahead."""
+        """End the threads: the one that makes batches ahead, and those that learn side by side."""
         if self._stream:
             self._stream.close()
             self._stream = None
+        self.crew.close()
 
     def _next(self) -> Lesson:
         """What the next batch has to teach, on the device."""
@@ -188,13 +193,21 @@ class Trainer:
 
     def _backward(self, parts: Sequence[Lesson], scale: float) -> tuple[Tensor, Tensor]:
         """Gradients of the mean loss; and that loss and the summed negative log-likelihood of this rank."""
-        course = Course(self.progress.step, self.training.steps, self.random)
+
+        def teach(lesson: Lesson, random: torch.Generator) -> Loss:
+            course = Course(self.progress.step, self.training.steps, random)
+            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
+                return self.shape.loss(self.model, lesson, scale=scale, course=course)
+
         loss = nll = torch.zeros((), device=self.device)
         for lesson in parts:
-            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
-                part = self.shape.loss(self.model, lesson, scale=scale, course=course)
-            self.scaler.scale(part.smoothed).backward()  # type: ignore[no-untyped-call]
-            loss, nll = loss + part.smoothed.detach(), nll + part.nll
+            if self.crew.size > 1:
+                more_loss, more_nll = self.crew.learn(self.model, lesson, teach)
+            else:
+                part = teach(lesson, self.random)
+                self.scaler.scale(part.smoothed).backward()  # type: ignore[no-untyped-call]
+                more_loss, more_nll = part.smoothed.detach(), part.nll
+            loss, nll = loss + more_loss, nll + more_nll
         return loss, nll
 
     def _gradient_norm(self) -> Tensor:

@@ -28,7 +28,7 @@ Reverse = Annotated[
 ]
 Method = Annotated[str, typer.Option(help="attention, or contributions: each source token's share of a layer's state.")]
 Layer = Annotated[int | None, typer.Option(help="One decoder layer, counted from 0; by default the best.")]
-Head = Annotated[int | None, typer.Option(help="One head of it, counted from 0; by default their mean.")]
+Head = Annotated[int | None, typer.Option(help="One head, counted from 0, of that or the best layer; else their mean.")]
 Reading = Annotated[
     str | None,
     typer.Option(help="reads: the row that reads a word belongs to it; writes: the row that writes it; or the best."),

@@ -11,7 +11,7 @@ view("probe", (root, data) => {
   function show() {
     const one = data.probes[kind];
     charts.replaceChildren(
-      curves({ names: data.layers, low: 0, high: 100, label: "accuracy on sentences not learned from, %", series: [
+      curves({ names: data.layers, low: 0, high: 100, label: "accuracy on the test sentences, %", series: [
         { name: "this model", values: percent(one.accuracy) },
         { name: "untrained model", values: percent(one.untrained) },
         { name: "control task (random label per word)", values: percent(one.control) },
@@ -34,7 +34,7 @@ view("probe", (root, data) => {
   show();
   const { words, sentences } = data;
   const facts = `${data.labels.length} labels. Learned from ${words.train.toLocaleString("en")} words of ${sentences.train.toLocaleString("en")} sentences, `
-    + `stopped by ${words.stop.toLocaleString("en")}, measured on ${words.test.toLocaleString("en")} of ${sentences.test.toLocaleString("en")} other sentences`
+    + `stopped by ${words.stop.toLocaleString("en")}, measured on ${words.test.toLocaleString("en")} of ${sentences.test.toLocaleString("en")} ${data.repeated ? "" : "other "}sentences`
     + (data.too_long ? `; ${data.too_long.toLocaleString("en")} sentences were too long.` : ".");
   root.append(controls(choice("probe", kinds, kind, (chosen) => { kind = chosen; show(); })), charts, figures, el("p", { class: "quiet" }, facts));
 

@@ -1,0 +1,96 @@
+"""Threads that learn side by side: each takes some rows of a lesson, and their gradients are added up.
+
+On a CPU the matrices of a small model are hardly worth dividing: cores that share every product wait for one another
+more than they compute. Each core does better with rows of its own. What is learnt is the same: the loss is a sum over
+rows, gradients are added in the order of the shares, and every share draws from a seed that the trainer's own generator
+gave it, so that a run can be continued bit for bit.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor, nn
+
+from regard.nn.dropout import drawn_from
+from regard.shapes.shape import Lesson
+from regard.training.objective import Loss
+
+LARGEST = 4
+"""Shares at most: with more, threads would wait for Python's lock; each gets several cores instead."""
+
+Teach = Callable[[Lesson, torch.Generator], Loss]
+"""The loss of a share, exposed by what a generator draws."""
+
+
+class Crew:
+    """As many shares as torch may use threads, up to four."""
+
+    def __init__(self, size: int | None = None) -> None:
+        self.threads = torch.get_num_threads()
+        self.size = min(LARGEST, self.threads) if size is None else size
+        self._pool: ThreadPoolExecutor | None = None
+
+    def learn(self, model: nn.Module, lesson: Lesson, teach: Teach) -> tuple[Tensor, Tensor]:
+        """Add the gradients of a lesson to those of the model; its loss and summed negative log-likelihood."""
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        shares = lesson.shares(self.size)
+        seeds = torch.randint(2**62, (len(shares), 2)).tolist()  # by the global generator, which checkpoints keep
+        work = [(teach, share, parameters, seed) for share, seed in zip(shares, seeds, strict=True)]
+        torch.set_num_threads(self._each)
+        try:
+            waiting = [self._others().submit(_learn, *each) for each in work[1:]]
+            found = [_learn(*work[0]), *(each.result() for each in waiting)]
+        finally:
+            torch.set_num_threads(self.threads)
+        for _, gradients in found:
+            _add(parameters, gradients)
+        loss = torch.stack([loss.smoothed.detach() for loss, _ in found]).sum()
+        return loss, torch.stack([loss.nll for loss, _ in found]).sum()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool:
+            self._pool.shutdown()
+            self._pool = None
+
+    @property
+    def _each(self) -> int:
+        """Torch's threads of each share."""
+        return max(1, self.threads // self.size)
+
+    def _others(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.size - 1, "learning", initializer=_begin, initargs=(self._each,))
+        return self._pool
+
+
+def _begin(threads: int) -> None:
+    """What torch keeps for each thread."""
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+
+
+def _learn(
+    teach: Teach, share: Lesson, parameters: Sequence[nn.Parameter], seeds: Sequence[int]
+) -> tuple[Loss, Sequence[Tensor | None]]:
+    """The loss of a share and its gradients, with randomness of its own."""
+    drops, exposes = (torch.Generator().manual_seed(seed) for seed in seeds)
+    with drawn_from(drops):
+        loss = teach(share, exposes)
+    gradients = torch.autograd.grad(loss.smoothed, parameters, allow_unused=True)
+    return loss, gradients
+
+
+def _add(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
+    """Add gradients to those that are there."""
+    there = [
+        (parameter.grad, gradient)
+        for parameter, gradient in zip(parameters, gradients, strict=True)
+        if parameter.grad is not None and gradient is not None
+    ]
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        if parameter.grad is None and gradient is not None:
+            parameter.grad = gradient
+    if there:
+        torch._foreach_add_([mine for mine, _ in there], [more for _, more in there])

@@ -1,0 +1,105 @@
+"""The law of learning side by side: how many threads share a lesson changes nothing but rounding."""
+
+import pytest
+import torch
+
+from regard.data.batches import Cursor
+from regard.data.prepare import prepare
+from regard.shapes.choice import shape_of
+from regard.shapes.shape import Course
+from regard.training.crew import Crew
+from regard.training.trainer import Trainer
+from tests.test_training import tiny
+
+TRANSFORMER = ["model.encoder.kind=transformer", "model.decoder.kind=transformer", "model.decoder.layers=2"]
+CONV = ["model.encoder.kind=conv", "model.decoder.kind=conv", "model.join.kind=attention"]
+CELLS = {"recurrent": [], "transformer": TRANSFORMER, "convolutional": CONV}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return prepare(tiny(), tmp_path_factory.mktemp("run"))
+
+
+def trainer(prepared, *overrides, crew):
+    config = tiny(*overrides)
+    shape = shape_of(config, prepared.form)
+    batches = shape.batches(prepared.train, learning=True)
+    return Trainer(config, shape, batches, device=torch.device("cpu"), crew=crew)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_gradients_of_shares_add_up_to_those_of_the_whole(prepared, cell, size):
+    made = trainer(prepared, *CELLS[cell], "model.dropout=0", crew=Crew(size))
+    model, shape = made.model.double().train(), made.shape
+    batch, _ = next(made.batches.after(Cursor()))
+    lesson = shape.lesson(batch, torch.Generator(), learning=True)
+
+    def teach(share, random):
+        return shape.loss(model, share, scale=1 / lesson.count, course=Course(1, 10, random))
+
+    whole = teach(lesson, torch.Generator())
+    whole.smoothed.backward()
+    expected = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model.zero_grad(set_to_none=True)
+    loss, nll = made.crew.learn(model, lesson, teach)
+    torch.testing.assert_close(loss, whole.smoothed.detach())
+    torch.testing.assert_close(nll, whole.nll)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name], rtol=1e-9, atol=1e-12)
+    made.close()
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_same_seed_learns_the_same_bit_for_bit_whichever_thread_is_faster(prepared, cell):
+    exposed = ["model.dropout=0.3", "training.exposure.scheduled_sampling.kind=linear"]
+    left = []
+    for _ in range(3):
+        made = trainer(prepared, *CELLS[cell], *exposed, crew=Crew(3))
+        for _ in range(5):
+            made.update()
+        made.close()
+        left.append(torch.cat([parameter.detach().reshape(-1) for parameter in made.model.parameters()]))
+    assert torch.equal(left[0], left[1])
+    assert torch.equal(left[0], left[2])
+
+
+def test_shares_draw_differently_from_one_another(prepared):
+    made = trainer(prepared, crew=Crew(2))
+    batch, _ = next(made.batches.after(Cursor()))
+    lesson = made.shape.lesson(batch, torch.Generator(), learning=True)
+    drawn = {}
+
+    def teach(share, random):
+        drawn[share["source"].data_ptr()] = torch.rand(5, generator=random)
+        return made.shape.loss(made.model, share)
+
+    made.crew.learn(made.model, lesson, teach)
+    first, second = drawn.values()
+    assert not torch.equal(first, second)
+    made.close()
+
+
+def test_a_lesson_of_one_row_is_learnt_by_any_crew(prepared):
+    made = trainer(prepared, crew=Crew(4))
+    batch, _ = next(made.batches.after(Cursor()))
+    row = made.shape.lesson(batch, torch.Generator(), learning=True).shares(len(batch))[0]
+    made.crew.learn(made.model, row, lambda share, random: made.shape.loss(made.model, share))
+    assert any(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in made.model.parameters())
+    made.close()
+
+
+def test_what_goes_wrong_in_a_share_is_told_and_the_threads_are_given_back(prepared):
+    made = trainer(prepared, crew=Crew(2))
+    batch, _ = next(made.batches.after(Cursor()))
+    lesson = made.shape.lesson(batch, torch.Generator(), learning=True)
+    before = torch.get_num_threads()
+
+    def teach(share, random):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        made.crew.learn(made.model, lesson, teach)
+    assert torch.get_num_threads() == before
+    made.close()
