@@ -63,11 +63,15 @@ class Captioner(Translator):
 
     def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with where in the picture each of its tokens looked (mean of layers and heads): T×S."""
-        seen = self._traced(source, list(hypothesis.tokens))
+        seen = self.watched(source, hypothesis)
         maps = [weights for name, weights in seen.activations.items() if name.endswith("source_attention.weights")]
         if not maps:
             return hypothesis
         return replace(hypothesis, attention=tuple(map(tuple, torch.cat(maps).mean(0).tolist())))
+
+    def watched(self, source: str, hypothesis: Hypothesis) -> Trace:
+        """Watch the model say a caption that search has found."""
+        return self._traced(source, list(hypothesis.tokens))
 
     def trace(self, source: str, target: str | None = None) -> Trace:
         """Watch the model caption a picture, or read a caption that it is given: every tap by its name."""

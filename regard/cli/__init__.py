@@ -15,6 +15,7 @@ import typer
 
 import regard
 from regard.cli import (
+    caption,
     compare,
     config,
     contrast,
@@ -57,6 +58,7 @@ app = typer.Typer(
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
 app.command(epilog=generate.EXAMPLES)(generate.generate)
+app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)

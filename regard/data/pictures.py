@@ -49,6 +49,8 @@ def read_picture(name: str, size: int) -> Pixels:
 
 def shown_picture(name: str) -> "Image":
     """The picture of a name as people are shown it: in its own proportions, not too large."""
+    if name.startswith(SCENE):
+        return draw(parse(name), SHOWN)
     image = _image(name, SHOWN)
     image.thumbnail((SHOWN, SHOWN))
     return image

@@ -165,16 +165,17 @@ def described(count: int, seed: int, sentences: int) -> Iterator[tuple[str, str]
             yield scene.name, sentence
 
 
-def draw(scene: Scene) -> "Image":
-    """The scene as a picture on a white ground."""
+def draw(scene: Scene, side: int = SIDE) -> "Image":
+    """The scene as a picture on a white ground, so many pixels wide and high."""
     try:
         from PIL import Image, ImageDraw
     except ImportError:
         raise RegardError('Pictures need Pillow. Install it with: pip install "regard[images]"') from None
-    large = Image.new("RGB", (SIDE * _FINER, SIDE * _FINER), (255, 255, 255))
+    finer = _FINER * -(-side // SIDE)
+    large = Image.new("RGB", (SIDE * finer, SIDE * finer), (255, 255, 255))
     pen = ImageDraw.Draw(large)
     for thing in scene.things:
-        left, top, right, bottom = (side * _FINER for side in thing.box)
+        left, top, right, bottom = (edge * finer for edge in thing.box)
         ink = COLOURS[thing.colour]
         if thing.shape == "circle":
             pen.ellipse((left, top, right, bottom), fill=ink)
@@ -184,7 +185,7 @@ def draw(scene: Scene) -> "Image":
             pen.rectangle((left, top + third, right, bottom - third), fill=ink)
         else:
             pen.polygon([(left + x * (right - left), top + y * (bottom - top)) for x, y in _OUTLINES[thing.shape]], ink)
-    return large.resize((SIDE, SIDE), Image.Resampling.LANCZOS)
+    return large.resize((side, side), Image.Resampling.LANCZOS)
 
 
 _OUTLINES = {

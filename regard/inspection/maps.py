@@ -4,7 +4,7 @@ Axes: S source tokens, T target tokens, H heads.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.inspection.drawing import CELL, blank, draw_map
+from regard.inspection.looks import Look, Looks, draw_looks
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
 from regard.trace import Side, Trace
@@ -71,6 +72,8 @@ class Attention(Result):
     head: int | None = None
     words: bool = False
     """Whether tokens are merged into words."""
+    look: Look | None = None
+    """The picture, where the source is one: its tokens are places."""
 
     @property
     def title(self) -> str:
@@ -117,6 +120,7 @@ class Attention(Result):
         """Plain data: tokens, words, and the weights of every head."""
         return {
             **self._about(),
+            **({"looked": self.look.to_json()} if self.look else {}),
             "attention": [
                 {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": _rounded(one.weights)}
                 for one in self.heads
@@ -134,10 +138,12 @@ class Attention(Result):
 
     def draw(self) -> "Figure":
         """The map that was asked for: by default attention to the source, averaged over layers and heads."""
+        if self.look and self.kind == "source":
+            return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
         return draw_alignments([self], self.shown.title)
 
     def panels(self) -> list[Panel]:
-        """A large map or lines, and the grid of all heads."""
+        """A large map or lines, and the grid of all heads; of a picture, first where in it each word looked."""
         note = (
             "Each row is a token that was written (or, inside a side, read): it shares a weight of one among the "
             f"tokens it looks at. {MERGING} Layers and heads are counted from 0, as in the names of the model."
@@ -145,7 +151,11 @@ class Attention(Result):
         heads = [
             {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": pack(one.weights)} for one in self.heads
         ]
-        return [Panel("attention", {**self._about(), "attention": heads}, note=note)]
+        maps = Panel("attention", {**self._about(), "attention": heads}, note=note)
+        if self.look is None:
+            return [maps]
+        note = f"A place of the picture is named by its row and column. {note}"
+        return [*Looks([self.look]).panels(), replace(maps, title="Place by place", note=note)]
 
     def _about(self) -> dict[str, Any]:
         start = {"kind": self.kind, "layer": self.layer, "head": self.head, "words": self.words}
@@ -176,7 +186,8 @@ def attention(
     kinds = [one for one in KINDS if any(heads.kind == one for heads in found)]
     kind = kind or kinds[0]
     layer = _check(kind, kinds, layer, head, found)
-    return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words)
+    look = Look.of(trace) if trace.picture else None
+    return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words, look)
 
 
 def _check(kind: Kind, kinds: list[Kind], layer: int | None, head: int | None, found: list[Heads]) -> int | None:

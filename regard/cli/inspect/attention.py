@@ -13,6 +13,7 @@ Examples:
   regard inspect attention runs/mine "A dog runs." --target "Ein Hund läuft." -o picture.png
   regard inspect attention runs/mine "A dog runs." --kind encoder --layer 1 --head 0 -o head.svg
   regard inspect attention runs/mine "A dog runs." --words --json
+  regard inspect attention runs/captions picture.png -o page.html
 """
 
 Kind = Annotated[

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from regard.inspection.result import Result
 
 Run = Annotated[Path, typer.Argument(help="Directory of a trained run.")]
-Source = Annotated[str, typer.Argument(help="The source text.")]
+Source = Annotated[str, typer.Argument(help="The source text, or the name of a picture.")]
 Target = Annotated[
     str | None, typer.Option("--target", help="A target to be read, instead of what the model says.", metavar="TEXT")
 ]
