@@ -17,6 +17,7 @@ UP_TO_TRANSLATOR = UP_TO_MODELS | {
     "inspection",
     "translator",
     "writer",
+    "predictor",
     "trace",
 }
 MAY_USE: dict[str, set[str]] = {
@@ -28,13 +29,13 @@ MAY_USE: dict[str, set[str]] = {
     "weights": set(),
     "run": {"config", "weights"},
     "shapes": UP_TO_MODELS
-    | {"search", "evaluation", "translator", "writer", "training.objective", "training.exposure"},
+    | {"search", "evaluation", "trace", "translator", "writer", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "trace": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search", "trace"},
-    "writer": UP_TO_MODELS | {"search", "translator"},
-    "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "translator"},
+    "writer": UP_TO_MODELS | {"search", "trace", "translator"},
+    "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "trace", "translator"},
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,
