@@ -14,11 +14,14 @@ Examples:
   regard inspect attention runs/mine "A dog runs." --kind encoder --layer 1 --head 0 -o head.svg
   regard inspect attention runs/mine "A dog runs." --words --json
   regard inspect attention runs/captions picture.png -o page.html
+  regard inspect attention runs/entailment "$(printf 'A dog runs.\\tA dog sleeps.')" --kind between -o page.html
 """
 
 Kind = Annotated[
     str | None,
-    typer.Option(help="What is shown first: source (the target looks at it), encoder, decoder.", metavar="KIND"),
+    typer.Option(
+        help="What is shown first: source (the target looks at it), between, encoder, decoder.", metavar="KIND"
+    ),
 ]
 Layer = Annotated[int | None, typer.Option(help="One layer, counted from 0; by default the mean of all.")]
 Head = Annotated[int | None, typer.Option(help="One head of it, counted from 0; by default the mean of all.")]
@@ -42,9 +45,9 @@ def attention(
     and heads of the attention to the source. A model without any attention (a fixed join between recurrent or
     convolutional sides) has nothing to show here and says so.
     """
-    import regard
     from regard import inspection
+    from regard.cli.inspect.opened import opened
 
     check(output)
-    trace = regard.load(run).trace(source, target)
+    trace = opened(run).trace(source, target)
     show(inspection.attention(trace, kind, layer, head, words=words), output, as_json)  # type: ignore[arg-type]
