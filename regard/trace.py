@@ -97,6 +97,14 @@ class Side:
         return merged.index_add_(-2, places, values) / counts[:, None]
 
 
+def side_of(grid: tuple[int, int]) -> Side:
+    """The places of a grid as a side, row by row, each by its row and column."""
+    rows, columns = grid
+    tokens = [f"{row},{column}" for row in range(rows) for column in range(columns)]
+    count = len(tokens)
+    return Side(list(range(count)), tokens, list(range(count)), [False] * count)
+
+
 @dataclass(frozen=True)
 class Picture:
     """A picture as a source: a grid of places."""
@@ -109,11 +117,8 @@ class Picture:
 
     @property
     def side(self) -> Side:
-        """The places as a side, row by row, each by its row and column."""
-        rows, columns = self.grid
-        tokens = [f"{row},{column}" for row in range(rows) for column in range(columns)]
-        count = len(tokens)
-        return Side(list(range(count)), tokens, list(range(count)), [False] * count)
+        """The places as a side."""
+        return side_of(self.grid)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,12 @@ ADDED_POSITIONS = ("none", "sinusoidal", "learned")
 
 
 def resolve(
-    model: Model, *, shared_vocabulary: bool, encoder_wanted: bool = True, decoder_wanted: bool = True
+    model: Model,
+    *,
+    shared_vocabulary: bool,
+    encoder_wanted: bool = True,
+    decoder_wanted: bool = True,
+    picture_wanted: bool = False,
 ) -> Model:
     """The same cell with every `None` filled in; refuses, in one sentence, a cell that cannot work.
 
@@ -43,6 +48,7 @@ def resolve(
     """
     encoder = _with_width(model.encoder or TransformerEncoder(), model.width) if encoder_wanted else None
     decoder = _with_width(model.decoder or TransformerDecoder(), model.width) if decoder_wanted else None
+    picture = _with_width(model.picture or ImageEncoder(), model.width) if picture_wanted else None
     join = _join(model.join or AttentionJoin(), encoder, decoder) if encoder and decoder else None
     attention = _attention(model.attention, join, encoder, decoder)
     positions = _positions(model.positions, attention, encoder, decoder)
@@ -51,6 +57,7 @@ def resolve(
     return model.model_copy(
         update={
             "encoder": encoder,
+            "picture": picture,
             "decoder": decoder,
             "join": join,
             "attention": attention,

@@ -171,13 +171,17 @@ class ImageFiles(_Corpus):
     image_column: int = Field(default=1, ge=1)
     """Tabs: column of the picture's name, counted from 1."""
     caption_column: int = Field(default=2, ge=1)
-    """Tabs: column of the caption, counted from 1."""
+    """Tabs: column of the caption, or of the answer, counted from 1."""
+    question_column: int | None = Field(default=None, ge=1)
+    """Tabs: column of a question about the picture, counted from 1; the caption is then its answer."""
     split_column: int | None = Field(default=None, ge=1)
     """Tabs: column that says which part of the corpus a line belongs to; see `split`."""
     image_field: str = "image"
     """JSON: field of the picture's name."""
     caption_field: str = "caption"
-    """JSON: field of the caption: a string, or a list of several."""
+    """JSON: field of the caption: a string, or a list of several; or of the answer."""
+    question_field: str | None = None
+    """JSON: field of a question about the picture; the caption is then its answer."""
     split_field: str | None = None
     """JSON: field that says which part of the corpus a line belongs to; see `split`."""
     split: str | None = None
@@ -188,6 +192,11 @@ class ImageFiles(_Corpus):
         """The corpus in a few words, for messages."""
         part = f" ({self.split})" if self.split else ""
         return f"{', '.join(self.captions)}{part} with the pictures of {self.images}"
+
+    @property
+    def texts(self) -> int:
+        """A question stands beside its picture."""
+        return 1 if self.question_column is None and self.question_field is None else 2
 
     @property
     def pictures(self) -> bool:
@@ -206,13 +215,15 @@ class ImageFiles(_Corpus):
 class Generated(_Corpus):
     """A built-in corpus, made on the spot: the same settings always give the same pairs."""
 
-    generate: Literal["dates", "copy", "reverse", "sort", "shapes"]
+    generate: Literal["dates", "copy", "reverse", "sort", "shapes", "questions"]
     """`dates`: free-form dates to ISO 8601; `shapes`: pictures of coloured shapes with sentences that are true of them;
-    the others do to a row of symbols what they say."""
+    `questions`: the same pictures with questions and answers; the others do to a row of symbols what they say."""
     size: int = Field(default=20_000, ge=1, le=100_000_000)
-    """How many distinct pairs (`shapes`: pictures) to make."""
+    """How many distinct pairs (`shapes`, `questions`: pictures) to make."""
     captions: int = Field(default=2, ge=1, le=100)
     """`shapes` only: sentences for each picture."""
+    questions: int = Field(default=4, ge=1, le=100)
+    """`questions` only: questions about each picture."""
     seed: int = 0
     """Two different seeds give two different corpora."""
     languages: list[str] | None = None
@@ -232,7 +243,12 @@ class Generated(_Corpus):
     @property
     def pictures(self) -> bool:
         """Whether a source is a picture."""
-        return self.generate == "shapes"
+        return self.generate in ("shapes", "questions")
+
+    @property
+    def texts(self) -> int:
+        """A question stands beside its picture."""
+        return 2 if self.generate == "questions" else 1
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -199,6 +199,8 @@ class Model(Section):
     """Dropout wherever the part's paper puts it."""
     encoder: Encoder | None = TransformerEncoder()
     """What reads the source; in a shape that reads none there is no encoder."""
+    picture: ImageEncoder | None = None
+    """What looks at a picture beside the text, in a shape that has both."""
     decoder: Decoder | None = TransformerDecoder()
     """What writes the target; in a shape that writes none there is no decoder."""
     join: Join | None = AttentionJoin()
@@ -234,7 +236,8 @@ class Model(Section):
     def cell(self) -> str:
         """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`, without an end left off."""
         form = f" ({self.encoder.form})" if isinstance(self.encoder, ImageEncoder) else ""
-        reads = f"{self.encoder.kind}{form}" if self.encoder else ""
+        beside = f" + image ({self.picture.form})" if self.picture else ""
+        reads = f"{self.encoder.kind}{form}{beside}" if self.encoder else ""
         ends = " → ".join(end for end in (reads, self.decoder.kind if self.decoder else "") if end)
         if self.join is None:
             return ends

@@ -36,10 +36,11 @@ class RunConfig(Section):
     def resolved(self) -> Self:
         """The same configuration with every default that depends on others filled in; refuses what cannot work."""
         model = resolve(
-            _with_eyes(self.model) if self.shape.pictures else self.model,
+            _with_eyes(self.model) if self.shape.pictures and not self.shape.beside else self.model,
             shared_vocabulary=self.text.shared,
             encoder_wanted=self.shape.encoder,
             decoder_wanted=self.shape.decoder,
+            picture_wanted=self.shape.beside,
         )
         _check_corpora(self.shape, self.data)
         _check_training(self.shape, self.training, self.model.start_from)
@@ -63,7 +64,11 @@ class RunConfig(Section):
         model = said.get("model")
         encoder = model.get("encoder") if isinstance(model, Mapping) else None
         kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
-        if kind is not None and self.shape.encoder and (kind == "image") != self.shape.pictures:
+        if (
+            kind is not None
+            and self.shape.encoder
+            and (kind == "image") != (self.shape.pictures and not self.shape.beside)
+        ):
             reads, wanted = ("pictures", "text") if kind == "image" else ("text", "pictures")
             other = "another kind" if kind == "image" else "kind `image`"
             raise UsageError(

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from regard.config.section import Section
 
-READS_ONLY = ("model.decoder", "model.join", "text.target")
-WRITES_ONLY = ("model.encoder", "model.join", "text.target")
+READS_ONLY = ("model.decoder", "model.join", "model.picture", "text.target")
+WRITES_ONLY = ("model.encoder", "model.join", "model.picture", "text.target")
 
 
 class _Shape(Section):
@@ -22,7 +22,9 @@ class _Shape(Section):
     verb: ClassVar[str] = "predict"
     """The command that uses its runs."""
     pictures: ClassVar[bool] = False
-    """Whether what it reads is a picture."""
+    """Whether what it reads is a picture, or has one."""
+    beside: ClassVar[bool] = False
+    """Whether it reads a text beside the picture."""
     encoder: ClassVar[bool] = True
     """Whether it has an end that reads."""
     decoder: ClassVar[bool] = False
@@ -52,7 +54,7 @@ class Translation(_Shape):
     verb = "translate"
     decoder = True
     corpora = ("paired", "tsv", "jsonl", "babi", "generate", "imported")
-    out_of_place = ()
+    out_of_place = ("model.picture",)
 
     kind: Literal["translation"] = "translation"
 
@@ -135,7 +137,7 @@ class Captions(_Shape):
     pictures = True
     decoder = True
     corpora = ("images", "generate")
-    out_of_place = ("text.target",)
+    out_of_place = ("text.target", "model.picture")
 
     kind: Literal["captions"] = "captions"
     doubly_stochastic: float = Field(default=0.0, ge=0.0)
@@ -149,6 +151,32 @@ class Captions(_Shape):
     def scores(self) -> tuple[str, ...]:
         """What is said of texts that were written; `true` of generated scenes, where truth is known."""
         return "bleu", "meteor", "cider", "exact", "true"
+
+
+class Questions(_Shape):
+    """image + n → 1: a question about a picture is answered with one of a few answers."""
+
+    arrow = "image + n → 1"
+    pictures = True
+    beside = True
+    corpora = ("images", "generate")
+    out_of_place = ("model.decoder", "model.join", "text.target")
+
+    kind: Literal["questions"] = "questions"
+    looks: int = Field(default=2, ge=1, le=32)
+    """How often the words of the question look at the picture, each time knowing what they have seen before."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced` gives every answer the same say, however rare it is."""
+
+    @property
+    def head(self) -> str:
+        """What comes out, in a word."""
+        return "answers"
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of answers."""
+        return "accuracy", "macro_f1"
 
 
 class Masked(_Shape):
@@ -175,7 +203,7 @@ class Masked(_Shape):
 
 
 Shape = Annotated[
-    Translation | Acceptor | Transducer | LanguageModel | Captions | Masked,
+    Translation | Acceptor | Transducer | LanguageModel | Captions | Questions | Masked,
     Field(discriminator="kind"),
 ]
 """Every shape there is, told apart by its `kind`."""

@@ -94,6 +94,11 @@ class Form(ABC):
         """What training shows and some examples to judge by do not: the end of a sentence, or `None`."""
         return None
 
+    @classmethod
+    def together(cls, pair: Pair) -> str:
+        """What examples have in common that are never parted: held out together, or not at all."""
+        return pair.source
+
     @property
     def ids(self) -> int:
         """One more than the largest id that a store may have to hold."""

@@ -1,7 +1,8 @@
 """Which form the examples of each shape have."""
 
 from regard.config.run import RunConfig
-from regard.config.shape import Acceptor, Captions, LanguageModel, Masked, Transducer, Translation
+from regard.config.shape import Acceptor, Captions, LanguageModel, Masked, Questions, Transducer, Translation
+from regard.data.asked import Asked
 from regard.data.form import Form, Parallel
 from regard.data.pictured import Captioned
 from regard.data.reading import Labelled, Numbered, Tagged
@@ -13,6 +14,7 @@ FORMS: dict[type, type[Form]] = {
     Transducer: Tagged,
     LanguageModel: Documents,
     Captions: Captioned,
+    Questions: Asked,
     Masked: Passages,
 }
 """By shape; an acceptor that answers with numbers has another."""

@@ -19,6 +19,11 @@ def generate(corpus: Generated) -> Iterator[tuple[str, str]]:
 
         yield from dates(corpus)
         return
+    if corpus.generate == "questions":
+        from regard.data.scenes import asked
+
+        yield from asked(corpus.size, corpus.seed, corpus.questions)
+        return
     if corpus.generate == "shapes":
         from regard.data.scenes import described
 

@@ -29,38 +29,23 @@ from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer
 
 
-class Captioned(Form):
-    """A picture, by its name, and a text about it."""
+class Pictured(Form):
+    """A form whose sources begin with the name of a picture."""
 
-    texts = ("target",)
-    noun = "captions"
-
-    def __init__(self, tokenizer: Tokenizer, size: int, pictures: PictureStore | None = None) -> None:
-        super().__init__(tokenizer, tokenizer)
-        self.size, self.pictures = size, pictures
+    size: int
+    """Pixels a side."""
+    pictures: PictureStore | None
 
     @classmethod
-    def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
-        """Learn the tokenizer of the captions."""
-        tokenizer = known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "target")
-        return cls(tokenizer, pixels_a_side(config))
-
-    @classmethod
-    def load(cls, config: RunConfig, directory: Path) -> Self:
-        """What `save` wrote, and the pictures, where the run still has them."""
+    def kept(cls, directory: Path) -> PictureStore | None:
+        """The pictures of a run with these tokenizers, where it still has them."""
         kept = directory.parent / "data" / "pictures"
-        pictures = PictureStore(kept) if kept.is_dir() else None
-        return cls(Tokenizer.load(directory / "shared.json"), pixels_a_side(config), pictures)
-
-    @property
-    def vocabularies(self) -> Mapping[str, Vocabulary]:
-        """The tokenizer of the captions."""
-        return {"target": self.target}
+        return PictureStore(kept) if kept.is_dir() else None
 
     @property
     def ids(self) -> int:
         """As many as there are tokens, or pictures."""
-        return max(self.target.size, len(self.pictures or ()))
+        return max(super().ids, len(self.pictures or ()))
 
     def gather(
         self, config: RunConfig, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None
@@ -71,15 +56,6 @@ class Captioned(Form):
         names = (pair.source.split(TAB)[0] for pair in pairs)
         self.pictures = PictureStore.build(directory / "pictures", names, self.size, progress)
 
-    def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
-        """The number of the picture; the tokens of the text."""
-        assert self.pictures is not None  # gathered before
-        numbers = self.pictures.numbers
-        return (
-            [[numbers[pair.source.split(TAB)[0]]] for pair in pairs],
-            self.target.encode_batch([pair.target for pair in pairs]),
-        )
-
     def pixels(self, names: Sequence[str]) -> Tensor:
         """The pictures of some names, decoded before or now: bytes B×3×H×W."""
         known = self.pictures.numbers if self.pictures else {}
@@ -88,10 +64,6 @@ class Captioned(Form):
             for name in names
         ]
         return torch.from_numpy(np.stack(rows))
-
-    def fact(self) -> str:
-        """The tokenizer in a few words."""
-        return f"{self.target.size:,} tokens, {self.target.kind}; pictures of {self.size} × {self.size} pixels"
 
     def batches(
         self, config: RunConfig, store: TokenStore, *, rank: int = 0, world_size: int = 1, learning: bool = False
@@ -113,6 +85,46 @@ class Captioned(Form):
         )
 
 
+class Captioned(Pictured):
+    """A picture, by its name, and a text about it."""
+
+    texts = ("target",)
+    noun = "captions"
+
+    def __init__(self, tokenizer: Tokenizer, size: int, pictures: PictureStore | None = None) -> None:
+        super().__init__(tokenizer, tokenizer)
+        self.size, self.pictures = size, pictures
+
+    @classmethod
+    def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
+        """Learn the tokenizer of the captions."""
+        tokenizer = known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "target")
+        return cls(tokenizer, pixels_a_side(config))
+
+    @classmethod
+    def load(cls, config: RunConfig, directory: Path) -> Self:
+        """What `save` wrote, and the pictures, where the run still has them."""
+        return cls(Tokenizer.load(directory / "shared.json"), pixels_a_side(config), cls.kept(directory))
+
+    @property
+    def vocabularies(self) -> Mapping[str, Vocabulary]:
+        """The tokenizer of the captions."""
+        return {"target": self.target}
+
+    def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
+        """The number of the picture; the tokens of the text."""
+        assert self.pictures is not None  # gathered before
+        numbers = self.pictures.numbers
+        return (
+            [[numbers[pair.source.split(TAB)[0]]] for pair in pairs],
+            self.target.encode_batch([pair.target for pair in pairs]),
+        )
+
+    def fact(self) -> str:
+        """The tokenizer in a few words."""
+        return f"{self.target.size:,} tokens, {self.target.kind}; pictures of {self.size} × {self.size} pixels"
+
+
 class PicturedBatches(Batches):
     """Batches whose sources begin with the number of a picture: its pixels take its place."""
 
@@ -128,6 +140,6 @@ class PicturedBatches(Batches):
 
 def pixels_a_side(config: RunConfig) -> int:
     """How large pictures are when a model reads them."""
-    encoder = config.model.encoder
+    encoder = config.model.picture or config.model.encoder
     assert isinstance(encoder, ImageEncoder)
     return encoder.size

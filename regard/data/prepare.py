@@ -82,6 +82,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         seed=config.training.seed,
         validation=validation,
         texts=texts,
+        together=form_kind.together,
         progress=progress,
     )
     if not report.train:

@@ -165,6 +165,14 @@ def described(count: int, seed: int, sentences: int) -> Iterator[tuple[str, str]
             yield scene.name, sentence
 
 
+def asked(count: int, seed: int, number: int) -> Iterator[tuple[str, str]]:
+    """(a scene's name and behind a tab a question, its answer): so many scenes, with so many questions each."""
+    generator = random.Random(f"questions {seed}")
+    for scene in scenes(count, seed):
+        for one in questions(scene, generator, number):
+            yield f"{scene.name}\t{one.question}", one.answer
+
+
 def draw(scene: Scene, side: int = SIDE) -> "Image":
     """The scene as a picture on a white ground, so many pixels wide and high."""
     try:

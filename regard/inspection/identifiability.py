@@ -189,6 +189,7 @@ class Identifiability(Result):
         return {
             "source": (self.target, self.source),
             "between": (self.source, self.source),
+            "picture": (self.source, self.source),
             "encoder": (self.source, self.source),
             "decoder": (self.inputs, self.inputs),
         }[kind]

@@ -37,6 +37,10 @@ NOTE = (
     "Point at a word, or move with the arrow keys: what lights up is where the model looked just before it wrote that "
     "word, each word on a scale of its own. A click holds the word, Escape lets go."
 )
+ASKED = (
+    "Point at a word of the question, or move with the arrow keys: what lights up is where that word looked, each on a "
+    "scale of its own; the last is the answer. A click holds the word, Escape lets go."
+)
 NOTHING = "This model was given the picture as one vector (its join is fixed): it looked at no place in particular."
 
 
@@ -53,14 +57,25 @@ class Look:
     """Layer, and the weights H×T×S of its heads; empty where nothing attends to the picture."""
     others: Sequence[tuple[str, float]] = ()
     """Other captions with their scores."""
+    asked: bool = False
+    """Whether the words are those of a question, and the last one its answer."""
 
     @classmethod
     def of(cls, trace: Trace, others: Sequence[tuple[str, float]] = ()) -> "Look":
         """What a trace over a picture saw."""
         assert trace.picture is not None
-        seen = [weights for name, weights in trace.activations.items() if name.endswith("source_attention.weights")]
+        looked = ("source_attention.weights", "picture_attention.weights")
+        seen = [weights for name, weights in trace.activations.items() if name.endswith(looked)]
         layers = [(depth, weights) for depth, weights in enumerate(seen) if len(weights)]
-        return cls(trace.picture.name, trace.picture.grid, trace.target, layers, others)
+        if not trace.reads_only:
+            return cls(trace.picture.name, trace.picture.grid, trace.target, layers, others)
+        rows = [*range(1, len(trace.source) - 1), 0]  # the words of the question, then what the answer is read off
+        words = [trace.source.words[row] - 1 for row in rows[:-1]]
+        words.append(words[-1] + 1 if words else 0)
+        tokens = [*(trace.source.tokens[row] for row in rows[:-1]), f"→ {trace.target.tokens[0]}"]
+        side = Side([0] * len(rows), tokens, words, [False] * len(rows))
+        parts = [(depth, weights[:, rows]) for depth, weights in layers]
+        return cls(trace.picture.name, trace.picture.grid, side, parts, others, asked=True)
 
     @cached_property
     def words(self) -> list[str]:
@@ -145,7 +160,8 @@ class Looks(Result):
     def panels(self) -> list[Panel]:
         """One view of all pictures."""
         seen = any(one.layers for one in self.looks)
-        return [Panel("picture", [one.for_page() for one in self.looks], note=NOTE if seen else NOTHING)]
+        note = ASKED if any(one.asked for one in self.looks) else NOTE
+        return [Panel("picture", [one.for_page() for one in self.looks], note=note if seen else NOTHING)]
 
 
 def _listing(look: Look) -> str:

@@ -17,14 +17,15 @@ from regard.inspection.drawing import CELL, blank, draw_map
 from regard.inspection.looks import Look, Looks, draw_looks
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
-from regard.trace import Side, Trace
+from regard.trace import Side, Trace, side_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Kind = Literal["source", "between", "encoder", "decoder"]
+Kind = Literal["source", "picture", "between", "encoder", "decoder"]
 KINDS: dict[Kind, str] = {
     "source": "to the source",
+    "picture": "to the picture",
     "between": "between the texts",
     "encoder": "inside the source",
     "decoder": "inside the target",
@@ -117,6 +118,7 @@ class Attention(Result):
         """Whose tokens stand along the rows and the columns of a kind of map."""
         return {
             "source": (self.target, self.source),
+            "picture": (self.source, self.places),
             "between": (self.source, self.source),
             "encoder": (self.source, self.source),
             "decoder": (self.inputs, self.inputs),
@@ -144,7 +146,7 @@ class Attention(Result):
 
     def draw(self) -> "Figure":
         """The map that was asked for: by default attention to the source, averaged over layers and heads."""
-        if self.look and self.kind == "source":
+        if self.look and self.kind in ("source", "picture"):
             return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
         return draw_alignments([self], self.shown.title)
 
@@ -166,7 +168,12 @@ class Attention(Result):
     def _about(self) -> dict[str, Any]:
         start = {"kind": self.kind, "layer": self.layer, "head": self.head, "words": self.words}
         sides = {"source": _side(self.source), "target": _side(self.target), "inputs": _side(self.inputs)}
-        return {"start": start, **sides}
+        return {"start": start, **sides, **({"places": _side(self.places)} if self.look else {})}
+
+    @property
+    def places(self) -> Side:
+        """The places of the picture that was looked at beside a text."""
+        return side_of(self.look.grid) if self.look else Side([], [], [], [])
 
 
 def attention(
@@ -177,10 +184,12 @@ def attention(
     `kind`, `layer` and `head` (counted from 0; by default the mean) choose the map that tables and pictures show and
     that the page opens with; `words` merges its tokens into words.
     """
-    found = []
+    found: list[Heads] = []
     for name, weights in trace.matching("*.weights").items():
         path = name.removesuffix(".weights")
         number = next((int(part) for part in path.split(".") if part.isdigit()), 0)
+        if path.startswith("looks."):  # they come behind the layers of the encoder
+            number += sum(one.kind == kind_of(path) and one.name.startswith("encoder.") for one in found)
         found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
         raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
@@ -195,7 +204,10 @@ def kind_of(path: str) -> Kind:
     """Which sides an attention joins, by its path in the model."""
     if path.endswith("source_attention") or path == "pool":
         return "source"
-    return "between" if path == "between" else "encoder" if path.startswith("encoder.") else "decoder"
+    if path.endswith("picture_attention"):
+        return "picture"
+    inside = path.startswith(("encoder.", "looks."))
+    return "between" if path == "between" else "encoder" if inside else "decoder"
 
 
 NO_JOIN = (
@@ -236,6 +248,8 @@ def _check(
 
 def _why(kind: Kind, trace: Trace) -> str:
     """Why a model has no attention of a kind."""
+    if kind == "picture":
+        return "it looks at none beside a text"
     if kind == "between":
         return "it does not read two texts apart and attend from one to the other (shape.pairs=attended)"
     if kind == "source" and trace.reads_only:

@@ -9,6 +9,7 @@ from regard.shapes.acceptor import Classification, Estimation
 from regard.shapes.captions import Captioning
 from regard.shapes.language_model import LanguageModel
 from regard.shapes.masked import Masking
+from regard.shapes.questions import Answering
 from regard.shapes.shape import Shape
 from regard.shapes.transducer import Tagging
 from regard.shapes.translation import Translation
@@ -19,6 +20,7 @@ SHAPES: dict[type, type[Shape[Any]]] = {
     shape.Transducer: Tagging,
     shape.LanguageModel: LanguageModel,
     shape.Captions: Captioning,
+    shape.Questions: Answering,
     shape.Masked: Masking,
 }
 """By their sections; an acceptor that answers with numbers is another."""

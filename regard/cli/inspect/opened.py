@@ -21,16 +21,16 @@ def opened(run: Path) -> "Translator | Predictor":
         from regard.writer import Writer
 
         return Writer.load(run)
-    from regard.translator import Translator
+    import regard
 
-    return Translator.load(run)
+    return regard.load(run)
 
 
 def translating(run: Path, what: str) -> "Translator":
     """A run that translates, or why `what` cannot be asked of it."""
+    import regard
     from regard.errors import UsageError
     from regard.run import Run
-    from regard.translator import Translator
 
     shape = Run.open(run).config.shape
     if not (shape.encoder and shape.decoder):
@@ -38,4 +38,4 @@ def translating(run: Path, what: str) -> "Translator":
             f"{what} of a source and a target, and {run} has not both ({shape.arrow}): regard inspect attention, "
             "attribute and probe look into it."
         )
-    return Translator.load(run)
+    return regard.load(run)
