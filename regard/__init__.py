@@ -19,7 +19,7 @@ def load(run: Path | str, overrides: Sequence[str] = ()) -> "Translator":
     """Open a trained run: raw text, or the name of a picture, goes in, raw text comes out."""
     from regard.run import Run
 
-    pictures = Run.open(run).config.shape.pictures  # before torch is imported: a mistyped name is told at once
+    pictures = Run.open(run).config.shape.verb == "caption"  # before torch is imported: a mistyped name is told at once
     if pictures:
         from regard.captioner import Captioner
 

@@ -93,9 +93,6 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
             known[name] = [
                 (f"{one} {number:,}, held out for {name},", pair) for number, pair in with_fate(train(), fate, aside)
             ]
-    if not data.validation:
-        validation = [pair for _, pair in known["validation"]]
-    test = [pair for _, pair in known.get("test", ())]
 
     def kept() -> Iterator[Pair]:
         return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
@@ -103,6 +100,13 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
+    for name, corpus in held.items():
+        if corpus is None and name in known:
+            known[name], note = _answerable(known[name], form)
+            report.notes += [f"{note} left out of the {name} data."] if note else []
+    if not data.validation:
+        validation = [pair for _, pair in known["validation"]]
+    test = [pair for _, pair in known.get("test", ())]
     form.gather(config, chain(kept(), validation, test), directory / "data", progress)
     for where, pair in chain(*known.values()):
         form.check(pair, where)
@@ -127,6 +131,21 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     _write_pairs(directory / "data" / "test.jsonl", test)
     durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
     (directory / "data" / _UNFINISHED).unlink()
+
+
+def _answerable(held: list[tuple[str, Pair]], form: Form) -> tuple[list[tuple[str, Pair]], str]:
+    """What was held out and goes with what was learnt; and, where something does not, the beginning of a sentence."""
+    fits, odd = [], []
+    for where, pair in held:
+        try:
+            form.check(pair, where)
+            fits.append((where, pair))
+        except RegardError:
+            odd.append(pair)
+    labels = ", ".join(f"`{label[:40]}`" for label in dict.fromkeys(pair.target.strip() for pair in odd[:3]))
+    several = f"{len(odd):,} {_one(type(form))}s have" if len(odd) > 1 else f"One {_one(type(form))} has"
+    told = f"{several} a label that no other shows ({labels}{', …' if len(odd) > 3 else ''}):"
+    return fits, told if odd else ""
 
 
 def _make_room(directory: Path) -> None:
