@@ -132,6 +132,11 @@ class Trace:
         return {name: value for name, value in self.activations.items() if fnmatchcase(name, pattern)}
 
     @property
+    def read(self) -> Tensor:
+        """What the encoder read: the source's tokens 1×S, or the picture's pixels 1×3×H×W."""
+        return torch.tensor([self.source.ids]) if self.picture is None else self.picture.pixels[None]
+
+    @property
     def said(self) -> Tensor:
         """The log-probability of each target token: T."""
         return self.log_probabilities.gather(1, torch.tensor(self.target.ids)[:, None])[:, 0]

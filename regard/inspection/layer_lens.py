@@ -145,7 +145,7 @@ def lens(trace: Trace, words: int = 5) -> Lens:
         write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))
     model, length = trace.model, len(trace.target)
     device = model.output_bias.device
-    source = torch.tensor([trace.source.ids], device=device).expand(len(names), -1)  # L×S
+    source = trace.read.to(device).expand(len(names), *trace.read.shape[1:])  # L×S, or L×3×H×W
     inputs = torch.tensor([trace.inputs.ids], device=device).expand(len(names), -1)  # L×T
     said = torch.tensor(trace.target.ids, device=device).repeat(len(names))  # LT
     ranks, probabilities, top = [], [], []

@@ -102,7 +102,8 @@ class Captioning(Translation):
         """Caption the example."""
         return Usage(
             shell=f"regard caption {shlex.quote(place)} {shlex.quote(example.source)}",
-            python=f"import regard\n\nmodel = regard.load({place!r})\nmodel.translate({example.source!r})",
+            python="from regard.captioner import Captioner\n\n"
+            f"model = Captioner.load({place!r})\nmodel.translate({example.source!r})",
         )
 
     def next_command(self, place: str) -> str:

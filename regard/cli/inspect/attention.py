@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
+from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, opened, show
 
 EXAMPLES = """
 \b
@@ -42,9 +42,8 @@ def attention(
     and heads of the attention to the source. A model without any attention (a fixed join between recurrent or
     convolutional sides) has nothing to show here and says so.
     """
-    import regard
     from regard import inspection
 
     check(output)
-    trace = regard.load(run).trace(source, target)
+    trace = opened(run).trace(source, target)
     show(inspection.attention(trace, kind, layer, head, words=words), output, as_json)  # type: ignore[arg-type]

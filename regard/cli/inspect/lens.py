@@ -1,6 +1,6 @@
 """`regard inspect lens`: what each decoder layer would have said."""
 
-from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
+from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, opened, show
 
 EXAMPLES = """
 \b
@@ -12,8 +12,7 @@ Examples:
 
 def lens(run: Run, source: Source, target: Target = None, output: Output = None, as_json: AsJson = False) -> None:
     """Show what each decoder layer would have said: the rank and probability of each word, and the layer's own."""
-    import regard
     from regard import inspection
 
     check(output)
-    show(inspection.lens(regard.load(run).trace(source, target)), output, as_json)
+    show(inspection.lens(opened(run).trace(source, target)), output, as_json)
