@@ -148,6 +148,23 @@ class Looks(Result):
         return [Panel("picture", [one.for_page() for one in self.looks], note=NOTE if seen else NOTHING)]
 
 
+def overlap(grid: tuple[int, int], box: tuple[float, float, float, float]) -> Tensor:
+    """How much of each place lies within a box (left, top, right, bottom, as shares of the picture): rows × columns.
+
+    A map times this, summed, is the weight that falls inside the box; the chance is the box's area.
+    """
+    rows, columns = grid
+    left, top, right, bottom = box
+    down = [_shared(row / rows, (row + 1) / rows, top, bottom) for row in range(rows)]
+    across = [_shared(column / columns, (column + 1) / columns, left, right) for column in range(columns)]
+    return torch.outer(torch.tensor(down), torch.tensor(across))
+
+
+def _shared(start: float, end: float, low: float, high: float) -> float:
+    """The share of a stretch that lies between two bounds."""
+    return max(0.0, min(end, high) - max(start, low)) / (end - start)
+
+
 def _listing(look: Look) -> str:
     rows = [["word", "looked at row, column", ""]]
     maps = look.maps()
