@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL.Image import Image
 
-HEAT = (214, 64, 32)
-"""The colour of attention over a picture; the same as in `views/picture.js`."""
+VEIL = (16, 20, 32)
+"""What lies over the places that were not looked at; the same as in `views/picture.js`."""
 ACROSS = 6
 """Pictures side by side in a drawing."""
 TILE = 1.3
@@ -209,10 +209,10 @@ def _tile(axes: "Axes", look: Look, weights: Tensor | None, word: str) -> None:
     axes.imshow(np.asarray(look.image), extent=(0, wide, high, 0))
     if weights is not None:
         share = (weights / weights.max().clamp(min=1e-9)).numpy()
-        heat = np.zeros((*share.shape, 4))
-        heat[..., :3] = np.array(HEAT) / 255
-        heat[..., 3] = 0.85 * share**0.8
-        axes.imshow(heat, extent=(0, wide, high, 0), interpolation="bilinear")
+        veil = np.zeros((*share.shape, 4))
+        veil[..., :3] = np.array(VEIL) / 255
+        veil[..., 3] = 0.8 * (1 - share)
+        axes.imshow(veil, extent=(0, wide, high, 0), interpolation="bilinear")
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_xlabel(labels([word])[0], fontsize=9, color=INK, labelpad=2)
