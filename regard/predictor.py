@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, overload
 
-from torch import nn
-
+from regard.config.run import RunConfig
+from regard.data.batches import Frame
+from regard.models import Model
+from regard.models.reader import Reader
 from regard.shapes.shape import Answer, Shape
+from regard.text.tokenizer import Tokenizer
+from regard.trace import Trace
 from regard.translator import check_overrides
 
 Texts = list[str] | tuple[str, ...]
@@ -15,7 +19,7 @@ Texts = list[str] | tuple[str, ...]
 class Predictor:
     """A model with all that its shape knows of text; a source of two texts has a tab between them."""
 
-    def __init__(self, shape: Shape[Any], model: nn.Module) -> None:
+    def __init__(self, shape: Shape[Any], model: Model | Reader) -> None:
         self.shape, self.model = shape, model
 
     @classmethod
@@ -35,6 +39,30 @@ class Predictor:
         model = shape.build()
         run.load_weights(model, {name: known.fingerprint for name, known in form.vocabularies.items()})
         return cls(shape, model.to(choose_device(config.training.device)).eval())
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the run."""
+        return self.shape.config
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of what is read."""
+        return self.shape.form.source
+
+    @property
+    def frame(self) -> Frame:
+        """The special tokens around what is read."""
+        return self.shape.form.frames[0]
+
+    def fresh(self) -> Model | Reader:
+        """A model of the same shape that has learned nothing."""
+        made: Model | Reader = self.shape.build()
+        return made
+
+    def trace(self, source: str, target: str | None = None) -> Trace:
+        """Watch the model answer a text, or ask it for another answer: every tap by its name."""
+        return self.shape.trace(self.model, source, target)
 
     @overload
     def predict(self, text: str) -> Answer: ...

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.config.run import RunConfig
+from regard.data.batches import SOURCE_FRAME, Frame
 from regard.errors import RegardError, UsageError
 from regard.models import Model, build
 from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTree, StepModel, beam, greedy, sample
@@ -66,6 +67,15 @@ class Translator:
         translator = cls(model.to(choose_device(config.training.device)).eval(), config, source, target)
         translator.trained_length = _trained_length(run.data / "train") or translator.trained_length
         return translator
+
+    @property
+    def frame(self) -> Frame:
+        """The special tokens around what is read."""
+        return SOURCE_FRAME
+
+    def fresh(self) -> Model:
+        """A model of the same shape that has learned nothing."""
+        return build(self.config.model, self.source_tokenizer.size, self.target_tokenizer.size)
 
     @classmethod
     def refuse(cls, config: RunConfig, directory: Path) -> None:

@@ -14,8 +14,9 @@ from regard.errors import RegardError, UsageError
 from regard.models import Model
 from regard.search import Hypothesis, Search, StepModel
 from regard.search.steps import PromptedSteps
-from regard.text.specials import BOS
+from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
+from regard.trace import Side, Trace, trace
 from regard.translator import Translator
 
 
@@ -47,6 +48,21 @@ class Writer(Translator):
     def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Refused: there is no source to look at."""
         raise UsageError("A language model has no source: there is no attention to it, and no alignment.")
+
+    def trace(self, source: str, target: str | None = None) -> Trace:
+        """Watch the model read a text, each word of which it might have written: every tap by its name."""
+        if target is not None:
+            raise UsageError("A language model has no source apart from its text: give one text, and no target.")
+        if not source.strip():
+            raise UsageError("There is nothing to look into: give a text that is not empty.")
+        ids = self.target_tokenizer.encode_batch([source])[0]
+        if self._positions is not None and len(ids) >= self._positions:
+            raise UsageError(
+                f"The text has {len(ids):,} tokens, but this model has learned {self._positions} positions: shorten it."
+            )
+        tokenizer = self.target_tokenizer
+        nothing, said, read = (Side.of(tokenizer, side) for side in ([], [*ids, EOS], [BOS, *ids]))
+        return trace(self.model, nothing, said, read, tokenizer=tokenizer)
 
     def _sources(self, texts: Sequence[str]) -> list[list[int]]:
         """Beginnings, BOS first."""

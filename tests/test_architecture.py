@@ -18,6 +18,7 @@ UP_TO_TRANSLATOR = UP_TO_MODELS | {
     "translator",
     "writer",
     "captioner",
+    "predictor",
     "trace",
 }
 MAY_USE: dict[str, set[str]] = {
@@ -29,14 +30,14 @@ MAY_USE: dict[str, set[str]] = {
     "weights": set(),
     "run": {"config", "weights"},
     "shapes": UP_TO_MODELS
-    | {"search", "evaluation", "translator", "writer", "captioner", "training.objective", "training.exposure"},
+    | {"search", "evaluation", "trace", "translator", "writer", "captioner", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "trace": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search", "trace"},
-    "writer": UP_TO_MODELS | {"search", "translator"},
+    "writer": UP_TO_MODELS | {"search", "trace", "translator"},
     "captioner": UP_TO_MODELS | {"search", "translator", "trace"},
-    "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "translator"},
+    "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "trace", "translator"},
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,

@@ -145,7 +145,6 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
     ("arguments", "code", "message"),
     [
         (["evaluate"], 2, "either a run or --hypotheses"),
-        (["evaluate", "RUN", "--hypotheses", "two"], 2, "either a run or --hypotheses"),
         (["evaluate", "--hypotheses", "two"], 2, "--reference FILE"),
         (["evaluate", "RUN", "--source", "two"], 2, "belong together"),
         (["evaluate", "--hypotheses", "two", "--reference", "three"], 2, "two has 2 lines, but .*three has 3"),

@@ -1,10 +1,18 @@
-"""`regard evaluate`: a run, or any system's output, against references."""
+"""`regard evaluate`: a run of any shape, or any system's output, against references."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from regard.evaluation.evaluation import Evaluation
+    from regard.evaluation.judged import Judged
+
+DEFAULT = ["bleu", "chrf", "exact"]
+"""Metrics of translations, if nobody names others."""
 
 EXAMPLES = """
 \b
@@ -13,13 +21,17 @@ Examples:
   regard evaluate runs/mine --source test.en --reference test.de -o results
   regard evaluate --hypotheses out.de --reference test.de --metrics bleu,ter,meteor
   regard evaluate --hypotheses out.de --reference a.de --reference b.de
+  regard evaluate runs/sentiment --data dev.tsv                labels: accuracy, macro-F1, confusion, calibration
+  regard evaluate runs/tagging --data test.conllu --json       tags: accuracy, F1 of each
+  regard evaluate runs/sentiment --data dev.tsv --hypotheses said.txt     what regard predict wrote, or others
+  regard evaluate runs/language-model --data test.txt          perplexity
 
 \b
-Metrics: bleu, chrf, ter (by sacrebleu), meteor, cider, exact, edits, tokens; with a run, perplexity.
+Metrics of texts: bleu, chrf, ter (by sacrebleu), meteor, cider, exact, f1, edits, tokens; with a run, perplexity.
 """
 
 GROUPS = {
-    "What is scored": ("source", "reference", "hypotheses"),
+    "What is scored": ("data", "source", "reference", "hypotheses"),
     "How": ("metrics", "language", "beam"),
     "Output": ("output", "as_json"),
 }
@@ -31,14 +43,20 @@ def evaluate(
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
     ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option("--data", help="Examples in a file like those that the run has learnt from; or .conllu, .jsonl."),
+    ] = None,
     source: Annotated[Path | None, typer.Option("--source", help="Source sentences, one a line.")] = None,
     reference: Annotated[
-        list[Path] | None, typer.Option("--reference", help="Their translations; repeat it for several.")
+        list[Path] | None, typer.Option("--reference", help="Their translations, or labels; repeat it for several.")
     ] = None,
     hypotheses: Annotated[
         Path | None, typer.Option("--hypotheses", help="Outputs to score, instead of a run's.")
     ] = None,
-    metrics: Annotated[str, typer.Option("--metrics", help="Which, with commas between.")] = "bleu,chrf,exact",
+    metrics: Annotated[
+        str | None, typer.Option("--metrics", help="Which, with commas between; by default bleu,chrf,exact.")
+    ] = None,
     language: Annotated[
         str | None,
         typer.Option("--language", help="For METEOR: en, de, fr, es, ru or other; by default how --reference ends."),
@@ -49,43 +67,139 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
-    """Score translations: one path from a model to a number, with the signature that makes it comparable."""
+    """Score what a run says: one path from a model to a number, with the signature that makes it comparable.
+
+    Translations are scored by the metrics asked for. Runs of other shapes have scores of their own: accuracy and
+    macro-F1 of labels and tags, correlation of numbers, perplexity of texts.
+    """
+    from regard.errors import UsageError
+    from regard.run import Run
+
+    if run is None and hypotheses is None:
+        raise UsageError("What is to be scored? Name either a run or --hypotheses FILE.")
+    if run is not None and (source is None) != (not reference):
+        raise UsageError("--source and --reference belong together: name both, or neither for the run's test data.")
+    if run is None and data:
+        raise UsageError("--data is read as a run's own data is: name the run as well.")
+    if data and (source is not None or reference):
+        raise UsageError("--data holds sources and references: leave out --source and --reference.")
+    chosen = Chosen(run, tuple(data or ()), source, tuple(reference or ()), hypotheses, tuple(overrides or ()))
+    if run is not None and Run.open(run).config.shape.kind != "translation":
+        if metrics is not None or language is not None or beam is not None:
+            raise UsageError(
+                f"{run} writes no translations ({Run.open(run).config.shape.arrow}), and is judged as its shape is: "
+                "leave out --metrics, --language and --beam."
+            )
+        found: Evaluation | Judged = _judged(chosen)
+    else:
+        found = _translated(chosen, metrics, language, beam)
+    if output is not None:
+        found.save(output)
+    print(json.dumps(found.facts(), indent=2, ensure_ascii=False) if as_json else found)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the user named."""
+
+    run: Path | None
+    data: tuple[Path, ...]
+    source: Path | None
+    reference: tuple[Path, ...]
+    hypotheses: Path | None
+    overrides: tuple[str, ...]
+
+
+def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam: int | None) -> "Evaluation":
+    """Translations of a run, or of others."""
     from regard.errors import UsageError
     from regard.evaluation.display import bar
     from regard.evaluation.evaluation import evaluate_run, evaluate_text
     from regard.evaluation.metrics import make
     from regard.evaluation.texts import read_aligned
+    from regard.run import Run
 
-    if (run is None) == (hypotheses is None):
-        raise UsageError("What is to be scored? Name either a run or --hypotheses FILE.")
-    names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    names = DEFAULT if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
     if not names:
         raise UsageError("Which metrics? Name at least one, for example --metrics bleu,chrf.")
-    given = reference or []
-    spoken = language or spoken_in(given)
+    names = list(dict.fromkeys(names))
+    spoken = language or spoken_in(list(chosen.reference))
     make([name for name in names if name != "perplexity"], spoken)
-    if hypotheses is not None:
-        if not given:
+    if chosen.hypotheses is not None and chosen.run is None:
+        if not chosen.reference:
             raise UsageError("Against what? Name the right translations with --reference FILE.")
-        outputs, *right = read_aligned(hypotheses, *given)
-        found = evaluate_text(outputs, list(zip(*right, strict=True)), names, spoken)
-    else:
-        import regard
+        outputs, *right = read_aligned(chosen.hypotheses, *chosen.reference)
+        return evaluate_text(outputs, list(zip(*right, strict=True)), names, spoken)
+    import regard
 
-        assert run is not None
-        if (source is None) != (not given):
-            raise UsageError("--source and --reference belong together: name both, or neither for the run's test data.")
-        if source is None:
-            sources, references = own_pairs(run)
-        else:
-            sources, *right = read_aligned(source, *given)
-            references = list(zip(*right, strict=True))
-        translator = regard.load(run, overrides or [])
-        with bar() as progress:
-            found = evaluate_run(translator, sources, references, names, spoken, beam=beam, progress=progress)
-    if output is not None:
-        found.save(output)
-    print(json.dumps(found.facts(), indent=2, ensure_ascii=False) if as_json else found)
+    assert chosen.run is not None
+    sources, references = _pairs(chosen)
+    if metrics is None and Run.open(chosen.run).config.data.train.texts > 1:
+        names = ["exact", "f1"]
+    if chosen.hypotheses is not None:
+        (outputs,) = read_aligned(chosen.hypotheses)
+        return evaluate_text(outputs, references, names, spoken)
+    translator = regard.load(chosen.run, chosen.overrides)
+    with bar() as progress:
+        return evaluate_run(translator, sources, references, names, spoken, beam=beam, progress=progress)
+
+
+def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Sources and references: those named, or the run's own."""
+    from regard.evaluation.texts import read_aligned
+    from regard.run import Run
+
+    assert chosen.run is not None
+    if chosen.source is not None:
+        sources, *right = read_aligned(chosen.source, *chosen.reference)
+        return sources, list(zip(*right, strict=True))
+    if not chosen.data:
+        return own_pairs(chosen.run)
+    from regard.data.forms import form_of
+    from regard.evaluation.judged import read_examples
+
+    run = Run.open(chosen.run)
+    pairs = read_examples(run.config, form_of(run.config).load(run.config, run.tokenizers), chosen.data)
+    return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
+
+
+def _judged(chosen: Chosen) -> "Evaluation | Judged":
+    """What a run that translates nothing says, or what was said before in its place."""
+    from regard.data.corpus import Pair
+    from regard.data.prepare import prepare
+    from regard.errors import UsageError
+    from regard.evaluation.display import bar
+    from regard.evaluation.judged import check_examples, judge_lines, judge_run, read_examples
+    from regard.evaluation.texts import read_aligned, read_texts
+    from regard.predictor import Predictor
+    from regard.run import Run
+
+    assert chosen.run is not None
+    predictor = Predictor.load(chosen.run, chosen.overrides)
+    shape = predictor.shape
+    if chosen.hypotheses is not None and not shape.answers:
+        raise UsageError(f"{shape.title} is judged by what it thinks of texts: there are no --hypotheses to score.")
+    if chosen.source is not None:
+        if len(chosen.reference) > 1 or not shape.answers:
+            raise UsageError(f"{shape.title} has one reference for each source at most: use --data FILE.")
+        sources, right = read_aligned(chosen.source, *chosen.reference)
+        given = [Pair(source, label) for source, label in zip(sources, right, strict=True)]
+        pairs = check_examples(shape.form, given, chosen.reference[0])
+    elif chosen.data:
+        pairs = read_examples(shape.config, shape.form, chosen.data)
+    else:
+        prepared = prepare(Run.open(chosen.run).config, chosen.run)
+        pairs = prepared.test_pairs or prepared.validation_pairs
+    with bar() as progress:
+        if chosen.hypotheses is not None:
+            return judge_lines(shape, read_texts(chosen.hypotheses), pairs)
+        if shape.config.shape.kind == "language-model":
+            from regard.evaluation.evaluation import evaluate_texts
+            from regard.writer import Writer
+
+            writer = Writer.load(chosen.run, chosen.overrides)
+            return evaluate_texts(writer, [pair.source for pair in pairs], progress=progress)
+        return judge_run(shape, predictor.model, pairs, progress=progress)
 
 
 def spoken_in(references: list[Path]) -> str:

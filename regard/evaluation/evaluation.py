@@ -16,6 +16,7 @@ from regard.evaluation.texts import translated
 if TYPE_CHECKING:
     from regard.evaluation.likelihood import Perplexity, Position
     from regard.translator import Translator
+    from regard.writer import Writer
 
 PERPLEXITY = "perplexity"
 """The one metric that is a model's and not a text's."""
@@ -109,6 +110,18 @@ def evaluate_run(
         found = likelihoods(translator, *map(list, zip(*pairs, strict=True)), progress=progress)
         scored, positions = total(found), by_position(found)
     return Evaluation(sentences=len(sources), outputs=outputs, scores=scores, perplexity=scored, positions=positions)
+
+
+def evaluate_texts(writer: "Writer", texts: Sequence[str], *, progress: Progress | None = None) -> Evaluation:
+    """What a language model thinks of texts: their perplexity through its sliding window."""
+    from regard.evaluation.likelihood import by_position, total
+    from regard.evaluation.perplexity import text_likelihoods
+
+    found = text_likelihoods(writer, texts, progress=progress)
+    empty = Scores(values={})
+    return Evaluation(
+        sentences=len(texts), outputs=None, scores=empty, perplexity=total(found), positions=by_position(found)
+    )
 
 
 def _bleu_parts(details: Any) -> str:

@@ -9,6 +9,9 @@ from regard.evaluation.metrics import Scores
 
 Counts = NDArray[np.int64]
 
+BINS = 10
+"""Of probabilities, in which answers are counted that are as sure."""
+
 
 def confusion(outputs: Sequence[str], references: Sequence[str], labels: Sequence[str]) -> Counts:
     """How often each true label (row) was taken for each (column)."""
@@ -28,6 +31,20 @@ def score_labels(outputs: Sequence[str], references: Sequence[str], labels: Sequ
     whole = max(1, int(table.sum()))
     values = {"accuracy": 100 * float(right.sum()) / whole, "macro_f1": float(np.mean(list(f1.values()) or [0.0]))}
     return Scores(values=values, details={"macro_f1": f1}, sentences=len(outputs))
+
+
+def calibration(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float]:
+    """How far probabilities are from being honest: Σ n_b/n · |how often right − how sure|, in per cent.
+
+    Answers are put into ten bins by the probability they were given with: the expected calibration error (Naeini et
+    al., 2015; Guo et al., 2017).
+    """
+    chance, hit = np.nan_to_num(np.asarray(sure, dtype=np.float64)), np.asarray(right, dtype=np.float64)
+    if not len(chance):
+        return {"expected_error": 0.0, "mean_probability": 0.0}
+    bins = np.minimum((chance * BINS).astype(np.int64), BINS - 1)
+    gaps = [abs(float((hit - chance)[bins == one].sum())) for one in range(BINS)]
+    return {"expected_error": 100 * sum(gaps) / len(chance), "mean_probability": 100 * float(chance.mean())}
 
 
 def score_numbers(outputs: Sequence[float], references: Sequence[float]) -> Scores:

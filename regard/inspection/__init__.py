@@ -15,6 +15,7 @@ from regard.inspection.maps import attention
 from regard.inspection.patching import patch
 from regard.inspection.probing import probe
 from regard.inspection.pruning import prune
+from regard.inspection.reasons import reasons
 from regard.inspection.reports import report
 from regard.inspection.roles import heads
 from regard.inspection.shares import contributions
@@ -31,5 +32,6 @@ __all__ = [
     "patch",
     "probe",
     "prune",
+    "reasons",
     "report",
 ]

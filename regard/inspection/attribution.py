@@ -207,7 +207,7 @@ def along(
     """
     length = len(vectors.source) + len(vectors.inputs)
     device = vectors.full[0].device
-    found = torch.zeros(len(questions), len(vectors.inputs), length, device=device)
+    found = torch.zeros(len(questions), vectors.answers, length, device=device)
     rows = vectors.rows
     chunks = (len(points) + rows - 1) // rows
     for chunk in range(chunks):
@@ -260,7 +260,7 @@ def occlude(
     tokens = [(number, (place,)) for number, side in enumerate(sides) for place in range(len(side))]
     words = [(number, places) for number, side in enumerate(sides) for places in _words(side)]
     gone = [one for one in dict.fromkeys([*tokens, *words]) if not sides[one[0]].special[one[1][0]]]
-    limit = NUMBERS // (len(vectors.inputs) * vectors.model.output_bias.shape[0])
+    limit = NUMBERS // vectors.trace.log_probabilities.numel()
     rows = max(1, min(vectors.rows, limit))
     lost: dict[tuple[int, tuple[int, ...]], Tensor] = {}
     for start in range(0, len(gone), rows):

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from regard.errors import UsageError
 from regard.inspection.decomposition import Block, nearness
 from regard.inspection.influence import Influence
+from regard.models import Model
 from regard.models.encoders import BagEncoder, RnnEncoder, TransformerEncoder
 from regard.models.transformer_decoder import TransformerDecoder
-from regard.trace import SOURCE_ATTENTION, Trace
+from regard.trace import NO_DECODER, SOURCE_ATTENTION, Trace
 
 Measure = Callable[[Block, Tensor], Tensor]
 """(a block, what its attention found T×D) → shares T×N, a last column for the residual of blocks that read others."""
@@ -105,8 +106,12 @@ ATTENTION = (
 
 def lacking(trace: Trace) -> str | None:
     """Why the contributions of a model cannot be had, in a sentence; nothing where they can."""
+    if not isinstance(trace.model, Model):
+        return NO_DECODER
     model = trace.model
     other = "`regard inspect attribute` answers the same question for every model."
+    if not len(trace.source):
+        return f"A language model has no source that its words could come from: {other}"
     if not isinstance(model.decoder, TransformerDecoder):
         return f"Contributions are read from the blocks of a Transformer decoder, which this model lacks: {other}"
     if model.decoder.fixed is not None and isinstance(model.encoder, RnnEncoder):
@@ -135,7 +140,7 @@ def _half_and_half(block: Block, found: Tensor) -> Tensor:
 
 def _encoder(trace: Trace, measure: Measure) -> list[Tensor]:
     """How the encoder mixes: S×S each; nothing, where its layers are no attention blocks."""
-    encoder = trace.model.encoder
+    encoder = trace.writer.encoder
     if not isinstance(encoder, TransformerEncoder):
         return []
     found = []
@@ -187,7 +192,7 @@ def _entered(trace: Trace, half: float | None) -> tuple[Tensor, Tensor]:
 
 def _bottom(trace: Trace) -> tuple[Tensor, Tensor]:
     """What a fixed vector's source tokens and the own token bring, T×(S+1)×D, and the first states T×D."""
-    decoder, encoder, memory = _transformer(trace), trace.model.encoder, _memory(trace)
+    decoder, encoder, memory = _transformer(trace), trace.writer.encoder, _memory(trace)
     tokens = decoder.entrance.linear(_seen(trace, "decoder.entrance.embedded"))  # T×D
     if decoder.fixed is None:
         return tokens[:, None], tokens
@@ -200,7 +205,7 @@ def _bottom(trace: Trace) -> tuple[Tensor, Tensor]:
 
 def _memory(trace: Trace) -> Tensor:
     """What the encoder left: S×D."""
-    encoder = trace.model.encoder
+    encoder = trace.writer.encoder
     if isinstance(encoder, TransformerEncoder):
         states: Tensor = encoder.norm(_seen(trace, f"encoder.layers.{len(encoder.layers) - 1}.states"))
         return states
@@ -209,10 +214,11 @@ def _memory(trace: Trace) -> Tensor:
 
 
 def _transformer(trace: Trace) -> TransformerDecoder:
-    assert isinstance(trace.model.decoder, TransformerDecoder)  # see `lacking`
-    return trace.model.decoder
+    decoder = trace.writer.decoder
+    assert isinstance(decoder, TransformerDecoder)  # see `lacking`
+    return decoder
 
 
 def _seen(trace: Trace, name: str) -> Tensor:
     """An activation where the model is."""
-    return trace.activations[name].to(trace.model.output_bias.device)
+    return trace.activations[name].to(trace.model.device)

@@ -5,25 +5,27 @@ Are the weights of a head the only ones that do what they do? How much of each t
 Axes: H heads, S source tokens, T target tokens, L layers (the embedding first).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
 from regard.data.progress import Progress
+from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.inspection.drawing import CELL, INK, blank, draw_map
-from regard.inspection.effective import Slices, correlation, elsewhere, project
+from regard.inspection.effective import Mixed, Slices, correlation, elsewhere, project
 from regard.inspection.interventions import attentions
-from regard.inspection.maps import Kind
+from regard.inspection.maps import Kind, kind_of
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
 from regard.inspection.states import layer_names
 from regard.inspection.token_mixing import Mixing, affordable, mixing
 from regard.nn.taps import Write
-from regard.trace import Side, Trace
+from regard.trace import Side, Trace, spans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -186,6 +188,7 @@ class Identifiability(Result):
         """What stands along the rows and the columns of a map."""
         return {
             "source": (self.target, self.source),
+            "between": (self.source, self.source),
             "encoder": (self.source, self.source),
             "decoder": (self.inputs, self.inputs),
         }[kind]
@@ -241,6 +244,11 @@ def _packed(head: Head) -> dict[str, Any]:
 
 def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = None) -> Identifiability:
     """Raw and effective attention of every head, replaced to see that nothing changes; contributions of tokens."""
+    if not len(trace.source):
+        raise UsageError(
+            "Tokens are followed through an encoder, and a language model has none: regard inspect attention and "
+            "attribute look into it."
+        )
     found: list[Heads] = []
     effective: dict[str, Tensor] = {}
     others: dict[str, Tensor] = {}
@@ -251,12 +259,15 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
         weights, values = trace.activations.get(f"{name}.weights"), trace.activations.get(f"{name}.values")
         if weights is None or values is None:
             continue
-        kind: Kind = (
-            "source" if name.endswith("source_attention") else "encoder" if name.startswith("encoder") else "decoder"
-        )
+        kind = kind_of(name)
         causal = kind == "decoder"
         heads, moved = [], []
         for raw, what in zip(weights, Slices.of(module, values.shape[2]).mixed(values), strict=True):
+            if trace.parts:
+                head, other = _text_by_text(raw, what, spans(name, trace.parts))
+                heads.append(head)
+                moved.append(other)
+                continue
             part, rank = project(raw, what, causal=causal)
             same_sum, _ = project(raw, what, causal=causal, sums=True)
             heads.append(Head(raw, part, same_sum, rank, correlation(raw, part, causal=causal)))
@@ -268,7 +279,7 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
     projections = None if exact else affordable(len(trace.source))
     if progress:
         progress("looking at attention", len(asked), len(asked) + 2)
-    blended = mixing(trace.model, trace.source.ids, projections=projections)
+    blended = _mixed(trace, projections)
     shown = demonstrate(trace, effective, others)
     return Identifiability(trace.source, trace.target, trace.inputs, found, shown, blended, projections)
 
@@ -281,7 +292,7 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
     generator = torch.Generator().manual_seed(0)
     chance = {}
     for name, old in raw.items():  # the same change of every row, dealt to other tokens that it may look at
-        causal = name.startswith("decoder") and not name.endswith("source_attention")
+        causal = kind_of(name) == "decoder"
         drawn = torch.rand(old.shape, generator=generator)
         drawn = drawn.masked_fill(~torch.ones_like(old, dtype=torch.bool).tril(), 2.0) if causal else drawn
         chance[name] = old + (effective[name] - old).gather(-1, drawn.argsort(-1))
@@ -292,7 +303,7 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
     ]
     shown = []
     for what, weights in wanted:
-        again = trace.again({f"{name}.weights": _held(new) for name, new in weights.items()})
+        again = trace.again({f"{name}.weights": _held(new, name, trace.parts) for name, new in weights.items()})
         change = float((again.log_probabilities - trace.log_probabilities).abs().max())
         rows = [(weights[name], raw[name]) for name in raw]
         moved = torch.cat([(new - old).abs().sum(-1).flatten() / 2 for new, old in rows])
@@ -301,12 +312,46 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
     return shown
 
 
-def _held(weights: Tensor) -> Write:
-    """Weights H×T×S in place of the model's own, all at once or step by step."""
+def _mixed(trace: Trace, projections: int | None) -> Mixing:
+    """The contributions of the source's tokens; texts that are read apart contribute nothing to each other."""
+    ends = list(accumulate(trace.parts or (len(trace.source),)))
+    texts = [trace.source.ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    found = [mixing(trace.model, ids, projections=projections) for ids in texts]
+    shares, errors = (
+        torch.stack([_diagonal(blocks) for blocks in zip(*each, strict=True)])
+        for each in ([one.contributions for one in found], [one.error for one in found])
+    )
+    return Mixing(shares, errors)
+
+
+def _text_by_text(raw: Tensor, what: Mixed, blocks: Sequence[tuple[slice, slice]]) -> tuple[Head, Tensor]:
+    """A head over texts that are read apart: what it looks at in each has a null space of its own."""
+    part, same_sum, other, rank = raw.clone(), raw.clone(), raw.clone(), 0
+    for place in blocks:
+        here, seen = raw[place], Mixed(what.rows[place[1]], what.width)
+        part[place], found = project(here, seen, causal=False)
+        same_sum[place], _ = project(here, seen, causal=False, sums=True)
+        other[place] = elsewhere(here, seen, causal=False)
+        rank += found
+    return Head(raw, part, same_sum, rank, correlation(raw, part, causal=False)), other
+
+
+def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
+    """Square blocks one behind the other, and nothing elsewhere."""
+    whole: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
+    return whole
+
+
+def _held(weights: Tensor, name: str, parts: Sequence[int]) -> Write:
+    """Weights H×T×S in place of the model's own, all at once or step by step, or text by text."""
     given = 0
+    left = iter(spans(name, parts))
 
     def write(was: Tensor) -> Tensor:  # B×H×n×S
         nonlocal given
+        if parts:
+            down, across = next(left)
+            return weights[:, down, across].to(was).expand_as(was)
         rows = weights[:, given : given + was.shape[2]].to(was)
         given += was.shape[2]
         return rows.expand_as(was)

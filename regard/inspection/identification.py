@@ -20,7 +20,7 @@ from regard.errors import RegardError
 from regard.inspection.effective import Slices, correlation, project
 from regard.inspection.identification_result import Identification, Likeness, MixingByLayer
 from regard.inspection.interventions import attentions
-from regard.inspection.maps import Kind
+from regard.inspection.maps import kind_of
 from regard.inspection.states import batches, longest_sentence
 from regard.inspection.token_identity import token_identity
 from regard.inspection.token_mixing import mixing
@@ -62,7 +62,7 @@ def identify_corpus(
     ids = translator.source_tokenizer.encode_batch(list(texts))
     if targets is not None and len(targets) != len(texts):
         raise RegardError(f"There are {len(targets):,} targets for {len(texts):,} texts: they must be as many.")
-    longest = longest_sentence(translator)
+    longest = longest_sentence(translator.config)
     kept = [place for place, row in enumerate(ids) if 0 < len(row) <= longest]
     if len(kept) < FEWEST:
         raise RegardError(f"There are {len(kept)} texts of 1 to {longest} tokens: at least {FEWEST} are needed.")
@@ -134,11 +134,6 @@ def _batch(model: Model, pairs: Sequence[_Pair]) -> list[Likeness]:
                 Likeness(kind, layer, length, values.shape[3], sum(ranks) / len(ranks), whole, sum(alike) / len(alike))
             )
     return found
-
-
-def kind_of(name: str) -> Kind:
-    """Which sides an attention joins, by its path in the model."""
-    return "source" if name.endswith("source_attention") else "encoder" if name.startswith("encoder") else "decoder"
 
 
 def _mixing(model: Model, sources: Sequence[list[int]], progress: Progress | None) -> MixingByLayer:

@@ -139,15 +139,13 @@ def lens(trace: Trace, words: int = 5) -> Lens:
     Each layer's states take the place of the last one's in the real model, all else as it was, so that whatever
     stands between the last layer and the words is applied to all alike.
     """
+    model, length = trace.writer, len(trace.target)
     names = [name for name in trace.activations if LAYERS.fullmatch(name)]
     write = {names[-1]: _in_turn(torch.stack([trace.activations[name] for name in names]))}
     if CONTEXT in trace.activations:
         write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))
-    model, length = trace.model, len(trace.target)
-    device = model.output_bias.device
-    source = trace.read.to(device).expand(len(names), *trace.read.shape[1:])  # L×S, or L×3×H×W
-    inputs = torch.tensor([trace.inputs.ids], device=device).expand(len(names), -1)  # L×T
-    said = torch.tensor(trace.target.ids, device=device).repeat(len(names))  # LT
+    source, inputs = trace.tensors(len(names))  # L×S (or L×3×H×W) and L×T
+    said = torch.tensor(trace.target.ids, device=model.device).repeat(len(names))  # LT
     ranks, probabilities, top = [], [], []
     with torch.no_grad():
         with taps.watch(model, write=write):

@@ -22,8 +22,13 @@ from regard.trace import Side, Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Kind = Literal["source", "encoder", "decoder"]
-KINDS: dict[Kind, str] = {"source": "to the source", "encoder": "inside the source", "decoder": "inside the target"}
+Kind = Literal["source", "between", "encoder", "decoder"]
+KINDS: dict[Kind, str] = {
+    "source": "to the source",
+    "between": "between the texts",
+    "encoder": "inside the source",
+    "decoder": "inside the target",
+}
 """Which sides an attention joins."""
 
 MERGING = (
@@ -112,6 +117,7 @@ class Attention(Result):
         """Whose tokens stand along the rows and the columns of a kind of map."""
         return {
             "source": (self.target, self.source),
+            "between": (self.source, self.source),
             "encoder": (self.source, self.source),
             "decoder": (self.inputs, self.inputs),
         }[kind]
@@ -174,28 +180,42 @@ def attention(
     found = []
     for name, weights in trace.matching("*.weights").items():
         path = name.removesuffix(".weights")
-        side, *rest = path.split(".")
-        number = next((int(part) for part in rest if part.isdigit()), 0)
-        place: Kind = "source" if path.endswith("source_attention") else "encoder" if side == "encoder" else "decoder"
-        found.append(Heads(path, place, number, weights))
+        number = next((int(part) for part in path.split(".") if part.isdigit()), 0)
+        found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
-        raise UsageError(
-            "This model has no attention to show: its join is a fixed vector, and neither its encoder nor its decoder "
-            "attends to itself."
-        )
+        raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
     kinds = [one for one in KINDS if any(heads.kind == one for heads in found)]
     kind = kind or kinds[0]
-    layer = _check(kind, kinds, layer, head, found)
+    layer = _check(kind, kinds, layer, head, found, trace)
     look = Look.of(trace) if trace.picture else None
     return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words, look)
 
 
-def _check(kind: Kind, kinds: list[Kind], layer: int | None, head: int | None, found: list[Heads]) -> int | None:
+def kind_of(path: str) -> Kind:
+    """Which sides an attention joins, by its path in the model."""
+    if path.endswith("source_attention") or path == "pool":
+        return "source"
+    return "between" if path == "between" else "encoder" if path.startswith("encoder.") else "decoder"
+
+
+NO_JOIN = (
+    "This model has no attention to show: its join is a fixed vector, and neither its encoder nor its decoder attends "
+    "to itself."
+)
+NO_ATTENTION = (
+    "This model has no attention to show: its encoder does not attend to itself, and shape.pool is not attention. "
+    "regard inspect attribute tells for every model which words made its answer."
+)
+
+
+def _check(
+    kind: Kind, kinds: list[Kind], layer: int | None, head: int | None, found: list[Heads], trace: Trace
+) -> int | None:
     """The layer that is meant, or what is wrong with the choice."""
     if kind not in kinds:
         if kind not in KINDS:
             raise UsageError(f'There is no attention of the kind "{kind}": use one of {", ".join(KINDS)}.')
-        why = "its join is a fixed vector" if kind == "source" else f"its {kind} has no self-attention"
+        why = _why(kind, trace)
         has = " and ".join(f"{one} ({KINDS[one]})" for one in kinds)
         raise UsageError(f"This model does not look {KINDS[kind]}: {why}. It has attention of the kind {has}.")
     layers = {one.layer: len(one.weights) for one in found if one.kind == kind}
@@ -212,6 +232,19 @@ def _check(kind: Kind, kinds: list[Kind], layer: int | None, head: int | None, f
     if not 0 <= head < heads:
         raise UsageError(f"There is no head {head} there: heads are {_range(heads)}.")
     return min(layers) if layer is None else layer
+
+
+def _why(kind: Kind, trace: Trace) -> str:
+    """Why a model has no attention of a kind."""
+    if kind == "between":
+        return "it does not read two texts apart and attend from one to the other (shape.pairs=attended)"
+    if kind == "source" and trace.reads_only:
+        return "its states are not pooled by attention (shape.pool=attention)"
+    if kind == "source":
+        return "its join is a fixed vector" if len(trace.source) else "it is a language model, and has no source"
+    if kind == "encoder" and not len(trace.source):
+        return "it is a language model, and has no source"
+    return "it has no decoder" if kind == "decoder" and trace.reads_only else f"its {kind} has no self-attention"
 
 
 def _range(count: int) -> str:

@@ -246,8 +246,8 @@ def differences(
     progress: Progress | None = None,
 ) -> Tensor:
     """Logit differences of two answers at a target position, one for each set of spots that values are copied to."""
-    model = into.model
-    device = model.output_bias.device
+    model = into.writer
+    device = model.device
     source = torch.tensor([into.source.ids], device=device)  # 1×S
     inputs = torch.tensor([into.inputs.ids[: place + 1]], device=device)  # 1×T
     most = max(1, TOKENS // max(source.shape[1], inputs.shape[1]))

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data.batches import Frame
 from regard.data.lines import read_lines
 from regard.data.progress import Progress
 from regard.errors import RegardError, UsageError
@@ -24,8 +25,11 @@ from regard.inspection.probe_result import Curves, Probing
 from regard.inspection.probes import Examples, Probes, train_probes
 from regard.inspection.properties import Labelled, read_labelled
 from regard.inspection.states import End, Pool, Reading, layer_names, layer_taps, longest_sentence, word_states
-from regard.models import Model, build
+from regard.models import Model
+from regard.models.reader import Reader
+from regard.predictor import Predictor
 from regard.translator import Translator
+from regard.writer import Writer
 
 KINDS: dict[str, int | None] = {"linear": None, "mlp": 128}
 """The probes, and the width of their hidden layer."""
@@ -35,7 +39,7 @@ FEWEST = 30
 
 
 def probe(
-    translator: Translator,
+    translator: Translator | Predictor,
     corpus: Path | str,
     wanted: str = "upos",
     *,
@@ -49,18 +53,21 @@ def probe(
     """Ask every layer for a property of words.
 
     Sentences are split by chance: 80 % to learn from, 10 % to stop by, 10 % to measure on; with `dev`, that is what is
-    measured on. With `sources` (a line for each sentence of the corpus) the corpus is what the decoder reads.
+    measured on. With `sources` (a line for each sentence of the corpus) the corpus is what the decoder reads, as it is
+    in a language model.
     """
     if dev is not None and sources is not None:
         raise UsageError("--dev and --sources do not go together: the sentences of --dev would have no sources.")
-    end: End = "encoder" if sources is None else "decoder"
+    if sources is not None and isinstance(translator, Predictor | Writer):
+        raise UsageError("--sources are what a decoder looks at, and this model has no decoder with a source.")
+    end: End = "encoder" if sources is None and not isinstance(translator, Writer) else "decoder"
     split = _split(translator, corpus, wanted, dev=dev, sources=sources, most=most, seed=seed, progress=progress)
     real = split.answers
     control = control_labels(split.words(), real, seed)  # N
-    work = _Work(split, progress)
+    work = _Work(split, translator.frame, progress)
     of_model = work.read(translator.model, pool, "reading layers")
     own = {kind: (work.ask(of_model, real, wide), work.ask(of_model, control, wide)) for kind, wide in KINDS.items()}
-    of_random = work.read(untrained(translator.model, seed), pool, "reading untrained")
+    of_random = work.read(untrained(translator, seed), pool, "reading untrained")
     random = {kind: work.ask(of_random, real, wide) for kind, wide in KINDS.items()}
     majority, per_word = baselines(split)
     return Probing(
@@ -132,12 +139,12 @@ def control_labels(words: Sequence[str], labels: Tensor, seed: int) -> Tensor:
     return drawn[torch.tensor([types[word] for word in words])]
 
 
-def untrained(model: Model, seed: int) -> Model:
+def untrained(translator: Translator | Predictor, seed: int) -> Model | Reader:
     """A model of the same shape that has learned nothing."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = build(model.cell, len(model.source_embedding.weight), len(model.output_bias))
-    return made.to(model.output_bias.device).eval()
+        made = translator.fresh()
+    return made.to(translator.model.device).eval()
 
 
 def baselines(split: Split) -> tuple[float, float]:
@@ -162,7 +169,8 @@ class _Answer:
 class _Work:
     """Probes of one split, with the progress of all of them together."""
 
-    def __init__(self, split: Split, progress: Progress | None) -> None:
+    def __init__(self, split: Split, frame: Frame, progress: Progress | None) -> None:
+        self.frame = frame
         self.readings = [reading for part in split.parts.values() for _, reading in part]
         self.bounds = split.bounds
         self.labels = len(split.labels)
@@ -171,9 +179,9 @@ class _Work:
         self.progress = progress
         self.done, self.total = 0, 3 * len(KINDS) * sum(self.ends)
 
-    def read(self, model: Model, pool: Pool, task: str) -> Tensor:
+    def read(self, model: Model | Reader, pool: Pool, task: str) -> Tensor:
         """The states of all words L×N×D, each number of each layer with mean 0 and variance 1 over training words."""
-        states = word_states(model, self.readings, pool=pool, task=task, progress=self.progress)
+        states = word_states(model, self.readings, pool=pool, frame=self.frame, task=task, progress=self.progress)
         for layer in states:  # in place: this is by far the largest thing in memory
             known = layer[: self.bounds[1]]
             spread, mean = torch.std_mean(known, dim=0, correction=0)
@@ -213,7 +221,7 @@ def _by_label(split: Split, guesses: Tensor) -> dict[str, tuple[int, list[float]
 
 
 def _split(
-    translator: Translator,
+    translator: Translator | Predictor,
     corpus: Path | str,
     wanted: str,
     *,
@@ -223,10 +231,15 @@ def _split(
     seed: int,
     progress: Progress | None,
 ) -> Split:
-    tokenizer = translator.source_tokenizer if sources is None else translator.target_tokenizer
-    longest = longest_sentence(translator)
+    alone = isinstance(translator, Writer)
+    tokenizer = translator.source_tokenizer
+    if sources is not None and isinstance(translator, Translator):
+        tokenizer = translator.target_tokenizer
+    longest = longest_sentence(translator.config)
     read, too_long = read_labelled(corpus, wanted, tokenizer, longest=longest, most=most, progress=progress)
-    readings = _readings(read) if sources is None else _with_sources(translator, corpus, read, sources, too_long)
+    readings = _readings(read, alone=alone)
+    if sources is not None:
+        readings = _with_sources(translator, corpus, read, sources, too_long)
     whole = [(one, reading) for one, reading in zip(read, readings, strict=True) if one.words]
     if len(whole) < FEWEST:
         raise RegardError(
@@ -241,19 +254,22 @@ def _split(
         held, _ = read_labelled(dev, wanted, tokenizer, longest=longest)
         pieces = {"train": order[tenth:], "stop": order[:tenth]}
         parts = {name: [whole[place] for place in places] for name, places in pieces.items()}
-        parts["test"] = [pair for pair in zip(held, _readings(held), strict=True) if pair[0].words]
+        parts["test"] = [pair for pair in zip(held, _readings(held, alone=alone), strict=True) if pair[0].words]
     labels = Counter(label for part in parts.values() for one, _ in part for label in one.labels)
     if len(labels) < 2:
         raise UsageError(f"Every word with the property `{wanted}` has the same label: there is nothing to tell apart.")
     return Split(parts, [label for label, _ in labels.most_common()], too_long)
 
 
-def _readings(read: Sequence[Labelled]) -> list[Reading]:
+def _readings(read: Sequence[Labelled], *, alone: bool) -> list[Reading]:
+    """What an encoder reads, or a decoder that is `alone`."""
+    if alone:
+        return [Reading([], one.ids, one.tokens) for one in read]
     return [Reading(one.ids, None, one.tokens) for one in read]
 
 
 def _with_sources(
-    translator: Translator, corpus: Path | str, read: Sequence[Labelled], sources: Path | str, too_long: int
+    translator: Translator | Predictor, corpus: Path | str, read: Sequence[Labelled], sources: Path | str, too_long: int
 ) -> list[Reading]:
     if too_long:
         raise RegardError(

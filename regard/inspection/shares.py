@@ -137,7 +137,7 @@ class Contributions(Result):
             "Pick a word that was said: the darker a token, the more the word got from it. The bar below each word is "
             "the source's share in it; the rest came from the words before."
         )
-        encoder = self.trace.model.encoder
+        encoder = self.trace.writer.encoder
         if not isinstance(encoder, TransformerEncoder | BagEncoder):
             note += (
                 " A source token here is the encoder's state at its place: what that state holds of the tokens around "

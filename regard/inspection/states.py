@@ -10,14 +10,15 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from regard.data.batches import cut, padded
+from regard.config.run import RunConfig
+from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Frame, cut, padded
 from regard.data.progress import Progress
 from regard.models import Model
+from regard.models.reader import Reader
 from regard.nn import taps
-from regard.text.specials import BOS, EOS
-from regard.translator import Translator
+from regard.text.specials import BOS
 
 End = Literal["encoder", "decoder"]
 Pool = Literal["mean", "last"]
@@ -42,7 +43,7 @@ class Reading:
     """The places of each word's tokens: in the source, or in the target if there is one."""
 
 
-def layer_taps(model: Model, end: End = "encoder") -> list[str]:
+def layer_taps(model: nn.Module, end: End = "encoder") -> list[str]:
     """The taps of a side's layers from the embedding (layer 0) upwards."""
     shapes = (f"{end}.layers.*.states", f"{end}.states.*", f"{end}.states")
     inner = [name for name in taps.names(model) if any(fnmatchcase(name, shape) for shape in shapes)]
@@ -54,10 +55,10 @@ def layer_names(count: int) -> list[str]:
     return ["embedding", *(str(depth) for depth in range(count - 1))]
 
 
-def longest_sentence(translator: Translator) -> int:
+def longest_sentence(config: RunConfig) -> int:
     """How many tokens a sentence of a corpus analysis may have: `LONGEST`, or where learned positions end."""
-    positions = translator.config.model.positions
-    learned = positions.max_length - 1 if positions is not None and positions.kind == "learned" else LONGEST
+    positions = config.model.positions
+    learned = positions.max_length - 2 if positions is not None and positions.kind == "learned" else LONGEST
     return min(LONGEST, learned)
 
 
@@ -71,21 +72,28 @@ def batches(lengths: Sequence[int], tokens: int = BATCH) -> Iterator[list[int]]:
 
 @torch.no_grad()
 def word_states(
-    model: Model, readings: Sequence[Reading], *, pool: Pool = "mean", task: str, progress: Progress | None = None
+    model: Model | Reader,
+    readings: Sequence[Reading],
+    *,
+    pool: Pool = "mean",
+    frame: Frame = SOURCE_FRAME,
+    task: str,
+    progress: Progress | None = None,
 ) -> Tensor:
     """The state of every word in every layer: L×N×D; a narrower layer is filled up with zeros."""
     end: End = "decoder" if any(one.target is not None for one in readings) else "encoder"
     names = layer_taps(model, end)
+    shift = len((TARGET_FRAME if end == "decoder" else frame).before)  # what stands before the first token
     starts = np.cumsum([0, *(len(one.words) for one in readings)])  # where each sentence's words begin
     lengths = [max(len(one.source), len(one.target or [])) + 1 for one in readings]
     states: Tensor | None = None
     done = 0
     for places in batches(lengths):
         chosen = [readings[place] for place in places]
-        seen = _read(model, chosen, names)  # L of B×S×D
+        seen = _read(model, chosen, names, frame)  # L of B×S×D
         if states is None:
             states = torch.zeros(len(names), int(starts[-1]), max(one.shape[2] for one in seen))  # L×N×D
-        rows, tokens, words, shares = _pooling([one.words for one in chosen], pool, shift=int(end == "decoder"))
+        rows, tokens, words, shares = _pooling([one.words for one in chosen], pool, shift=shift)
         into = torch.cat([torch.arange(int(starts[place]), int(starts[place + 1])) for place in places])
         for layer, value in enumerate(seen):
             merged = value.new_zeros(len(into), value.shape[2])
@@ -97,13 +105,13 @@ def word_states(
     return torch.zeros(len(names), 0, 1) if states is None else states
 
 
-def _read(model: Model, readings: Sequence[Reading], names: Sequence[str]) -> list[Tensor]:
+def _read(model: Model | Reader, readings: Sequence[Reading], names: Sequence[str], frame: Frame) -> list[Tensor]:
     """The watched states of a batch, layer by layer: L of B×S×D."""
-    device = model.output_bias.device
-    source = padded([np.asarray(one.source, dtype=np.uint32) for one in readings], [], [EOS]).to(device)  # B×S
+    device = model.device
+    source = padded([np.asarray(one.source, dtype=np.uint32) for one in readings], *frame).to(device)  # B×S
     with taps.watch(model, *names) as recording:
         memory = model.encode(source)
-        if readings[0].target is not None:
+        if readings[0].target is not None and isinstance(model, Model):
             rows = [np.asarray(one.target, dtype=np.uint32) for one in readings]
             model.decode(memory, padded(rows, [BOS], []).to(device))
     return [recording[name].float().cpu() for name in names]
@@ -120,7 +128,7 @@ def _pooling(words: Sequence[Sequence[Sequence[int]]], pool: Pool, *, shift: int
         for places in sentence:
             used = places if pool == "mean" else places[-1:]
             rows += [row] * len(used)
-            tokens += [place + shift for place in used]  # the decoder has read a token behind the start symbol
+            tokens += [place + shift for place in used]
             numbers += [number] * len(used)
             shares += [1 / len(used)] * len(used)
             number += 1

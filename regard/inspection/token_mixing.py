@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from regard.inspection.states import layer_taps
 from regard.models import Model
+from regard.models.reader import Reader
 from regard.nn import taps
 from regard.nn.recurrence import RecurrentLayer
 
@@ -55,7 +56,7 @@ def affordable(length: int) -> int:
     return max(4, min(PROJECTIONS, BUDGET // length**2))
 
 
-def mixing(model: Model, ids: list[int], *, projections: int | None, seed: int = 0) -> Mixing:
+def mixing(model: Model | Reader, ids: list[int], *, projections: int | None, seed: int = 0) -> Mixing:
     """The contributions of source tokens (special ones included) by so many projections, or exactly with `None`."""
     length = len(ids)
     width = _width(model)
@@ -81,7 +82,7 @@ def _shares(squares: Tensor) -> Tensor:
     return norms / norms.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-def _width(model: Model) -> int:
+def _width(model: Model | Reader) -> int:
     return int(model.source_embedding.weight.shape[1])
 
 
@@ -102,7 +103,7 @@ def _directions(length: int, width: int, projections: int | None, seed: int) -> 
 
 
 @contextmanager
-def _differentiable(model: Model) -> Iterator[None]:
+def _differentiable(model: nn.Module) -> Iterator[None]:
     """LSTMs without oneDNN, whose kernel has no dual form either."""
     if not any(isinstance(one, RecurrentLayer) and one.cell == "lstm" for one in model.modules()):
         yield
@@ -114,9 +115,9 @@ def _differentiable(model: Model) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _pushed(model: Model, ids: list[int], places: Tensor, directions: Tensor) -> Tensor:
+def _pushed(model: Model | Reader, ids: list[int], places: Tensor, directions: Tensor) -> Tensor:
     """The squared size of what each direction at its place does to every state of every layer: L×n×S."""
-    device = model.output_bias.device
+    device = model.device
     source = torch.tensor([ids], device=device).expand(len(places), -1)  # n×S
     tangents = torch.zeros(len(places), len(ids), directions.shape[1])
     tangents[torch.arange(len(places)), places] = directions

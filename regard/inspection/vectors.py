@@ -1,6 +1,7 @@
 """A sentence pair as the vectors that enter its model, and what may be asked of what comes out.
 
-Axes: S source tokens, T target tokens, E embedding width, V vocabulary, B rows that are read at once.
+Axes: S source tokens, T target tokens, E embedding width, V vocabulary, B rows that are read at once. A model that only
+reads has no vectors on the second side, a language model none on the first.
 """
 
 from collections.abc import Sequence
@@ -34,13 +35,19 @@ class Question:
     """T: the tokens that were said."""
     others: Tensor | None = None
     """T: a token each that was not."""
+    number: bool = False
+    """Whether the only logit is the answer itself, a number."""
 
     def answers(self, logits: Tensor) -> Tensor:
         """The value of every target token, from logits B×T×V: B×T."""
+        if self.number:
+            return logits[..., 0]
         return self._value(logits, self.said, self.others)
 
     def answer(self, logits: Tensor, place: int) -> Tensor:
         """The value of the target token at one place, from its logits B×V: B."""
+        if self.number:
+            return logits[..., 0]
         return self._value(logits, self.said[place], None if self.others is None else self.others[place])
 
     @staticmethod
@@ -59,17 +66,18 @@ class Vectors:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self.model = trace.model
+        self.trace, self.model = trace, trace.model
         self.source, self.inputs = trace.source, trace.inputs
-        device = self.model.output_bias.device
-        self.ids = [torch.tensor([side.ids], device=device) for side in (trace.source, trace.inputs)]  # 1×S and 1×T
-        self.full = [trace.activations[name].to(device) for name in ENTRANCES]  # S×E and T×E
-        tables = [self.model.source_embedding, self.model.decoder.embedding]
+        self.answers = len(trace.target)
+        device = self.model.device
+        nothing = torch.zeros(0, 1)
+        self.full = [trace.activations.get(name, nothing).to(device) for name in ENTRANCES]  # S×E and T×E
+        self.shifts = [torch.zeros_like(full) for full in self.full]
         with torch.no_grad():
-            self.shifts = [
-                _shift(table.weight * table.scale, side)
-                for table, side in zip(tables, (trace.source, trace.inputs), strict=True)
-            ]
+            for place, side in enumerate((trace.source, trace.inputs)):
+                if len(side):
+                    table = trace.writer.decoder.embedding if place else self.model.source_embedding
+                    self.shifts[place] = _shift(table.weight * table.scale, side)
 
     @property
     def rows(self) -> int:
@@ -77,11 +85,10 @@ class Vectors:
         return max(1, TOKENS // (len(self.source) + len(self.inputs)))
 
     def states(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """The decoder's output states B×T×E when these vectors B×S×E and B×T×E are read."""
-        writes = {name: _always(value) for name, value in zip(ENTRANCES, (source, inputs), strict=True)}
-        with taps.watch(self.model, write=writes):
-            memory = self.model.encode(self.ids[0].expand(len(source), -1))
-            return self.model.decode(memory, self.ids[1].expand(len(source), -1))
+        """The output states B×T×E when these vectors B×S×E and B×T×E are read."""
+        both = zip(ENTRANCES, (source, inputs), strict=True)
+        with taps.watch(self.model, write={name: _in_turn(value) for name, value in both if value.shape[1]}):
+            return self.model.outputs(*self.trace.tensors(len(source)))
 
     def at(self, kept: Tensor) -> list[Tensor]:
         """The vectors B×S×E and B×T×E on the way from all blank (0) to the real ones (1), at each share B kept."""
@@ -108,5 +115,13 @@ def _shift(table: Tensor, side: Side) -> Tensor:
     return table[ids] - table[torch.where(special, ids, torch.full_like(ids, UNK))]
 
 
-def _always(value: Tensor) -> Write:
-    return lambda _: value
+def _in_turn(value: Tensor) -> Write:
+    """Vectors B×S×E in place of those that enter: all at once, or of texts that are read apart, one after the other."""
+    done = 0
+
+    def write(was: Tensor) -> Tensor:
+        nonlocal done
+        start, done = done, done + was.shape[1]
+        return value[:, start:done]
+
+    return write

@@ -39,10 +39,18 @@ class Acceptor(Reader):
         vector: Tensor = self.pool(self.encode(source))
         return vector
 
+    def outputs(self, source: Tensor, asked: Tensor) -> Tensor:
+        """The one vector of each source B×S, as its only output: B×1×F."""
+        return self.features(source)[:, None]
+
+    def scores(self, outputs: Tensor) -> Tensor:
+        """Scores …×C of outputs …×F."""
+        scores: Tensor = self.classifier(self.dropout(outputs))
+        return scores
+
     def forward(self, source: Tensor) -> Tensor:
         """Scores B×C of sources B×S."""
-        scores: Tensor = self.classifier(self.dropout(self.features(source)))
-        return scores
+        return self.scores(self.features(source))
 
 
 class Apart(Acceptor):
@@ -50,6 +58,10 @@ class Apart(Acceptor):
 
     def _classifier(self, outputs: int) -> nn.Module:
         return _hidden(4 * self.width, self.width, outputs, self.cell.dropout)
+
+    def texts(self, source: Tensor) -> tuple[Tensor, ...]:
+        """Both texts."""
+        return apart(source)
 
     def features(self, source: Tensor) -> Tensor:
         """Both vectors, their difference and product: B×4D."""
@@ -79,6 +91,10 @@ class Attended(Acceptor):
 
     def _classifier(self, outputs: int) -> nn.Module:
         return _hidden(4 * self.width, self.width, outputs, self.cell.dropout)
+
+    def texts(self, source: Tensor) -> tuple[Tensor, ...]:
+        """Both texts."""
+        return apart(source)
 
     def features(self, source: Tensor) -> Tensor:
         """What the comparison of every word with the other text comes to: B×4D."""

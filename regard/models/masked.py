@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.reader import Reader
+from regard.models.reader import Reader, at
 
 
 class MaskedModel(Reader):
@@ -32,6 +32,14 @@ class MaskedModel(Reader):
         states: Tensor = self.norm(F.gelu(self.transform(self.encode(source).states)))
         return states
 
+    def outputs(self, source: Tensor, asked: Tensor) -> Tensor:
+        """Output states of sources B×S at the places asked for B×T: B×T×E."""
+        return at(self.guesses(source), asked)
+
+    def scores(self, outputs: Tensor) -> Tensor:
+        """Scores …×V of output states …×E."""
+        return F.linear(outputs, self.output_weight, self.output_bias)
+
     def forward(self, source: Tensor) -> Tensor:
         """Scores B×S×V of the token at every place of sources B×S."""
-        return F.linear(self.guesses(source), self.output_weight, self.output_bias)
+        return self.scores(self.guesses(source))

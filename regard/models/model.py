@@ -81,9 +81,22 @@ class Model(nn.Module):
         """Logits …×V of output states …×E."""
         return F.linear(states, self.output_weight, self.output_bias)
 
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.output_bias.device
+
+    def texts(self, source: Tensor) -> tuple[Tensor, ...]:
+        """Sources B×S as they are encoded: whole."""
+        return (source,)
+
+    def outputs(self, source: Tensor, inputs: Tensor) -> Tensor:
+        """Output states B×T×E behind the inputs B×T, given the source, as `encode` takes it."""
+        return self.decode(self.encode(source), inputs)
+
     def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
         """Logits B×T×V of all next tokens, given the source (as `encode` takes it) and the tokens before B×T."""
-        return self.scores(self.decode(self.encode(source), inputs))
+        return self.scores(self.outputs(source, inputs))
 
     def start(self, memory: Memory) -> DecodingState:
         """The state before the first token."""

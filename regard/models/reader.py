@@ -1,8 +1,9 @@
 """The end that reads: token vectors and an encoder, for models that write nothing.
 
-Axes: B batch, S source positions, E embedding width, D width.
+Axes: B batch, S source positions, T answers, E embedding width, D width, F width of outputs, C classes.
 """
 
+import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
@@ -14,7 +15,7 @@ from regard.text.specials import PAD
 
 
 class Reader(nn.Module):
-    """source → `Memory`, with any encoder of the grid."""
+    """source → `Memory`, with any encoder of the grid; what is said of it is read off `outputs`."""
 
     def __init__(self, cell: config.Model, vocabulary: int) -> None:
         super().__init__()
@@ -27,3 +28,25 @@ class Reader(nn.Module):
         """Read source tokens B×S."""
         memory: Memory = self.encoder(self.source_embedding(source), source != PAD)
         return memory
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.source_embedding.weight.device
+
+    def texts(self, source: Tensor) -> tuple[Tensor, ...]:
+        """Sources B×S as they are encoded: whole, or in texts that are read apart."""
+        return (source,)
+
+    def outputs(self, source: Tensor, asked: Tensor) -> Tensor:
+        """What the answers about sources B×S are read off, one for each place asked for B×T: B×T×F."""
+        raise NotImplementedError
+
+    def scores(self, outputs: Tensor) -> Tensor:
+        """The answers' scores …×C of outputs …×F."""
+        raise NotImplementedError
+
+
+def at(states: Tensor, places: Tensor) -> Tensor:
+    """The states B×S×D at some places B×T: B×T×D."""
+    return states.gather(1, places[:, :, None].expand(-1, -1, states.shape[2]))

@@ -6,7 +6,7 @@ Axes: B batch, S source positions, D width, C tags.
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.models.reader import Reader
+from regard.models.reader import Reader, at
 from regard.nn.dropout import Dropout
 
 
@@ -18,7 +18,15 @@ class Transducer(Reader):
         self.dropout = Dropout(cell.dropout)
         self.classifier = nn.Linear(self.width, tags)
 
+    def outputs(self, source: Tensor, asked: Tensor) -> Tensor:
+        """The states of sources B×S at the places asked for B×T: B×T×D."""
+        return at(self.encode(source).states, asked)
+
+    def scores(self, outputs: Tensor) -> Tensor:
+        """Scores …×C of states …×D."""
+        scores: Tensor = self.classifier(self.dropout(outputs))
+        return scores
+
     def forward(self, source: Tensor) -> Tensor:
         """Scores B×S×C of sources B×S."""
-        scores: Tensor = self.classifier(self.dropout(self.encode(source).states))
-        return scores
+        return self.scores(self.encode(source).states)

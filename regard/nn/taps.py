@@ -47,6 +47,13 @@ class Recording(Mapping[str, Tensor]):
         values = self._seen[name]
         return values[0] if len(values) == 1 else torch.cat(values, dim=self._time[name])
 
+    def passes(self, name: str) -> list[Tensor]:
+        """The same, each value by itself."""
+        return self._seen[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._seen
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._seen)
 

@@ -6,6 +6,7 @@ Axes: B batch, S source positions, C classes.
 import shlex
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,10 +17,12 @@ from regard.config.shape import Acceptor as Settings
 from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.data.reading import Labelled, numbers_in
-from regard.evaluation.labels import confusion, score_labels, score_numbers
+from regard.errors import UsageError
+from regard.evaluation.labels import calibration, confusion, score_labels, score_numbers
 from regard.models.acceptor import Acceptor, build_acceptor
-from regard.shapes.reading import predicting, read_all
+from regard.shapes.reading import predicting, read_all, read_one
 from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape, Table, Usage
+from regard.trace import Side, Trace
 from regard.training.objective import Loss
 
 MOST_SHOWN = 30
@@ -109,16 +112,27 @@ class Classification(_Acceptance):
             )
         return Loss(learnt * scale, nll.detach(), lesson.count)
 
-    def judge(self, model: Acceptor, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """Take the likeliest class of each text."""
-        said = [self.labels[one] for one in self.scores(model, [pair.source for pair in pairs]).argmax(1).tolist()]
-        true = [pair.target.strip() for pair in pairs]
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
+        """Compare labels, and the probabilities behind them with how often they are right."""
+        cut = [line.split("\t") for line in lines]
+        said, true = [parts[0].strip() for parts in cut], [pair.target.strip() for pair in pairs]
+        for number, label in enumerate(said, start=1):
+            self._check(label, number)
+        scores = score_labels(said, true, self.labels)
+        if all(len(parts) > 1 for parts in cut):
+            sure = [number_in(parts[1], number) for number, parts in enumerate(cut, start=1)]
+            right = [one == other for one, other in zip(said, true, strict=True)]
+            scores = replace(scores, details={**scores.details, "calibration": calibration(sure, right)})
         samples = [
             Sample(source=pair.source, reference=right, output=one)
             for pair, right, one in zip(pairs, true, said, strict=True)
         ]
-        scores = score_labels(said, true, self.labels)
         return Judgement(scores=scores, samples=samples, tables=self._tables(said, true, scores.details["macro_f1"]))
+
+    def _check(self, label: str, number: int) -> None:
+        if label not in self.labels:
+            known = ", ".join(self.labels[:5]) + (", …" if len(self.labels) > 5 else "")
+            raise UsageError(f"Answer {number:,} is `{label[:40]}`, which is no label of this run: it has {known}.")
 
     def _tables(self, said: Sequence[str], true: Sequence[str], f1: Any) -> Sequence[Table]:
         if len(self.labels) > MOST_SHOWN:
@@ -148,6 +162,18 @@ class Classification(_Acceptance):
             for best, row in zip(shares.argmax(1).tolist(), shares.tolist(), strict=True)
         ]
 
+    def trace(self, model: Acceptor, text: str, answer: str | None = None) -> Trace:
+        """Watch the model choose a class, or ask it for another one."""
+        if answer is not None and answer not in self.labels:
+            raise UsageError(f"`{answer[:40]}` is no label of this run: it has {', '.join(self.labels[:MOST_SHOWN])}.")
+
+        def said(scores: Tensor) -> Side:
+            number = int(scores.argmax()) if answer is None else self.labels.index(answer)
+            return Side.of_labels([self.labels[number]], [number])
+
+        ids = self.form.source.encode_batch([text])[0]
+        return read_one(self.config, self.form, model, ids, [0], said, labels=self.labels)
+
 
 class Estimation(_Acceptance):
     """(estimate − number)², judged by correlation."""
@@ -170,9 +196,9 @@ class Estimation(_Acceptance):
         error = F.mse_loss(model(lesson["source"])[:, 0].float(), lesson["number"], reduction="sum")
         return Loss(error * scale, error.detach(), lesson.count)
 
-    def judge(self, model: Acceptor, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
         """Compare estimates with the true numbers."""
-        said = self.scores(model, [pair.source for pair in pairs])[:, 0].tolist()
+        said = [number_in(line, number) for number, line in enumerate(lines, start=1)]
         samples = [
             Sample(source=pair.source, reference=pair.target.strip(), output=f"{one:.2f}")
             for pair, one in zip(pairs, said, strict=True)
@@ -182,7 +208,30 @@ class Estimation(_Acceptance):
     def answer(self, model: Acceptor, texts: Sequence[str]) -> list[Answer]:
         """The estimate for each text."""
         said = self.scores(model, texts)[:, 0].tolist()
-        return [Answer(line=f"{number:.4f}", facts={"number": number}) for number in said]
+        return [Answer(line=f"{number:.6g}", facts={"number": number}) for number in said]
+
+    def trace(self, model: Acceptor, text: str, answer: str | None = None) -> Trace:
+        """Watch the model estimate a number."""
+        if answer is not None:
+            raise UsageError("An estimate is one number, so that no other answer can be asked for: leave out --target.")
+        ids = self.form.source.encode_batch([text])[0]
+        return read_one(
+            self.config,
+            self.form,
+            model,
+            ids,
+            [0],
+            lambda scores: Side.of_labels([f"{scores.item():.4g}"], [0]),
+            labels=(),
+        )
+
+
+def number_in(text: str, place: int) -> float:
+    """The number that answer `place` is."""
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"Answer {place:,} has `{text.strip()[:40]}` where a number is wanted.") from None
 
 
 def fitted_temperature(scores: Tensor, labels: Tensor) -> float:

@@ -12,7 +12,7 @@ from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.evaluation.metrics import Scores
 from regard.models import Model
-from regard.shapes.shape import Judgement, Lesson, Sample, Usage
+from regard.shapes.shape import Judgement, Lesson, Sample, Shape, Usage
 from regard.shapes.translation import Translation, written
 from regard.text.specials import BOS, PAD
 from regard.training.exposure import expose
@@ -30,6 +30,7 @@ class LanguageModel(Translation):
     title = "A language model"
     unit = "token"
     loss_name = "nats per token"
+    answers = False
 
     def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
         """No source B×0, inputs B×T and outputs B×T; where a document begins anew, nothing is asked for."""
@@ -49,6 +50,10 @@ class LanguageModel(Translation):
             for start, text, best in zip(begun, texts, writer.hypotheses(begun, beam=1), strict=True)
         ]
         return Judgement(scores=Scores(values={}, sentences=len(samples)), samples=samples)
+
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
+        """Refused: what goes on from a text has no right answer."""
+        return Shape.grade(self, lines, pairs)
 
     def usage(self, place: str, example: Pair) -> Usage:
         """Write on from the example's first words."""

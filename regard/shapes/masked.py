@@ -12,12 +12,14 @@ from torch import Tensor
 from regard.config.shape import Masked as Settings
 from regard.data.batches import Batch
 from regard.data.corpus import Pair
+from regard.errors import UsageError
 from regard.evaluation.metrics import Scores
 from regard.models.masked import MaskedModel
-from regard.shapes.reading import predicting, read_all
+from regard.shapes.reading import predicting, read_all, read_one
 from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape, Usage
 from regard.text.normalising import WORD_START
 from regard.text.specials import MASK, PAD, SPECIALS
+from regard.trace import Side, Trace
 from regard.training.objective import Loss, batch_loss
 
 HIDDEN, EXCHANGED = 0.8, 0.1
@@ -36,6 +38,7 @@ class Masking(Shape[MaskedModel]):
     title = "A masked language model"
     unit = "token"
     loss_name = "nats per hidden token"
+    answers = False
 
     @property
     def settings(self) -> Settings:
@@ -123,6 +126,19 @@ class Masking(Shape[MaskedModel]):
                 )
             )
         return answers
+
+    def trace(self, model: MaskedModel, text: str, answer: str | None = None) -> Trace:
+        """Watch the model fill the blanks of a text."""
+        if answer is not None:
+            raise UsageError("Write the words into the text: what is asked for is what stands at its blanks.")
+        ids = self._with_blanks(text)
+        places = [place + 1 for place, one in enumerate(ids) if one == MASK]  # behind BOS
+        if not places:
+            raise UsageError(f"The text has no blank to be filled: write {BLANK} for a word.")
+        tokenizer = self.form.source
+        return read_one(
+            self.config, self.form, model, ids, places, lambda scores: Side.of(tokenizer, scores.argmax(1).tolist())
+        )
 
     def _with_blanks(self, text: str) -> list[int]:
         """The tokens of a text, its blanks hidden."""

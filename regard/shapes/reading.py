@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from regard.config.run import RunConfig
 from regard.data.batches import padded
 from regard.data.form import Form
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
+from regard.models.reader import Reader
+from regard.trace import Given, Side, Trace, check_cost, trace
 from regard.translator import groups
 
 
@@ -29,6 +31,32 @@ def read_all(
         for place, row in zip(group, of(batch.to(device)).float().cpu(), strict=True):
             found[place] = row
     return found
+
+
+def read_one(
+    config: RunConfig,
+    form: Form,
+    model: Reader,
+    ids: Sequence[int],
+    places: Sequence[int],
+    said: Callable[[Tensor], Side],
+    *,
+    labels: tuple[str, ...] | None = None,
+) -> Trace:
+    """The trace of one text's tokens, with answers at some places; `said` makes their side of the scores T×C."""
+    if not ids:
+        raise UsageError("There is nothing to look into: give a text that is not empty.")
+    check_lengths(config, [ids])
+    frame = form.frames[0]
+    given = Given([*frame.before, *ids, *frame.behind], list(places))
+    tensors = given.tensors(model.device)
+    check_cost(model, len(given.source))
+    with torch.inference_mode():
+        scores = model.scores(model.outputs(*tensors))[0].cpu()  # T×C
+    whole = [one for text in model.texts(tensors[0]) for one in text[0].tolist()]
+    source, nothing = Side.of(form.source, whole), Side.of(form.source, [])
+    tokenizer = None if labels is not None else form.source
+    return trace(model, source, said(scores), nothing, tokenizer=tokenizer, labels=labels, given=given)
 
 
 def check_lengths(config: RunConfig, rows: Sequence[Sequence[int]]) -> None:

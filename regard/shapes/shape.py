@@ -18,6 +18,7 @@ from regard.data.form import Form
 from regard.data.store import TokenStore
 from regard.errors import UsageError
 from regard.evaluation.metrics import Scores
+from regard.trace import Trace
 from regard.training.objective import Loss
 
 M = TypeVar("M", bound=nn.Module)
@@ -154,6 +155,10 @@ class Shape(ABC, Generic[M]):
     def answer(self, model: M, texts: Sequence[str]) -> list[Answer]:
         """What the model says of texts, in their order; a shape whose answers are texts has verbs of its own."""
         raise UsageError(f"{self.title} writes text, and predicts no labels: {self.next_command('RUN')}")
+
+    def trace(self, model: M, text: str, answer: str | None = None) -> Trace:
+        """Watch the model answer a text, or ask it for another answer: every tap by its name."""
+        raise UsageError(f"{self.title} is traced by what it writes.")
 
     @abstractmethod
     def usage(self, place: str, example: Pair) -> Usage:

@@ -6,17 +6,21 @@ Axes: B batch, S source positions, C tags.
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.data.reading import Tagged
+from regard.errors import UsageError
 from regard.evaluation.labels import score_labels
 from regard.models.transducer import Transducer
-from regard.shapes.reading import predicting, read_all
+from regard.shapes.reading import predicting, read_all, read_one
 from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape, Table, Usage
+from regard.trace import Side, Trace
 from regard.training.objective import Loss
 
 NO_TAG = -1
@@ -56,22 +60,34 @@ class Tagging(Shape[Transducer]):
 
     def tags(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The likeliest tag of each word of sentences."""
-        cut = [self.tagged.tokens(words) for words in sentences]
-        rows = [[token for word in words for token in word] for words in cut]
+        cut = [self._tokens(words) for words in sentences]
+        rows = [ids for ids, _ in cut]
         found = read_all(self.config, self.form, model, rows, lambda source: model(source).argmax(2))
         names = self.tagged.labels.names
-        said = []
-        for words, row in zip(cut, found, strict=True):
-            places, place = [], 1  # behind BOS
-            for word in words:
-                places.append(place)
-                place += len(word)
-            said.append([names[int(row[one])] for one in places])
-        return said
+        return [[names[int(row[one])] for one in places] for (_, places), row in zip(cut, found, strict=True)]
 
-    def judge(self, model: Transducer, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+    def _tokens(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
+        """The tokens of a sentence, and the place of each word's first, behind BOS."""
+        cut = self.tagged.tokens(words)
+        starts = accumulate((len(word) for word in cut), initial=1)
+        return [token for word in cut for token in word], list(starts)[:-1]
+
+    def trace(self, model: Transducer, text: str, answer: str | None = None) -> Trace:
+        """Watch the model tag a sentence, or ask it for other tags."""
+        words, names = text.split(), self.tagged.labels.names
+        ids, places = self._tokens(words)
+        asked = None if answer is None else self._tags_in(answer, Pair(text, ""), 1)
+
+        def said(scores: Tensor) -> Side:
+            numbers = scores.argmax(1).tolist() if asked is None else [names.index(tag) for tag in asked]
+            return Side.of_labels([names[number] for number in numbers], numbers)
+
+        return read_one(self.config, self.form, model, ids, places, said, labels=names)
+
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
         """Compare the tags of all words."""
-        said = self.tags(model, [pair.source.split() for pair in pairs])
+        rows = enumerate(zip(lines, pairs, strict=True), start=1)
+        said = [self._tags_in(line, pair, number) for number, (line, pair) in rows]
         true = [tag for pair in pairs for tag in pair.target.split()]
         scores = score_labels([tag for row in said for tag in row], true, self.tagged.labels.names)
         samples = [
@@ -80,10 +96,21 @@ class Tagging(Shape[Transducer]):
         ]
         f1 = scores.details["macro_f1"]
         counts = Counter(true)
-        rows = [(tag, f"{counts[tag]:,}", f"{f1[tag]:.1f}") for tag in sorted(f1, key=lambda tag: -counts[tag])]
+        table = [(tag, f"{counts[tag]:,}", f"{f1[tag]:.1f}") for tag in sorted(f1, key=lambda tag: -counts[tag])]
         return Judgement(
-            scores=scores, samples=samples, tables=[Table(title="By tag", head=("tag", "words", "F1"), rows=rows)]
+            scores=scores, samples=samples, tables=[Table(title="By tag", head=("tag", "words", "F1"), rows=table)]
         )
+
+    def _tags_in(self, line: str, pair: Pair, number: int) -> list[str]:
+        """The tags of a line of word/tag, or of tags alone."""
+        words, parts = pair.source.split(), line.split()
+        if len(parts) != len(words):
+            raise UsageError(f"Answer {number:,} has {len(parts)} tags, but its sentence has {len(words)} words.")
+        tags = [part.removeprefix(f"{word}/") for word, part in zip(words, parts, strict=True)]
+        for tag in tags:
+            if tag not in self.tagged.labels.names:
+                raise UsageError(f"Answer {number:,} has `{tag[:40]}`, which is no tag of this run.")
+        return tags
 
     def answer(self, model: Transducer, texts: Sequence[str]) -> list[Answer]:
         """A tag for each word between white space."""

@@ -54,16 +54,24 @@ class Translation(Shape[Model]):
         states = model.decode(model.encode(lesson["source"]), lesson["inputs"], mix)  # B×T×E
         return batch_loss(model, states, lesson["outputs"], smoothing=smoothing, scale=scale)
 
-    def judge(self, model: Model, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """Translate, by the configured beam or greedily, and compare with the references."""
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The scores of a text, or of the answer to a question about one."""
+        return ANSWERED if self.config.data.train.texts > 1 else WRITTEN
+
+    def written(self, model: Model, texts: Sequence[str], *, thorough: bool = True) -> list[str]:
+        """Translations, by the configured beam or greedily."""
         translator = Translator(model, self.config, self.form.source, self.form.target)
-        outputs = translator.translate([pair.source for pair in pairs], beam=None if thorough else 1)
+        return translator.translate(list(texts), beam=None if thorough else 1)
+
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
+        """Compare translations with the references."""
         samples = [
             Sample(source=pair.source, reference=pair.target, output=output)
-            for pair, output in zip(pairs, outputs, strict=True)
+            for pair, output in zip(pairs, lines, strict=True)
         ]
-        metrics = ANSWERED if self.config.data.train.texts > 1 else WRITTEN
-        return Judgement(scores=score_text(outputs, [pair.target for pair in pairs], metrics), samples=samples)
+        scores = score_text(lines, [pair.target for pair in pairs], self.metrics)
+        return Judgement(scores=scores, samples=samples)
 
     def usage(self, place: str, example: Pair) -> Usage:
         """Translate the example."""

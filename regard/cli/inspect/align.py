@@ -60,14 +60,15 @@ def align(
 
     Links go to standard output, how they were found (and how well) to standard error.
     """
-    import regard
     from regard import inspection
+    from regard.cli.inspect.opened import translating
     from regard.data.lines import read_lines
     from regard.evaluation.display import bar
 
     check(output)
     texts = [list(read_lines(path)) for path in (source, target)]
-    translator, other = regard.load(run), None if reverse is None else regard.load(reverse)
+    translator = translating(run, "Alignment is between the words")
+    other = None if reverse is None else translating(reverse, "Alignment is between the words")
     with bar() as progress:
         found = inspection.align(
             translator,

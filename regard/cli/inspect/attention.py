@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, opened, show
+from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
 
 EXAMPLES = """
 \b
@@ -13,12 +13,15 @@ Examples:
   regard inspect attention runs/mine "A dog runs." --target "Ein Hund läuft." -o picture.png
   regard inspect attention runs/mine "A dog runs." --kind encoder --layer 1 --head 0 -o head.svg
   regard inspect attention runs/mine "A dog runs." --words --json
+  regard inspect attention runs/entailment "$(printf 'A dog runs.\\tA dog sleeps.')" --kind between -o page.html
   regard inspect attention runs/captions picture.png -o page.html
 """
 
 Kind = Annotated[
     str | None,
-    typer.Option(help="What is shown first: source (the target looks at it), encoder, decoder.", metavar="KIND"),
+    typer.Option(
+        help="What is shown first: source (the target looks at it), between, encoder, decoder.", metavar="KIND"
+    ),
 ]
 Layer = Annotated[int | None, typer.Option(help="One layer, counted from 0; by default the mean of all.")]
 Head = Annotated[int | None, typer.Option(help="One head of it, counted from 0; by default the mean of all.")]
@@ -43,7 +46,8 @@ def attention(
     convolutional sides) has nothing to show here and says so.
     """
     from regard import inspection
+    from regard.cli.inspect.opened import opened
 
     check(output)
-    trace = opened(run).trace(source, target)
+    trace = opened(run, pictures=True).trace(source, target)
     show(inspection.attention(trace, kind, layer, head, words=words), output, as_json)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ Examples:
   regard inspect attribute runs/mine "A dog runs." --method occlusion
   regard inspect attribute runs/mine "A dog runs." --instead Katze      why this word, and not that
   regard inspect attribute runs/mine "A dog runs." --target "Eine Katze läuft." -o picture.png
+  regard inspect attribute runs/sentiment "a stirring, funny film" -o page.html     which words made this label
 """
 
 
@@ -34,15 +35,21 @@ def attribute(
     """Show which words, of the source and of what was said before, made each word likely; for every kind of model."""
     from typing import cast
 
-    import regard
     from regard import inspection
+    from regard.cli.inspect.opened import opened
     from regard.evaluation.display import bar
     from regard.inspection.attribution import METHODS, Method, check_methods
+    from regard.inspection.result import Result
 
     check(output)
     methods = cast(list[Method], list(dict.fromkeys(method or METHODS)))
     check_methods(methods)
-    trace = regard.load(run).trace(source, target)
+    trace = opened(run).trace(source, target)
+    both = len(trace.source) and len(trace.inputs)
     with bar() as progress:
-        found = inspection.attribute(trace, methods, instead=instead, progress=progress)
+        found: Result
+        if both:
+            found = inspection.attribute(trace, methods, instead=instead, progress=progress)
+        else:
+            found = inspection.reasons(trace, methods, instead=instead, progress=progress)
     show(found, output, as_json)

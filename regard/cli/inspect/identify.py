@@ -29,8 +29,8 @@ def identify(
     as_json: AsJson = False,
 ) -> None:
     """Show which part of attention does anything, and how much of each token is left in its states."""
-    import regard
     from regard import inspection
+    from regard.cli.inspect.opened import opened, translating
     from regard.errors import UsageError
     from regard.evaluation.display import bar
     from regard.inspection.identification import read_texts
@@ -43,10 +43,10 @@ def identify(
         raise UsageError("--target and --exact go with one source text, not with a --corpus.")
     found: Result
     texts = None if corpus is None else read_texts(corpus, most)
-    translator = regard.load(run)
     with bar() as progress:
         if texts is None:
-            found = inspection.identify(translator.trace(source or "", target), exact=exact, progress=progress)
+            found = inspection.identify(opened(run).trace(source or "", target), exact=exact, progress=progress)
         else:
+            translator = translating(run, "Over a corpus, identifiability is told")
             found = inspection.identify_corpus(translator, texts, progress=progress)
     show(found, output, as_json)

@@ -8,7 +8,6 @@ import typer
 
 if TYPE_CHECKING:
     from regard.inspection.result import Result
-    from regard.translator import Translator
 
 Run = Annotated[Path, typer.Argument(help="Directory of a trained run.")]
 Source = Annotated[str, typer.Argument(help="The source text, or the name of a picture.")]
@@ -33,18 +32,6 @@ def check(output: Path | None) -> None:
     if output.suffix.lower().removeprefix(".") not in ENDINGS:
         raise UsageError(f"{output} has no ending that says what to write: use one of .{', .'.join(ENDINGS)}.")
     check_places(output)
-
-
-def opened(run: Path) -> "Translator":
-    """The translator of a run: where it reads pictures, its captioner."""
-    import regard
-    from regard.run import Run
-
-    if not Run.open(run).config.shape.pictures:
-        return regard.load(run)
-    from regard.captioner import Captioner
-
-    return Captioner.load(run)
 
 
 def show(result: "Result", output: Path | None, as_json: bool) -> None:

@@ -38,12 +38,12 @@ def patch(
     The measure is the logit difference between the two answers at the first token where they part: 0 where the copy
     changes nothing, 1 where it brings back the whole difference.
     """
-    import regard
     from regard import inspection
+    from regard.cli.inspect.opened import translating
     from regard.evaluation.display import bar
 
     check(output)
-    translator = regard.load(run)
+    translator = translating(run, "Patching compares the answers")
     traces = translator.trace(clean, target), translator.trace(corrupted, instead)
     with bar() as progress:
         found = inspection.patch(*traces, progress=progress)

@@ -38,12 +38,12 @@ def probe(
     as_json: AsJson = False,
 ) -> None:
     """Train small classifiers on the frozen states of every layer, beside all that they have to be compared to."""
-    import regard
     from regard import inspection
+    from regard.cli.inspect.opened import opened
     from regard.evaluation.display import bar
 
     check(output)
-    translator = regard.load(run)
+    translator = opened(run)
     with bar() as progress:
         found = inspection.probe(
             translator,

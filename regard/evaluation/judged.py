@@ -1,0 +1,166 @@
+"""From a run that writes no translations to an honest score: labels, numbers, tags, hidden words, plain text.
+
+Whatever is scored goes the way that training's own judgements go, so that the numbers are the same.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import TypeAdapter
+from torch import nn
+
+from regard import durable
+from regard.config.data import Corpus, kind_of_corpus
+from regard.config.run import RunConfig
+from regard.data.corpus import Pair
+from regard.data.form import Form
+from regard.data.prepare import sound, stored
+from regard.data.progress import Progress
+from regard.data.store import TokenStore
+from regard.errors import UsageError
+from regard.evaluation.display import columns
+from regard.evaluation.metrics import NAMES
+from regard.shapes.shape import Judgement, Shape
+
+CHUNK = 512
+"""Examples answered before the bar moves."""
+
+ENDINGS = {".conllu": "conllu", ".tsv": "tsv", ".jsonl": "jsonl"}
+"""Files whose ending says what they are, whatever the run has learnt from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What was said of some examples and how good it is."""
+
+    noun: str
+    """What the examples are called."""
+    judgement: Judgement
+    lines: Sequence[str] | None
+    """What was said, a line each; `None` where nothing is."""
+    loss: float | None = None
+    """Where a model was asked."""
+    loss_name: str = ""
+    perplexity: float | None = None
+    """e to the loss, where that means something."""
+
+    def facts(self) -> dict[str, Any]:
+        """All scores, details and tables, as JSON knows them."""
+        scores = self.judgement.scores
+        facts: dict[str, Any] = {
+            self.noun: scores.sentences,
+            "scores": dict(scores.values),
+            "details": {metric: dict(parts) for metric, parts in scores.details.items()},
+            "tables": [{"title": one.title, "head": one.head, "rows": list(one.rows)} for one in self.judgement.tables],
+        }
+        return facts if self.loss is None else facts | {"loss": self.loss, "perplexity": self.perplexity}
+
+    def __str__(self) -> str:
+        scores = self.judgement.scores
+        rows = [[NAMES[metric], f"{value:.2f}", ""] for metric, value in scores.values.items()]
+        if honest := scores.details.get("calibration"):
+            told = f"expected error in per cent; answers are given with {honest['mean_probability']:.1f} % on average"
+            rows.append(["calibration", f"{honest['expected_error']:.2f}", told])
+        if self.loss is not None:
+            rows.append(["loss", f"{self.loss:.4f}", self.loss_name])
+        if self.perplexity is not None:
+            rows.append(["perplexity", f"{self.perplexity:.2f}", ""])
+        parts = [f"{columns(rows, right=[1])}\n{scores.sentences:,} {self.noun}"]
+        for table in self.judgement.tables:
+            right = range(1, len(table.head))
+            parts.append(f"{table.title}:\n\n{columns([table.head, *table.rows], right=right, indent='  ')}")
+        return "\n\n".join(parts)
+
+    def save(self, directory: Path) -> None:
+        """Write `hypotheses.txt` and `scores.json`: the file, scored again, gives the same numbers."""
+        directory.mkdir(parents=True, exist_ok=True)
+        if self.lines is not None:
+            durable.write(directory / "hypotheses.txt", "".join(f"{line}\n" for line in self.lines))
+        durable.write(directory / "scores.json", json.dumps(self.facts(), indent=2, ensure_ascii=False) + "\n")
+
+
+def judge_run(
+    shape: Shape[Any], model: nn.Module, pairs: Sequence[Pair], *, progress: Progress | None = None
+) -> Judged:
+    """Let a run answer examples, and score its answers as training does."""
+    from regard.training.validation import mean_loss
+
+    lines = _answers(shape, model, pairs, progress) if shape.answers else None
+    judgement = shape.judge(model, pairs, thorough=True) if lines is None else shape.grade(lines, pairs)
+    loss = None
+    with TemporaryDirectory() as place:
+        longest = type(shape.form).cleaning(shape.config).max_length
+        left_out = stored(enumerate(pairs), shape.form, longest, Path(place) / "store")
+        if len(left_out) < len(pairs):
+            batches = shape.batches(TokenStore(Path(place) / "store"))
+            loss = mean_loss(shape, model, batches, device=next(model.parameters()).device)
+    return Judged(
+        noun=shape.form.noun,
+        judgement=judgement,
+        lines=lines,
+        loss=loss,
+        loss_name=shape.loss_name,
+        perplexity=math.exp(min(loss, 700.0)) if shape.perplexity and loss is not None else None,
+    )
+
+
+def judge_lines(shape: Shape[Any], lines: Sequence[str], pairs: Sequence[Pair]) -> Judged:
+    """Score what was said before, or by others."""
+    if len(lines) != len(pairs):
+        raise UsageError(f"There are {len(lines):,} answers for {len(pairs):,} examples: they must be as many.")
+    return Judged(noun=shape.form.noun, judgement=shape.grade(lines, pairs), lines=lines)
+
+
+def read_examples(config: RunConfig, form: Form, paths: Sequence[Path]) -> list[Pair]:
+    """The examples of files that are like those a run has learnt from; what is wrong is told with its line."""
+    found = list(sound(corpus_like(config, paths), type(form)))
+    for place, pair in found:
+        form.check(pair, place)
+    return [pair for _, pair in found]
+
+
+def check_examples(form: Form, pairs: Sequence[Pair], path: Path) -> list[Pair]:
+    """Examples line by line, none of which has anything wrong with it."""
+    for number, pair in enumerate(pairs, start=1):
+        if problem := type(form).problem(pair):
+            raise UsageError(f"{path}:{number} {problem}")
+        form.check(pair, f"{path}:{number}")
+    return list(pairs)
+
+
+def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
+    """Files as a corpus: of the sort that the run has learnt from, or of the sort that their ending says."""
+    train, names = config.data.train, [str(path) for path in paths]
+    own = kind_of_corpus(train)
+    endings = {ENDINGS[end] for path in paths for end in path.suffixes if end in ENDINGS}
+    said = next(iter(endings & set(config.shape.corpora)), None) if len(endings) == 1 else None
+    kind = said or own
+    if kind == own and kind not in ("paired", "generate", "imported"):
+        return train.model_copy(update={kind: names})
+    if said is None:
+        wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.shape.corpora)
+        raise UsageError(
+            f"{names[0]} does not say what it is: name --source and --reference files, or a file that ends in {wanted}."
+        )
+    seconds: dict[str, dict[str, Any]] = {
+        "tsv": {"second_column": 2, "target_column": 3},
+        "jsonl": {"second_field": "second"},
+    }
+    more = seconds.get(kind, {}) if train.texts > 1 else {}
+    found: Corpus = TypeAdapter(Corpus).validate_python({kind: names, **more})
+    return found
+
+
+def _answers(shape: Shape[Any], model: nn.Module, pairs: Sequence[Pair], progress: Progress | None) -> list[str]:
+    lines: list[str] = []
+    for start in range(0, len(pairs), CHUNK):
+        texts = [pair.source for pair in pairs[start : start + CHUNK]]
+        lines += shape.written(model, texts)
+        if progress:
+            progress("answering", len(lines), len(pairs))
+    return lines

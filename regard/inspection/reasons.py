@@ -1,0 +1,246 @@
+"""Which words made this answer: attribution in models that read one side only, such as acceptors and language models.
+
+Axes: N tokens that were read, T answers, C classes (or V tokens).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from regard.data.progress import Progress
+from regard.errors import UsageError
+from regard.evaluation.display import columns
+from regard.inspection.attribution import (
+    GRADIENT,
+    INTEGRATED,
+    METHODS,
+    OCCLUSION,
+    Method,
+    along,
+    alternative,
+    borne,
+    check_methods,
+    integrate,
+    occlude,
+    runners_up,
+)
+from regard.inspection.drawing import CELL, INK, blank, draw_map
+from regard.inspection.influence import token_text
+from regard.inspection.page import Panel
+from regard.inspection.result import Result
+from regard.inspection.vectors import Question, Vectors
+from regard.trace import Side, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOTES: dict[Method, str] = {"gradient": GRADIENT, "integrated": INTEGRATED, "occlusion": OCCLUSION}
+MOST = 5
+"""Answers shown with their probabilities."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What every method says to one question about each answer."""
+
+    question: str
+    others: list[str] | None
+    """T: the answer each was set against."""
+    methods: dict[Method, Tensor]
+    """T×N: what each token did."""
+    gaps: Tensor | None
+    """T: how far integrated gradients are from summing to what all tokens did together."""
+    explained: Tensor
+    """T: that: the value asked for, less what it is when every token is blank."""
+
+
+@dataclass(frozen=True)
+class Reasons(Result):
+    """What each word that was read did for every answer, or against it."""
+
+    trace: Trace
+    reasons: list[Reason]
+    """The first is what tables and pictures show."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return "What made the model say it"
+
+    @property
+    def read(self) -> Side:
+        """The side that was read: the source, or of a language model the words before."""
+        return self.trace.source if len(self.trace.source) else self.trace.inputs
+
+    @property
+    def unit(self) -> str:
+        """What amounts are counted in."""
+        return "of the number" if self.trace.numeric else "nats"
+
+    def words(self, amounts: Tensor) -> Tensor:
+        """Amounts T×N by the words that were read: T×words."""
+        return self.read.summed(amounts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: what was read, the answers with their probabilities, and the amounts of each method."""
+        return {
+            "read": {"tokens": self.read.tokens, "words": self.read.word_texts, "wordOf": self.read.words},
+            "special": self.read.special,
+            "answers": self.trace.target.tokens,
+            "places": self._places(),
+            "likeliest": self._likeliest(),
+            "unit": self.unit,
+            "questions": [
+                {
+                    "name": one.question,
+                    "others": one.others,
+                    "explained": _rounded(one.explained),
+                    "gaps": None if one.gaps is None else _rounded(one.gaps),
+                    "methods": [
+                        {
+                            "name": METHODS[method],
+                            "note": NOTES[method],
+                            "tokens": _rounded(amounts),
+                            "words": _rounded(self.words(amounts)),
+                        }
+                        for method, amounts in one.methods.items()
+                    ],
+                }
+                for one in self.reasons
+            ],
+        }
+
+    def _places(self) -> list[int] | None:
+        """The token that each answer is about, where there is one: a tagged word, a blank, the word itself."""
+        if not len(self.trace.source):
+            return [place + 1 for place in range(len(self.trace.target) - 1)] + [len(self.trace.target) - 1]
+        given = self.trace.given
+        return None if given is None or given.asked == [0] else given.asked
+
+    def _likeliest(self) -> list[list[list[Any]]]:
+        if self.trace.numeric:
+            return [[]]
+        best = self.trace.log_probabilities.exp().topk(min(MOST, self.trace.log_probabilities.shape[1]))
+        return [
+            [[_name(self.trace, one), round(chance, 4)] for one, chance in zip(ids, chances, strict=True)]
+            for ids, chances in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def __str__(self) -> str:
+        """For each answer the words that spoke most for it and against it, by the first method and question."""
+        first = self.reasons[0]
+        method, amounts = next(iter(first.methods.items()))
+        against = [] if first.others is None else ["not"]
+        head = ["answer", *([] if self.trace.numeric else ["P"]), *against, "for it", "against it"]
+        rows = [head]
+        texts = self.read.word_texts
+        for place, row in enumerate(self.words(amounts)):
+            order = row.argsort(descending=True).tolist()
+            spoke = [f"{texts[one]} {row[one]:+.2f}" for one in order[:4] if row[one] > 0.005]
+            denied = [f"{texts[one]} {row[one]:+.2f}" for one in order[::-1][:3] if row[one] < -0.005]
+            chance = [] if self.trace.numeric else [f"{self.trace.said[place].exp():.2f}"]
+            other = [] if first.others is None else [first.others[place]]
+            rows.append([self.trace.target.tokens[place], *chance, *other, "  ".join(spoke), "  ".join(denied)])
+        told = f"{METHODS[method]}: {first.question}, in {self.unit}"
+        if method == "integrated" and first.gaps is not None:
+            told += f"; each row sums to what all words did together, to {first.gaps.max().item():.3f}"
+        return f"{columns(rows)}\n\n{told}."
+
+    def draw(self) -> "Figure":
+        """One map per method: answers down, words across, red where a word spoke against it."""
+        found = self.reasons[0].methods
+        names, wide = self.read.word_texts, len(self.read.word_texts) * CELL
+        tall, above, left, right = len(self.trace.target) * CELL, 1.1, 1.2, 0.5
+        width, height = max(wide + left + right, 3.5), len(found) * (tall + above) + 0.2
+        figure = blank(width, height)
+        for number, (method, amounts) in enumerate(found.items()):
+            bottom = height - (number + 1) * (tall + above)
+            axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))
+            values = self.words(amounts)
+            largest = values.abs().amax(-1, keepdim=True).clamp(min=1e-9)
+            draw_map(axes, values / largest, self.trace.target.tokens, names, signed=True)
+            place = (bottom + tall + above - 0.15) / height
+            figure.text(0.01, place, METHODS[method], fontsize=10, fontweight="bold", color=INK)
+        return figure
+
+    def panels(self) -> list[Panel]:
+        """The text, tinted by what each word did for the answer that is picked."""
+        note = (
+            f"Pick an answer: blue words spoke for it, red ones against it, in {self.unit}. Each is compared with a "
+            "blank, the vector of the unknown word at the same place; start, end and separator are never taken "
+            "away and have no part."
+        )
+        return [Panel("reasons", self.to_json(), note=note)]
+
+
+def reasons(
+    trace: Trace,
+    methods: Sequence[Method] = tuple(METHODS),
+    *,
+    instead: str | None = None,
+    progress: Progress | None = None,
+) -> Reasons:
+    """What each token that was read did for every answer, and for its lead over the runner-up, or over `instead`."""
+    check_methods(methods)
+    said = torch.tensor(trace.target.ids)
+    names: list[tuple[str, list[str] | None]]
+    if trace.numeric:
+        if instead is not None:
+            raise UsageError("A number has no other answer to be set against: leave out --instead.")
+        questions, names = [Question(said, number=True)], [("what made the number", None)]
+    else:
+        others = runners_up(trace) if instead is None else _instead(trace, instead)
+        questions = [Question(said), Question(said, others)]
+        against = "and not the runner-up" if instead is None else f"and not “{instead.strip()}”"
+        texts = [_name(trace, one) for one in others.tolist()]
+        names = [("why it was said", None), (f"why it was said {against}", texts)]
+    vectors = Vectors(trace)
+    with torch.no_grad():
+        logits = vectors.model.scores(vectors.states(*vectors.at(torch.tensor([0.0, 1.0]))))  # 2×T×C
+        ends = torch.stack([question.answers(logits) for question in questions])  # Q×2×T
+    explained = (ends[:, 1] - ends[:, 0]).cpu()  # Q×T
+    every = [(number, place) for number in range(len(questions)) for place in range(len(said))]
+    found: list[dict[Method, Tensor]] = [{} for _ in questions]
+    gaps = None
+    for method in methods:
+        match method:
+            case "gradient":
+                amounts = along(vectors, questions, every, torch.ones(1), torch.ones(1), progress)
+            case "integrated":
+                amounts, gaps, _ = integrate(vectors, questions, explained, progress)
+            case "occlusion":
+                amounts, _ = occlude(vectors, questions, ends[:, 1], trace.target, progress)
+        for number, each in enumerate(amounts):
+            found[number][method] = each
+    told = [
+        Reason(question, other, found[number], None if gaps is None else gaps[number], explained[number])
+        for number, (question, other) in enumerate(names)
+    ]
+    return Reasons(trace, told if instead is None else told[::-1])
+
+
+def trusted(reason: Reason) -> bool:
+    """Whether integrated gradients sum to what was to be explained, as nearly as is borne."""
+    return reason.gaps is None or bool((reason.gaps <= borne(reason.explained)).all())
+
+
+def _instead(trace: Trace, text: str) -> Tensor:
+    """Another answer to set each against: T."""
+    if trace.labels is None:
+        return alternative(trace, text)
+    if text.strip() not in trace.labels:
+        known = ", ".join(trace.labels[:10])
+        raise UsageError(f"`{text.strip()[:40]}` is no label of this run: it has {known}.")
+    return torch.full((len(trace.target),), trace.labels.index(text.strip()))
+
+
+def _name(trace: Trace, number: int) -> str:
+    return trace.labels[number] if trace.labels else token_text(trace, number)
+
+
+def _rounded(values: Tensor) -> list[Any]:
+    rounded: list[Any] = (values.double() * 1e4).round().div(1e4).tolist()
+    return rounded

@@ -1,0 +1,122 @@
+"""Laws of `regard evaluate` for every shape: one number, however it is asked for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.cli import main
+from regard.config.loading import from_mapping
+from regard.data.prepare import prepare
+from regard.evaluation.labels import calibration
+from regard.run import Run
+from regard.training.loop import train
+from regard.training.view import View
+from tests.test_shapes import corpus, pair_lines, settings, tagged_lines
+
+SHAPES = ("classes", "pairs", "number", "tags", "masked", "language")
+ANSWERING = ("classes", "pairs", "number", "tags")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run of every shape, hardly trained."""
+    found = {}
+    for kind in SHAPES:
+        place = tmp_path_factory.mktemp(kind)
+        train(from_mapping(settings(kind, place)), place / "run", view=View())
+        found[kind] = place / "run"
+    return found
+
+
+def facts(capsys: pytest.CaptureFixture[str], *words: Any) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["evaluate", *map(str, words), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
+    capsys.readouterr()
+    assert main(["evaluate", *map(str, words)]) in (1, 2)
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_the_score_is_the_one_that_training_reports(kind, runs, capsys):
+    reported = Run.open(runs[kind]).info["result"]["validation"]
+    found = facts(capsys, runs[kind])
+    if kind == "language":
+        assert found["perplexity"]["perplexity"]["token"] == pytest.approx(reported["perplexity"], rel=1e-5)
+        return
+    assert found["scores"] == {name: pytest.approx(reported[name]) for name in found["scores"]} and found["scores"]
+    assert found["loss"] == pytest.approx(reported["loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ANSWERING)
+def test_answers_saved_and_scored_again_give_the_same(kind, runs, capsys, tmp_path):
+    whole = facts(capsys, runs[kind], "-o", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "scores.json").read_text()) == whole
+    again = facts(capsys, runs[kind], "--hypotheses", tmp_path / "out" / "hypotheses.txt")
+    assert again["scores"] == whole["scores"] and again["details"] == whole["details"]
+
+
+@pytest.mark.parametrize("kind", ANSWERING)
+def test_what_predict_writes_is_what_is_scored(kind, runs, capsys, tmp_path):
+    pairs = prepare(Run.open(runs[kind]).config, runs[kind]).validation_pairs
+    texts = corpus(tmp_path / "in.txt", [pair.source for pair in pairs])
+    labels = corpus(tmp_path / "labels.txt", [pair.target for pair in pairs])
+    capsys.readouterr()
+    assert main(["predict", str(runs[kind]), texts]) == 0
+    said = tmp_path / "said.txt"
+    said.write_text(capsys.readouterr().out)
+    whole = facts(capsys, runs[kind])
+    assert facts(capsys, runs[kind], "--hypotheses", said)["scores"] == whole["scores"]
+    assert facts(capsys, runs[kind], "--source", texts, "--reference", labels)["scores"] == whole["scores"]
+
+
+def test_files_are_read_as_the_run_has_read_its_own_or_as_their_ending_says(runs, capsys, tmp_path):
+    lines = pair_lines(150)[120:]
+    tsv = corpus(tmp_path / "new.tsv", lines)
+    cut = [line.split("\t") for line in lines]
+    records = [json.dumps({"source": one, "second": other, "target": label}) for one, other, label, _ in cut]
+    by_tsv = facts(capsys, runs["pairs"], "--data", tsv)
+    by_json = facts(capsys, runs["pairs"], "--data", corpus(tmp_path / "new.jsonl", records))
+    assert by_tsv["scores"] == by_json["scores"] and by_tsv["texts"] == 30
+    words = [line.split() for line in tagged_lines(20)]
+    conllu = ["\t".join([str(n), *w[:1], "_", *w[1:], *["_"] * 6]) if w else "" for n, w in enumerate(words, start=1)]
+    by_columns = facts(capsys, runs["tags"], "--data", corpus(tmp_path / "new.txt", [" ".join(word) for word in words]))
+    by_conllu = facts(capsys, runs["tags"], "--data", corpus(tmp_path / "new.conllu", conllu))
+    assert by_columns == by_conllu and by_conllu["tables"][0]["title"] == "By tag"
+
+
+def test_a_table_shows_what_was_taken_for_what_and_how_honest_probabilities_are(runs, capsys):
+    assert main(["evaluate", str(runs["classes"])]) == 0
+    told = capsys.readouterr().out
+    assert all(word in told for word in ("accuracy", "macro-F1", "calibration", "True label by row", "yes", "no"))
+    assert main(["evaluate", str(runs["number"])]) == 0
+    assert "Pearson" in capsys.readouterr().out
+
+
+def test_answers_that_are_right_as_often_as_they_are_sure_are_calibrated():
+    assert calibration([0.75] * 4, [True, True, True, False])["expected_error"] == 0.0
+    assert calibration([1.0] * 4, [True, False, False, False])["expected_error"] == pytest.approx(75)
+    off = calibration([0.95, 0.95, 0.15, 0.15], [True, True, False, False])
+    assert off["expected_error"] == pytest.approx(10) and off["mean_probability"] == pytest.approx(55)
+
+
+def test_what_does_not_go_together_is_told_in_a_sentence(runs, capsys, tmp_path):
+    bad = corpus(tmp_path / "bad.tsv", ["w1\tw2\tsame\t1", "w1\tw2\tperhaps\t1"])
+    assert "bad.tsv:2 has the label `perhaps`" in refusal(capsys, runs["pairs"], "--data", bad)
+    bad = corpus(tmp_path / "worse.tsv", ["w1\tw2\tsame\t1", "w1\tw2\tsame\tx"])
+    assert "worse.tsv:2 has `x`" in refusal(capsys, runs["number"], "--data", bad)
+    short = corpus(tmp_path / "short.txt", ["yes"])
+    assert "1 answers for" in refusal(capsys, runs["classes"], "--hypotheses", short)
+    assert "no label of this run" in refusal(
+        capsys, runs["classes"], "--hypotheses", corpus(tmp_path / "odd.txt", ["perhaps"] * 11)
+    )
+    assert "no --hypotheses" in refusal(capsys, runs["language"], "--hypotheses", short)
+    assert "leave out --metrics" in refusal(capsys, runs["classes"], "--metrics", "bleu")
+    assert "name the run" in refusal(capsys, "--hypotheses", short, "--data", bad)
+    assert "belong together" in refusal(capsys, runs["classes"], "--source", short)
