@@ -11,7 +11,7 @@ help:
 	@echo "make demo    train the date normaliser, translate, and see where it looked (three minutes)"
 	@echo "make test    run all tests"
 	@echo "make lint    check style and types"
-	@echo "make bench   measure what the README claims"
+	@echo "make bench   measure Regard and its peers side by side (25 minutes; PARTS=decode for one part)"
 	@echo "make setup   install everything into .venv (the others do it by themselves)"
 	@echo "make clean   remove caches; keeps .venv and runs/"
 
@@ -40,7 +40,7 @@ lint: setup
 	@echo "Style and types are in order."
 
 bench: setup
-	@for file in benchmarks/*.py; do echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+	@$(BIN)/regard bench $(PARTS)
 
 clean:
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -16,14 +16,10 @@ __version__ = "0.1.0"
 
 
 def load(run: Path | str, overrides: Sequence[str] = ()) -> "Translator":
-    """Open a trained run: raw text, or the name of a picture, goes in, raw text comes out."""
+    """Open a trained run: raw text goes in, raw text comes out."""
     from regard.run import Run
 
-    pictures = Run.open(run).config.shape.verb == "caption"  # before torch is imported: a mistyped name is told at once
-    if pictures:
-        from regard.captioner import Captioner
-
-        return Captioner.load(run, overrides)
+    Run.open(run)  # before torch is imported: a mistyped name is told at once
     from regard.translator import Translator
 
     return Translator.load(run, overrides)

@@ -23,7 +23,7 @@ from regard.search.steps import AttentiveSteps, SeeingSteps
 from regard.text.sentences import Piece
 from regard.text.specials import BOS, EOS, UNK
 from regard.text.tokenizer import Tokenizer
-from regard.trace import Picture, Side, Trace, trace
+from regard.trace import Given, Picture, Side, Trace, trace
 from regard.translator import Translator
 
 Look = Callable[[str], Pixels]
@@ -91,7 +91,8 @@ class Captioner(Translator):
         picture = Picture(name, self.pixels([name])[0], self.grid)
         tokenizer = self.target_tokenizer
         sides = Side.of(tokenizer, [*said, EOS]), Side.of(tokenizer, [BOS, *said])
-        return trace(self.model, picture.side, *sides, tokenizer=tokenizer, picture=picture)
+        given = Given(picture.side.ids, sides[1].ids, picture)
+        return trace(self.model, picture.side, *sides, tokenizer=tokenizer, given=given)
 
     def forced(self, source: str, target: str | None = None) -> tuple[Tensor, Tensor]:
         """Refused: a picture has no tokens."""

@@ -32,6 +32,7 @@ from regard.models import build
 from regard.shapes.translation import Translation
 from regard.text.learning import DEFAULT_VOCABULARY
 from regard.text.specials import BOS, EOS, SPECIALS
+from regard.training.crew import Crew
 from regard.training.objective import CHUNK_ELEMENTS
 from regard.training.summary import parameters_by_part
 from regard.training.trainer import Trainer
@@ -333,12 +334,14 @@ def measured(
     kept = _kept_bytes(trainer)  # the first update also warms up
     once = _timed(trainer, 1)
     if tokens < training.batch_tokens and once * training.batch_tokens / tokens < SECONDS / 4:
+        trainer.close()
         trainer = _trainer(config, vocabulary, lengths, training.batch_tokens, device)
         kept = _kept_bytes(trainer)
         once = _timed(trainer, 1)
     left = SECONDS - (time.monotonic() - start)
     count = max(1, min(MOST_UPDATES, int(left / max(once, 1e-6))))
     seconds = _timed(trainer, count, progress)
+    trainer.close()
     scale = training.batch_tokens / _padded(trainer)
     program = (
         max(_peak_memory() - sum(memory(config, model, None).values()) - kept, 0.0) if device.type == "cpu" else 0.0
@@ -380,8 +383,10 @@ def _kept_bytes(trainer: Trainer) -> float:
             kept[storage.data_ptr()] = max(kept.get(storage.data_ptr(), 0), storage.nbytes())
         return tensor
 
+    crew, trainer.crew = trainer.crew, Crew(1)  # what other threads keep would not be seen
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         trainer.update()
+    trainer.crew = crew
     return float(sum(kept.values()))
 
 

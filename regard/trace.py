@@ -129,11 +129,18 @@ class Given:
     """S: source tokens."""
     asked: list[int]
     """T: the target tokens before each answer; of a model that only reads, the places that answers are read off."""
+    picture: Picture | None = None
+    """What is looked at, where the source is a picture; its tokens are then places."""
+    beside: bool = False
+    """Whether the picture stands beside a source of text, and that is all that is asked about."""
 
     def tensors(self, device: torch.device, rows: int = 1) -> tuple[Tensor, Tensor]:
-        """Both as so many equal rows: B×S and B×T."""
+        """Both as so many equal rows: B×S (of a picture, its pixels B×3×H×W) and B×T (or the picture beside)."""
         both = (torch.tensor([ids], dtype=torch.long, device=device) for ids in (self.source, self.asked))
         source, asked = (ids.expand(rows, -1) for ids in both)
+        if self.picture is not None:
+            pixels = self.picture.pixels.to(device).expand(rows, *self.picture.pixels.shape)  # B×3×H×W
+            return (source, pixels) if self.beside else (pixels, asked)
         return source, asked
 
 
@@ -159,8 +166,6 @@ class Trace:
     """T×V: of every token at every target position."""
     tokenizer: Tokenizer | None = None
     """The target's, for analyses that speak of words that were not said."""
-    picture: Picture | None = None
-    """What the model looked at, where its source is a picture (the source tokens are then its places) or has one."""
     labels: tuple[str, ...] | None = None
     """Names of all answers there could be, where they are no tokens; none at all where the answer is a number."""
     given: Given | None = None
@@ -181,14 +186,19 @@ class Trace:
         return self.model
 
     @property
+    def picture(self) -> Picture | None:
+        """What the model looked at, where its source is a picture."""
+        return self.given.picture if self.given else None
+
+    @property
     def numeric(self) -> bool:
         """Whether the answer is a number."""
         return self.labels is not None and not self.labels
 
     def tensors(self, rows: int = 1) -> tuple[Tensor, Tensor]:
-        """What the model is given, as so many equal rows on its device: its source, and what is asked."""
+        """What the model is given, as so many equal rows on its device: B×S and B×T."""
         given = self.given or Given(self.source.ids, self.inputs.ids)
-        return _fed(self.model, given, self.picture, rows)
+        return given.tensors(self.model.device, rows)
 
     def matching(self, pattern: str) -> dict[str, Tensor]:
         """The activations of the taps whose names match a pattern, in the order of the model."""
@@ -208,7 +218,6 @@ class Trace:
             self.inputs,
             write,
             self.tokenizer,
-            self.picture,
             labels=self.labels,
             given=self.given,
         )
@@ -221,19 +230,18 @@ def trace(
     inputs: Side,
     write: Mapping[str, Write] | None = None,
     tokenizer: Tokenizer | None = None,
-    picture: Picture | None = None,
     *,
     labels: tuple[str, ...] | None = None,
     given: Given | None = None,
 ) -> Trace:
-    """Watch the model read a source (or look at a picture) and a target, or answer; `write` as in `taps.watch`."""
+    """Watch the model read a source and a target, or answer a source; `write` as in `taps.watch`."""
     check_cost(model, max(len(source), len(target)))
     known = taps.names(model)
     for name in write or {}:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=2, cutoff=0.0)
             raise UsageError(f"This model has no tap {name}: did you mean {' or '.join(near)}?")
-    ids = _fed(model, given or Given(source.ids, inputs.ids), picture)
+    ids = (given or Given(source.ids, inputs.ids)).tensors(model.device)
     with torch.no_grad(), taps.watch(model, "*", write=write) as recording:
         logits = model.scores(model.outputs(*ids))
     lengths = tuple(text.shape[1] for text in model.texts(ids[0]))
@@ -241,16 +249,7 @@ def trace(
     ordered = sorted(known, key=lambda name: not name.startswith("encoder"))  # the source comes first
     seen = {name: _seen(recording, name, parts)[0].cpu() for name in ordered if name in recording}
     said = logits[0].log_softmax(-1).cpu()
-    return Trace(model, source, target, inputs, seen, said, tokenizer, picture, labels, given, parts)
-
-
-def _fed(model: Model | Reader, given: Given, picture: Picture | None, rows: int = 1) -> tuple[Tensor, Tensor]:
-    """What goes into a model: source and what is asked; a picture takes the place of the one, or of the other."""
-    source, asked = given.tensors(model.device, rows)
-    if picture is None:
-        return source, asked
-    pixels = picture.pixels.to(model.device).expand(rows, -1, -1, -1)  # B×3×H×W
-    return (source, pixels) if isinstance(model, Reader) else (pixels, asked)
+    return Trace(model, source, target, inputs, seen, said, tokenizer, labels, given, parts)
 
 
 def spans(name: str, parts: Sequence[int]) -> list[tuple[slice, slice]]:

@@ -1,8 +1,18 @@
 """Laws of questions about a text: what is asked, and where the answer is looked up."""
 
+import importlib.util
 from pathlib import Path
+from random import Random
+from statistics import fmean
+from types import ModuleType
 
+import pytest
+
+from regard.config.loading import from_mapping
 from regard.data.stories import Question, questions
+from regard.training.loop import train
+from regard.training.view import View
+from regard.translator import Translator
 
 STORY = [
     "1 Mary moved to the bathroom.",
@@ -23,3 +33,52 @@ def test_evidence_counts_the_sentences_of_the_story_and_not_the_questions_betwee
         Question(told, "Where is John?", "hallway", (1, 0)),
         Question(("Sandra sat.",), "Who sat?", "Sandra", ()),
     ]
+
+
+def benchmark(name: str) -> ModuleType:
+    """A file of `benchmarks`, which is no package that is installed."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent.parent / "benchmarks" / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+NAMES, DEEDS = ["Mary", "John", "Sandra", "Daniel"], ["sleeps", "eats", "sings", "reads"]
+
+
+def lookups(path: Path, count: int, seed: int) -> Path:
+    """Stories in which three people do something each, and a question about one of them."""
+    random, lines = Random(seed), []
+    for _ in range(count):
+        people, deeds, asked = random.sample(NAMES, 3), random.choices(DEEDS, k=3), random.randrange(3)
+        lines += [f"{n} {who} {what}." for n, (who, what) in enumerate(zip(people, deeds, strict=True), start=1)]
+        lines.append(f"4 What does {people[asked]} do?\t{deeds[asked]}\t{asked + 1}")
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.mark.learning
+def test_an_answer_is_looked_up_in_the_sentence_it_follows_from(tmp_path: Path):
+    told = lookups(tmp_path / "train.txt", 2000, seed=1)
+    config = from_mapping({
+        "data": {"train": {"babi": str(told)}, "held_out": 100},
+        "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
+        "model": {
+            "width": 64, "dropout": 0.0, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"},
+            "join": {"kind": "attention"}, "attention": {"score": "additive"},
+        },
+        "training": {
+            "steps": 600, "batch_tokens": 1024, "label_smoothing": 0.0, "validate_every": 100, "device": "cpu",
+            "optimizer": {"learning_rate": 0.01}, "schedule": {"kind": "cosine", "warmup": 40},
+        },
+        "decoding": {"beam": 1, "max_length": 4},
+    })  # fmt: skip
+    train(config, tmp_path / "run", view=View())
+    model, look_up = Translator.load(tmp_path / "run"), benchmark("babi").look_up
+    asked = list(set(questions(lookups(tmp_path / "test.txt", 200, seed=2))) - set(questions(told)))
+    assert len(asked) > 100
+    found = [look_up(model, question) for question in asked]
+    right = fmean(one.said == question.answer for one, question in zip(found, asked, strict=True))
+    attended, chance = fmean(one.attended for one in found), fmean(one.chance for one in found)
+    assert right >= 0.95
+    assert chance == pytest.approx(1 / 3, abs=0.01) and attended > 1.5 * chance

@@ -47,6 +47,17 @@ def test_a_control_takes_out_what_a_model_likes_whatever_the_source():
     assert deaf.total.gained == 0
 
 
+def test_what_is_known_in_short_sentences_only_is_seen_by_length():
+    def short_of_breath(sources, targets):
+        return [float(s == t) if len(s.split()) < 10 else 0.0 for s, t in zip(sources, targets, strict=True)]
+
+    items = [Item("a " * long, "a " * long, ("b",), name) for long in (3, 30) for name in ("x", "y") for _ in range(20)]
+    found = contrast(items, short_of_breath)
+    assert [[one.accuracy for one in several.values()] for several in found.lengths.values()] == [[1, 1], [0, 0]]
+    assert sum(one.count for several in found.lengths.values() for one in several.values()) == len(items)
+    assert "words in the source" in str(found) and set(found.facts()["lengths"]) == set(found.lengths)
+
+
 def test_a_control_without_other_sources_is_refused():
     with pytest.raises(UsageError, match="one only"):
         contrast(ITEMS[:2], copying, control=True)

@@ -85,6 +85,12 @@ def test_a_step_leaves_the_state_it_came_from_as_it_was(name):
     model.step(torch.full_like(inputs[:, 0], 9), state)
     again, _ = model.step(inputs[:, 0], state)
     torch.testing.assert_close(again, first, rtol=0, atol=0)
+    _, one = model.step(inputs[:, 0], state)
+    _, other = model.step(torch.full_like(inputs[:, 0], 9), state)  # two ways on from the same state
+    for t in range(1, inputs.shape[1]):
+        model.step(inputs[:, t], other)
+        logits, one = model.step(inputs[:, t], one)
+    torch.testing.assert_close(logits, model(source, inputs)[:, -1], **CLOSE)
 
 
 @every_cell

@@ -62,6 +62,18 @@ def test_this_machine_is_measured_by_training_on_it(monkeypatch):
     assert two.flops == 2 * one.flops
 
 
+def test_activations_are_those_of_the_whole_batch_however_many_threads_share_it(monkeypatch):
+    monkeypatch.setattr(planning, "SECONDS", 0.1)
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(planning.plan(config({"width": 32}, batch_tokens=512)).memory["activations"])
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0] == pytest.approx(found[1], rel=0.02)
+
+
 def test_the_bytes_of_a_plan_are_those_of_the_tensors():
     settings = config({"width": 32})
     made = planning.plan(settings, measure=False)

@@ -80,8 +80,9 @@ def test_samples_do_not_depend_on_neighbours_or_order(name):
         )
         assert [h.tokens for h in alone[0]] == [h.tokens for h in together[row]]
     assert len({h.tokens for h in together[0]}) > 1, "samples of one sentence differ from each other"
-    twice = sample(ModelSteps(model), source[[0, 1, 0]], [7, 5, 7], seed=4)
-    assert twice[0] == twice[2], "duplicates of a sentence give the same output wherever they stand"
+    (one,), _, (other,) = sample(ModelSteps(model), source[[0, 1, 0]], [7, 5, 7], seed=4)
+    assert one.tokens == other.tokens, "duplicates of a sentence give the same output wherever they stand"
+    assert one.log_probs == pytest.approx(other.log_probs, abs=1e-5)  # a product of odd widths rounds row by row
 
 
 def test_the_score_of_a_sample_is_the_models_own():

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from regard.data.scenes import COLOURS, SHAPES, SIDE, Scene, captions, draw, is_true, plural, questions, scenes
+from regard.data.scenes import COLOURS, SHAPES, SIDE, Scene, captions, draw, is_true, parse, plural, questions, scenes
+from regard.errors import RegardError
 
 SCENES = list(scenes(300, seed=5))
 
@@ -81,3 +82,27 @@ def test_a_picture_shows_each_thing_inside_its_box_and_nothing_outside():
 
 def test_an_empty_scene_cannot_be_described():
     assert not is_true("there is a red circle", Scene(()))
+
+
+def test_a_scene_written_out_is_the_scene():
+    assert [parse(scene.name) for scene in SCENES] == SCENES
+    (circle,) = parse("shapes: red circle 0 2").things
+    assert (circle.name, circle.column, circle.row, circle.shift) == ("red circle", 0, 2, (0, 0))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shapes:",
+        "shapes: circle 0 0",
+        "shapes: red circle",
+        "shapes: red circle 0 3",
+        "shapes: red circle 0 0 7 4 0",
+        "shapes: pink circle 0 0",
+        "shapes: red circle 0 0, blue star 0 0",
+        "shapes: red circle 0 0 6",
+    ],
+)
+def test_what_is_no_scene_is_refused_in_words(name):
+    with pytest.raises(RegardError):
+        parse(name)

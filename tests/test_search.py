@@ -10,6 +10,7 @@ from regard.errors import UsageError
 from regard.models import build
 from regard.nn import taps
 from regard.search import ModelSteps, beam, greedy
+from regard.search.best import best
 from regard.search.steps import SOURCE_ATTENTION, AttentiveSteps
 from regard.search.tree import SearchTree
 from regard.text.specials import BOS, EOS
@@ -108,6 +109,18 @@ def test_batch_is_single_in_any_order(name):
     shuffled = beam(ModelSteps(model), source[order], [limits[row] for row in order], width=3)
     assert [found[0].tokens for found in shuffled] == [together[row][0].tokens for row in order]
     assert shuffled[1] == shuffled[3], "duplicates of a sentence give the same output wherever they stand"
+
+
+@pytest.mark.parametrize("count", [1, 5, 40])
+@pytest.mark.parametrize("size", [7, 1024, 1500, 1503, 4000])
+def test_the_best_few_are_those_of_all_scores_in_order(size, count):
+    scores = torch.randn(6, size, generator=torch.Generator().manual_seed(size))
+    scores[:, ::3], scores[2, 5:] = float("-inf"), float("-inf")  # as rules leave them
+    scores[3, -1] = 9.0
+    values, places = best(scores, count)
+    expected = scores.topk(min(count, size), dim=1)
+    assert torch.equal(values, expected.values) and torch.equal(scores.gather(1, places), values)
+    assert all(len(set(row)) == len(row) for row in places.tolist())
 
 
 class Forgetful:

@@ -15,6 +15,7 @@ import typer
 
 import regard
 from regard.cli import (
+    bench,
     caption,
     compare,
     config,
@@ -69,6 +70,7 @@ app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command(epilog=export.EXAMPLES)(export.export)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
+app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(judge.app, name="judge")
 app.add_typer(config.app, name="config")

@@ -64,11 +64,9 @@ class RunConfig(Section):
         model = said.get("model")
         encoder = model.get("encoder") if isinstance(model, Mapping) else None
         kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
-        if (
-            kind is not None
-            and self.shape.encoder
-            and (kind == "image") != (self.shape.pictures and not self.shape.beside)
-        ):
+        final = self.model.encoder.kind if self.model.encoder and self.shape.encoder else None
+        sees = self.shape.pictures and not self.shape.beside
+        if kind is not None and kind == final and (kind == "image") != sees:
             reads, wanted = ("pictures", "text") if kind == "image" else ("text", "pictures")
             other = "another kind" if kind == "image" else "kind `image`"
             raise UsageError(

@@ -100,10 +100,8 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
-    for name, corpus in held.items():
-        if corpus is None and name in known:
-            known[name], note = _answerable(known[name], form)
-            report.notes += [f"{note} left out of the {name} data."] if note else []
+    for name in [name for name in known if held[name] is None]:
+        known[name] = _answerable(known[name], form, report.notes)
     if not data.validation:
         validation = [pair for _, pair in known["validation"]]
     test = [pair for _, pair in known.get("test", ())]
@@ -133,8 +131,8 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     (directory / "data" / _UNFINISHED).unlink()
 
 
-def _answerable(held: list[tuple[str, Pair]], form: Form) -> tuple[list[tuple[str, Pair]], str]:
-    """What was held out and goes with what was learnt; and, where something does not, the beginning of a sentence."""
+def _answerable(held: list[tuple[str, Pair]], form: Form, notes: list[str]) -> list[tuple[str, Pair]]:
+    """What was held out and goes with what was learnt; where something does not, it is noted."""
     fits, odd = [], []
     for where, pair in held:
         try:
@@ -142,10 +140,12 @@ def _answerable(held: list[tuple[str, Pair]], form: Form) -> tuple[list[tuple[st
             fits.append((where, pair))
         except RegardError:
             odd.append(pair)
-    labels = ", ".join(f"`{label[:40]}`" for label in dict.fromkeys(pair.target.strip() for pair in odd[:3]))
-    several = f"{len(odd):,} {_one(type(form))}s have" if len(odd) > 1 else f"One {_one(type(form))} has"
-    told = f"{several} a label that no other shows ({labels}{', …' if len(odd) > 3 else ''}):"
-    return fits, told if odd else ""
+    if odd:
+        labels = ", ".join(f"`{label[:40]}`" for label in dict.fromkeys(pair.target.strip() for pair in odd[:3]))
+        several = f"{len(odd):,} {type(form).noun}" if len(odd) > 1 else f"one of the {type(form).noun}"
+        more = ", …" if len(odd) > 3 else ""
+        notes.append(f"Of what was held out, {several} had a label that no other shows ({labels}{more}): left out.")
+    return fits
 
 
 def _make_room(directory: Path) -> None:

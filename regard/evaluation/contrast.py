@@ -19,6 +19,7 @@ from regard.errors import RegardError, UsageError
 from regard.evaluation.display import columns
 from regard.evaluation.intervals import wilson
 from regard.evaluation.likelihood import likelihoods
+from regard.evaluation.slices import by_length
 from regard.translator import Translator
 
 Scorer = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
@@ -90,6 +91,17 @@ class Contrast:
         """In the order in which they first come."""
         return {name: self._category(places) for name, places in _by_category(self.items).items()}
 
+    @property
+    def lengths(self) -> dict[str, dict[str, Category]]:
+        """By the words of the source, then by category: a model may know in short sentences what it loses in long."""
+        groups = _by_category(self.items)
+        found: dict[str, dict[str, Category]] = {}
+        for words, within in by_length([item.source for item in self.items]).items():
+            inside = set(within)
+            here = {name: [place for place in places if place in inside] for name, places in groups.items()}
+            found[words] = {name: self._category(places) for name, places in here.items() if places}
+        return found
+
     def _category(self, places: Sequence[int]) -> Category:
         margins = [self.margins[place] for place in places]
         return Category(
@@ -105,6 +117,9 @@ class Contrast:
         return {
             "total": self.total.facts(),
             "categories": {name: one.facts() for name, one in self.categories.items()},
+            "lengths": {
+                words: {name: one.facts() for name, one in several.items()} for words, several in self.lengths.items()
+            },
         }
 
     def __str__(self) -> str:
@@ -118,7 +133,19 @@ class Contrast:
             if one.gained is not None:
                 low, high = wilson(one.gained, one.count)
                 rows[-1] += [f"{100 * one.gained / one.count:.1f} %", f"{100 * low:.1f}–{100 * high:.1f}"]
-        return columns(rows, right=range(1, 8))
+        table = columns(rows, right=range(1, 8))
+        return f"{table}\n\n{self._by_length()}" if len(self.lengths) > 1 else table
+
+    def _by_length(self) -> str:
+        """Accuracy (and items) for each length of the source, a column for each category."""
+        names = list(self.categories)
+        rows = [["words in the source", *names]]
+        for words, several in self.lengths.items():
+            cells = [
+                f"{100 * one.accuracy:.1f} % ({one.count:,})" if (one := several.get(name)) else "" for name in names
+            ]
+            rows.append([words, *cells])
+        return columns(rows, right=range(1, len(names) + 1))
 
 
 def contrast(items: Sequence[Item], scorer: Scorer, *, control: bool = False) -> Contrast:

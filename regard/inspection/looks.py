@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from PIL.Image import Image
 
-HEAT = (214, 64, 32)
-"""The colour of attention over a picture; the same as in `views/picture.js`."""
+VEIL = (16, 20, 32)
+"""What lies over the places that were not looked at; the same as in `views/picture.js`."""
 ACROSS = 6
 """Pictures side by side in a drawing."""
 TILE = 1.3
@@ -164,6 +164,23 @@ class Looks(Result):
         return [Panel("picture", [one.for_page() for one in self.looks], note=note if seen else NOTHING)]
 
 
+def overlap(grid: tuple[int, int], box: tuple[float, float, float, float]) -> Tensor:
+    """How much of each place lies within a box (left, top, right, bottom, as shares of the picture): rows × columns.
+
+    A map times this, summed, is the weight that falls inside the box; the chance is the box's area.
+    """
+    rows, columns = grid
+    left, top, right, bottom = box
+    down = [_shared(row / rows, (row + 1) / rows, top, bottom) for row in range(rows)]
+    across = [_shared(column / columns, (column + 1) / columns, left, right) for column in range(columns)]
+    return torch.outer(torch.tensor(down), torch.tensor(across))
+
+
+def _shared(start: float, end: float, low: float, high: float) -> float:
+    """The share of a stretch that lies between two bounds."""
+    return max(0.0, min(end, high) - max(start, low)) / (end - start)
+
+
 def _listing(look: Look) -> str:
     rows = [["word", "looked at row, column", ""]]
     maps = look.maps()
@@ -208,10 +225,10 @@ def _tile(axes: "Axes", look: Look, weights: Tensor | None, word: str) -> None:
     axes.imshow(np.asarray(look.image), extent=(0, wide, high, 0))
     if weights is not None:
         share = (weights / weights.max().clamp(min=1e-9)).numpy()
-        heat = np.zeros((*share.shape, 4))
-        heat[..., :3] = np.array(HEAT) / 255
-        heat[..., 3] = 0.85 * share**0.8
-        axes.imshow(heat, extent=(0, wide, high, 0), interpolation="bilinear")
+        veil = np.zeros((*share.shape, 4))
+        veil[..., :3] = np.array(VEIL) / 255
+        veil[..., 3] = 0.8 * (1 - share)
+        axes.imshow(veil, extent=(0, wide, high, 0), interpolation="bilinear")
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_xlabel(labels([word])[0], fontsize=9, color=INK, labelpad=2)

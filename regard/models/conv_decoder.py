@@ -16,6 +16,7 @@ from regard.nn.attention import Remembered
 from regard.nn.convolution import GatedConvolution
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
+from regard.nn.readers import Readers
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
@@ -32,10 +33,12 @@ class ConvDecoderLayer(nn.Module):
         self.fit = nn.Identity() if out == width else nn.Linear(out, width)
         self.states = Tap(time=1)
 
-    def attend(self, states: Tensor, source: Remembered | None, source_mask: Tensor) -> Tensor:
+    def attend(
+        self, states: Tensor, source: Remembered | None, source_mask: Tensor, readers: Readers | None = None
+    ) -> Tensor:
         """States B×T×D with what they find in the source."""
         if self.source_attention is not None and source is not None:
-            found = self.fit(self.source_attention(states, source, source_mask))
+            found = self.fit(self.source_attention(states, source, source_mask, readers=readers))
             states = (states + found) * math.sqrt(0.5)
         result: Tensor = self.states(states)
         return result
@@ -68,7 +71,7 @@ class ConvDecoder(ParallelDecoder):
     def _enter(self, inputs: Tensor, state: DecodingState) -> Tensor:
         states: Tensor = self.entrance(self.embedding(inputs), state.position)  # B×T×D
         if self.fixed is not None:
-            states = self.fixed(states, state.source["summary"], state.position)
+            states = self.fixed(states, state.of_source("summary"), state.position)
         return states
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
@@ -78,7 +81,7 @@ class ConvDecoder(ParallelDecoder):
         source_mask = state.source["mask"][:, None, None, :]
         for depth, layer in enumerate(self.layers):
             one, past[f"{depth}"] = layer.convolution.step(states[:, 0], state.past[f"{depth}"])
-            states = layer.attend(one[:, None], remembered(state.source, f"{depth}"), source_mask)
+            states = layer.attend(one[:, None], remembered(state.source, f"{depth}"), source_mask, state.readers)
         return self.exit(self.dropout(states))[:, 0], state.advance(past)
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:

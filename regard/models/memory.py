@@ -9,6 +9,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from regard.nn.past import Past
+from regard.nn.readers import Readers
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -44,18 +47,38 @@ class DecodingState:
     position: int
     """How many tokens have been read."""
     source: dict[str, Tensor]
-    """What was prepared from the memory once and stays; the first axis of each tensor is B."""
+    """What was prepared from the memory once and stays; the first axis of each tensor is that of the memory."""
     past: dict[str, Tensor]
     """What the tokens read so far have left; the first axis of each tensor is B."""
+    layers: tuple[Past, ...] = ()
+    """What each layer's attention remembers of the tokens read so far, where there is one."""
+    readers: Readers | None = None
+    """Which row of `source` each row looks into; its own, where nothing has been selected."""
 
     def select(self, rows: Tensor) -> Self:
-        """The state of these rows only, in this order: keep, drop, duplicate, reorder."""
+        """The state of these rows only, in this order: keep, drop, duplicate, reorder.
+
+        What comes from the source is not moved, but once much of it is of no more use it is left behind.
+        """
+        source, readers = self.source, self.readers
+        readers = Readers(rows, len(source["mask"])) if readers is None else readers.select(rows)
+        few = readers.few()
+        if few is not None:
+            source = {name: value.index_select(0, few) for name, value in source.items()}
+            readers = readers.of(few)
         return replace(
             self,
-            source={name: value.index_select(0, rows) for name, value in self.source.items()},
+            source=source,
             past={name: value.index_select(0, rows) for name, value in self.past.items()},
+            layers=tuple(layer.select(rows) for layer in self.layers),
+            readers=readers,
         )
 
-    def advance(self, past: dict[str, Tensor]) -> Self:
+    def of_source(self, name: str) -> Tensor:
+        """What was prepared from the memory under a name, a row for each row of the state."""
+        value = self.source[name]
+        return value if self.readers is None else value.index_select(0, self.readers.owners)
+
+    def advance(self, past: dict[str, Tensor], layers: tuple[Past, ...] = ()) -> Self:
         """The state after one more token."""
-        return replace(self, position=self.position + 1, past=past)
+        return replace(self, position=self.position + 1, past=past, layers=layers)

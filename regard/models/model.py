@@ -91,7 +91,7 @@ class Model(nn.Module):
         return (source,)
 
     def outputs(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """Output states B×T×E behind the inputs B×T, given the source as `encode` takes it."""
+        """Output states B×T×E behind the inputs B×T, given the source, as `encode` takes it."""
         return self.decode(self.encode(source), inputs)
 
     def forward(self, source: Tensor, inputs: Tensor) -> Tensor:

@@ -87,7 +87,7 @@ class RnnDecoder(Decoder):
         beside, context = self._beside(state), None
         if self.source_attention is not None and self.order == "before":
             top = state.past[f"{len(self.layers) - 1}"][:, : self.layers[-1].width]
-            context = self._attend(self.source_attention, top[:, None], state.source)[:, 0]  # B×C
+            context = self._attend(self.source_attention, top[:, None], state)[:, 0]  # B×C
             beside.append(context)
         hidden = torch.cat([entered, *beside], dim=1)
         for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
@@ -95,7 +95,7 @@ class RnnDecoder(Decoder):
             past[f"{depth}"] = layer.step(hidden, state.past[f"{depth}"])
             hidden = tap(past[f"{depth}"][:, None, : layer.width])[:, 0]
         if self.source_attention is not None and self.order == "after":
-            context = self._attend(self.source_attention, hidden[:, None], state.source)[:, 0]  # B×C
+            context = self._attend(self.source_attention, hidden[:, None], state)[:, 0]  # B×C
         output = self._read_out(hidden[:, None], None if context is None else context[:, None])[:, 0]  # B×E
         if self.feeding:
             past["fed"] = output
@@ -124,18 +124,20 @@ class RnnDecoder(Decoder):
         hidden = torch.cat([hidden, *beside], dim=2)
         for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
             hidden = tap(layer(self.dropout(hidden) if depth else hidden, state.past[f"{depth}"]))  # B×T×D
-        context = None if self.source_attention is None else self._attend(self.source_attention, hidden, state.source)
+        context = None if self.source_attention is None else self._attend(self.source_attention, hidden, state)
         return self._read_out(hidden, context)
 
     def _beside(self, state: DecodingState) -> list[Tensor]:
         """What is read beside the input, apart from attention: the source vector, the last output."""
-        everything = (state.source.get("summary"), state.past.get("fed"))
-        return [vector for vector in everything if vector is not None]
+        fed = state.past.get("fed")
+        vectors = [state.of_source("summary")] if "summary" in state.source else []
+        return vectors if fed is None else [*vectors, fed]
 
-    def _attend(self, attention: Attention, queries: Tensor, source: dict[str, Tensor]) -> Tensor:
+    def _attend(self, attention: Attention, queries: Tensor, state: DecodingState) -> Tensor:
         """What queries B×T×D find in the source: B×T×C."""
+        source = state.source
         mask = source["mask"][:, None, None, :]  # B×1×1×S
-        found: Tensor = attention(queries, Remembered(source["keys"], source["values"]), mask)
+        found: Tensor = attention(queries, Remembered(source["keys"], source["values"]), mask, readers=state.readers)
         return found
 
     def _read_out(self, hidden: Tensor, context: Tensor | None) -> Tensor:

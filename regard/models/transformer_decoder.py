@@ -3,7 +3,6 @@
 Axes: B batch, T target positions, S source positions, H heads, K head width, E embedding width, D width.
 """
 
-import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
@@ -15,6 +14,8 @@ from regard.nn.attention import Remembered
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.normalisation import make_norm
+from regard.nn.past import Past
+from regard.nn.readers import Readers
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
@@ -38,28 +39,30 @@ class TransformerDecoderLayer(nn.Module):
     def forward(
         self,
         states: Tensor,
-        past: Remembered | None,
+        past: Past | None,
         source: Remembered | None,
         source_mask: Tensor,
-        start: int,
-    ) -> tuple[Tensor, Remembered]:
-        """States B×T×D at positions start, start+1, … behind a past; also that past with them added."""
+        readers: Readers | None = None,
+    ) -> tuple[Tensor, Past | None]:
+        """States B×T×D of a whole sequence, or B×1×D behind a past; also that past with them added."""
         normed = self.attention_norm(states) if self.pre else states
+        start = 0 if past is None else past.length
         own = self.attention.remember(normed, start)
-        if past is not None:
-            keys = torch.cat([past.keys, own.keys], dim=2)  # B×H×(start+T)×K
-            own = Remembered(keys, torch.cat([past.values, own.values], dim=2))
-        found = self.attention(normed, own, start=start, causal=past is None)
+        if past is None:
+            found = self.attention(normed, own, causal=True)
+        else:
+            past = past.with_next(own.keys, own.values)
+            found = self.attention(normed, Remembered(past.keys, past.values), past.filled, start=start)
         states = states + self.dropout(found)
         states = states if self.pre else self.attention_norm(states)
         if self.source_attention is not None and self.source_norm is not None and source is not None:
             normed = self.source_norm(states) if self.pre else states
-            states = states + self.dropout(self.source_attention(normed, source, source_mask))
+            states = states + self.dropout(self.source_attention(normed, source, source_mask, readers=readers))
             states = states if self.pre else self.source_norm(states)
         normed = self.feed_forward_norm(states) if self.pre else states
         states = states + self.dropout(self.feed_forward(normed))
         states = states if self.pre else self.feed_forward_norm(states)
-        return self.states(states), own
+        return self.states(states), past
 
 
 class TransformerDecoder(ParallelDecoder):
@@ -83,27 +86,32 @@ class TransformerDecoder(ParallelDecoder):
         for depth, layer in enumerate(self.layers):
             if layer.source_attention is not None:
                 source |= source_of(layer.source_attention, memory, f"{depth}")
-        return DecodingState(0, source, {})
+        return DecodingState(0, source, {}, tuple(Past() for _ in self.layers))
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
         """Read one token B behind the cached past."""
-        states, past = self._run(tokens[:, None], state)
-        return states[:, 0], state.advance(past)
+        states = self._enter(tokens[:, None], state)
+        source_mask = state.source["mask"][:, None, None, :]  # B×1×1×S
+        behind: list[Past] = []
+        for depth, (layer, past) in enumerate(zip(self.layers, state.layers, strict=True)):
+            source = remembered(state.source, f"{depth}")
+            states, longer = layer(states, past, source, source_mask, state.readers)
+            behind.append(longer)
+        return self.exit(self.norm(states))[:, 0], state.advance({}, tuple(behind))
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:
         """Output states B×T×E for all inputs B×T in one pass."""
-        return self._run(inputs, self.start(memory))[0]
-
-    def _run(self, inputs: Tensor, state: DecodingState) -> tuple[Tensor, dict[str, Tensor]]:
-        start, source = state.position, state.source
-        past: dict[str, Tensor] = {}
-        states = self.entrance(self.embedding(inputs), start)  # B×T×D
-        if self.fixed is not None:
-            states = self.fixed(states, source["summary"], start)
-        source_mask = source["mask"][:, None, None, :]  # B×1×1×S
+        state = self.start(memory)
+        states = self._enter(inputs, state)
+        source_mask = memory.mask[:, None, None, :]  # B×1×1×S
         for depth, layer in enumerate(self.layers):
-            states, own = layer(
-                states, remembered(state.past, f"{depth}"), remembered(source, f"{depth}"), source_mask, start
-            )
-            past |= {f"{depth}.keys": own.keys, f"{depth}.values": own.values}
-        return self.exit(self.norm(states)), past
+            states, _ = layer(states, None, remembered(state.source, f"{depth}"), source_mask)
+        result: Tensor = self.exit(self.norm(states))
+        return result
+
+    def _enter(self, inputs: Tensor, state: DecodingState) -> Tensor:
+        """The first states B×T×D of inputs B×T behind a state."""
+        states: Tensor = self.entrance(self.embedding(inputs), state.position)
+        if self.fixed is not None:
+            states = self.fixed(states, state.of_source("summary"), state.position)
+        return states

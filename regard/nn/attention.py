@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.nn.dropout import Dropout
 from regard.nn.positions import DistanceBias, Distances
+from regard.nn.readers import Readers
 from regard.nn.scores import ScaledDot, Score, make_score
 from regard.nn.taps import Tap
 
@@ -68,7 +69,8 @@ class Attention(nn.Module):
     Bahdanau et al. (2015) and Luong et al. (2015). With `shared` keys and values W_K = W_V. Of pruned heads only those
     in `kept` have weights; without any, all that is found is the bias of W_O.
 
-    While none of its taps is watched, attention with an inner-product score runs fused; watched, it runs in the open.
+    While none of its taps is watched, attention with an inner-product score runs fused; watched, it runs in the open,
+    and so it does for single queries, for which that is faster.
     """
 
     def __init__(
@@ -121,13 +123,19 @@ class Attention(nn.Module):
         *,
         start: int = 0,
         causal: bool = False,
+        readers: Readers | None = None,
     ) -> Tensor:
         """What queries B×T×D find among the remembered: B×T×D.
 
         `mask` is true where a query may look and broadcasts to B×H×T×S; `causal` says that it forbids exactly what
         comes after a query, with as many queries as keys; `start` is the position of the first query.
+        With `readers`, several rows of single queries B×1×D share what is remembered.
         """
-        q = self._split(queries if self.query is None else self.query(queries))  # B×H×T×K
+        if readers is not None and (self.queries.watched or self.weights.watched or self.head_outputs.watched):
+            remembered, mask = _for_each(readers, remembered, mask)
+            readers = None
+        q = queries if self.query is None else self.query(queries)  # B×T×D
+        q = self._split(q if readers is None else readers.seated(q))  # B×H×T×K
         q = self.queries(q)
         shift = None
         if self.distances is not None:
@@ -135,11 +143,12 @@ class Attention(nn.Module):
             q = self.distances.rotate(q, start)
         q = self.score.prepare_queries(q)
         seen = self.weights.watched or self.head_outputs.watched or self.dropout.active
-        if self.score.scale is None or not self.heads or seen:
+        if self.score.scale is None or not self.heads or seen or queries.shape[1] == 1:
             found = self._open(q, remembered, mask, shift, causal)
         else:
             found = self._fused(q, remembered, mask, shift, causal, self.score.scale)
         joined = found.transpose(1, 2).flatten(2)  # B×T×D
+        joined = joined if readers is None else readers.risen(joined)
         result: Tensor = self.output(joined if self.out is None else self.out(joined))
         return result
 
@@ -190,6 +199,12 @@ class Attention(nn.Module):
             else:
                 left[name] = tensor
         return left
+
+
+def _for_each(readers: Readers, remembered: Remembered, mask: Tensor | None) -> tuple[Remembered, Tensor | None]:
+    """What is remembered, and its mask, with a row for each reader."""
+    keys, values = (each.index_select(0, readers.owners) for each in (remembered.keys, remembered.values))
+    return Remembered(keys, values), None if mask is None else mask.index_select(0, readers.owners)
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:

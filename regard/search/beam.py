@@ -1,6 +1,6 @@
 """Beam search: the few best beginnings, extended together.
 
-Axes: B sentences still searched, G groups, N slots of a group, V vocabulary, S source positions.
+Axes: B sentences still searched, G groups, N slots of a group, R slots in use, V vocabulary, S source positions.
 """
 
 from collections.abc import Sequence
@@ -11,21 +11,12 @@ from torch import Tensor
 
 from regard.errors import UsageError
 from regard.search.hypothesis import Ended, Hypothesis, scored
+from regard.search.rows import Candidate, Rows
 from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
 from regard.search.tree import SearchTree
 from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS, PAD
-
-
-class Candidate(NamedTuple):
-    """A living beginning with one more token."""
-
-    total: float
-    """Log-probability up to here."""
-    log_prob: float
-    slot: int
-    token: int
 
 
 class Path(NamedTuple):
@@ -59,7 +50,7 @@ class Group:
         self.limit, self.width, self.count = limit, width, count
         self.length_penalty = length_penalty
         self.rule, self.patience, self.tree = rule, patience, tree
-        self.paths = [Path((), (), rule.start, -1)] * width
+        self.paths = [Path((), (), rule.start, -1)]
         self.ended: list[Hypothesis] = []
 
     @property
@@ -94,8 +85,9 @@ class Group:
         if self.tree is not None:
             for one in left_out:
                 self.tree.add(self.paths[one.slot].node, one.token, one.log_prob, one.total, "died")
-        self.paths = paths + [Path((), (), self.rule.start, -1)] * (self.width - len(paths))
-        return living if self._can_improve(living) else []
+        going = living if self._can_improve(living) else []
+        self.paths = paths if going else []
+        return going
 
     def _extended(self, one: Candidate) -> Path:
         path = self.paths[one.slot]
@@ -181,45 +173,43 @@ def beam(
         for row, limit in enumerate(limits)
     ]
     active = list(range(len(source)))
-    rows = torch.arange(len(source), device=source.device).repeat_interleave(width)
-    state = steps.start(source).select(rows)  # B·G·N rows
-    totals = torch.full((len(source), groups, slots), NOTHING, device=source.device)
-    totals[:, :, 0] = 0.0  # all slots begin alike: let only the first one count
-    last = source.new_full((len(rows),), BOS)
-    covered = Coverage(source[rows], coverage_penalty)
+    rows = Rows.first(len(source) * groups, slots, source.device)
+    state = steps.start(source)
+    if groups > 1:
+        state = state.select(torch.arange(len(source), device=source.device).repeat_interleave(groups))
+    covered = Coverage(source.repeat_interleave(groups, dim=0), coverage_penalty)
+    last = source.new_full((len(source) * groups,), BOS)
     time = 0
     while active:
         scores, state = steps.step(last, state)
-        scores = sayable(scores)
+        scores = sayable(scores)  # R×V
         if rules:
-            places = [path.place for row in active for group in sentences[row] for path in group.paths]
-            own = [rules[row] for row in active for _ in range(width)]
-            scores = keep_to(scores, own, places, [limits[row] - time for row in active for _ in range(width)])
+            paths = [(row, path.place) for row in active for group in sentences[row] for path in group.paths]
+            left = [limits[row] - time for row, _ in paths]
+            scores = keep_to(scores, [rules[row] for row, _ in paths], [place for _, place in paths], left)
         covered.add(state)
-        costs = covered.costs(len(active), groups)
-        scores = scores.view(len(active), groups, slots, -1)  # B×G×N×V
-        heard = scores.new_zeros(len(active), scores.shape[-1])  # B×V: how often groups have said a token just now
-        living: list[list[list[Candidate]]] = [[] for _ in active]
+        costs = covered.costs(rows)
+        living: list[list[Candidate]] = [[] for _ in rows.starts]
+        heard = scores.new_zeros(len(active) if groups > 1 else 0, scores.shape[1])  # B×V: how often said just now
         for number in range(groups):
-            wanted = totals[:, number, :, None] + scores[:, number]  # B×N×V
-            liked = wanted if number == 0 else wanted - diversity * heard[:, None]
-            found = best_candidates(wanted, liked, scores[:, number], slots * (2 if trees else 1))
-            for place, row in enumerate(active):
-                group = sentences[row][number]
+            found = _of_group(rows, scores, number, groups, diversity, heard, slots * (2 if trees else 1))
+            for order, row in enumerate(active):
+                group, place = sentences[row][number], order * groups + number
                 if rules and rules[row].needs:
-                    found[place] = in_banks(group, wanted[place], scores[place, number], found[place])
-                kept = group.extend(found[place], costs[place][number], scores.shape[-1])
-                living[place].append(kept)
-                if groups > 1:
-                    for one in found[place][:slots]:
-                        heard[place, one.token] += 1
+                    own = slice(rows.starts[place], rows.starts[place] + len(group.paths))
+                    found[place] = in_banks(group, rows.totals[own, None] + scores[own], scores[own], found[place])
+                living[place] = group.extend(found[place], costs[place], scores.shape[1])
+                for one in found[place][:slots] if groups > 1 else ():
+                    heard[order, one.token] += 1
         time += 1
-        alive = [place for place, kept in enumerate(living) if any(kept)]
-        if alive:
-            rows, last, totals = _lay_out([(place, living[place]) for place in alive], slots, totals)
-            state = state.select(rows)
-            covered.select(rows)
-        active = [active[place] for place in alive]
+        alive = [order for order in range(len(active)) if any(living[order * groups : (order + 1) * groups])]
+        active = [active[order] for order in alive]
+        if active:
+            places = [order * groups + number for order in alive for number in range(groups)]
+            chosen, last, rows = rows.followed([(place, living[place]) for place in places])
+            if chosen is not None:
+                state = state.select(chosen)
+                covered.select(chosen)
     found_all = [ranked([one for group in sentence for one in group.best()])[:count] for sentence in sentences]
     if rules and not all(found_all):
         raise Stuck(found_all.index([]))
@@ -228,14 +218,16 @@ def beam(
     return found_all
 
 
-def best_candidates(wanted: Tensor, liked: Tensor, scores: Tensor, most: int) -> list[list[Candidate]]:
-    """The `most` best candidates of each sentence by `liked` B×N×V, with their totals `wanted` and scores."""
-    vocabulary = scores.shape[-1]
-    places = liked.flatten(1).topk(min(most, liked[0].numel()), dim=1).indices  # B×most
-    best, each = wanted.flatten(1).gather(1, places), scores.flatten(1).gather(1, places)
-    slots, words = places // vocabulary, places % vocabulary
-    rows = zip(best.tolist(), each.tolist(), slots.tolist(), words.tolist(), strict=True)
-    return [[Candidate(*one) for one in zip(*row, strict=True)] for row in rows]
+def _of_group(
+    rows: Rows, scores: Tensor, number: int, groups: int, diversity: float, heard: Tensor, most: int
+) -> list[list[Candidate]]:
+    """The best candidates of one group of each sentence, which likes less what groups before it have said (B×V)."""
+    if groups == 1:
+        return rows.candidates(scores, scores, most)
+    chosen = rows.every(groups, number)
+    own = scores[chosen]
+    liked = own - diversity * heard[rows.seats[chosen] // (rows.slots * groups)] if number else own
+    return rows.candidates(own, liked, most, chosen)
 
 
 def in_banks(group: Group, wanted: Tensor, scores: Tensor, found: list[Candidate]) -> list[Candidate]:
@@ -270,7 +262,7 @@ class Coverage:
 
     def __init__(self, source: Tensor, penalty: float) -> None:
         self.penalty = penalty
-        self.real = source != PAD  # B·G·N×S
+        self.real = source != PAD  # R×S
         self.sums = torch.zeros_like(source, dtype=torch.float) if penalty else source[:, :0].float()
 
     def add(self, state: Any) -> None:
@@ -285,30 +277,10 @@ class Coverage:
         """Follow the beam."""
         self.sums, self.real = self.sums.index_select(0, rows), self.real.index_select(0, rows)
 
-    def costs(self, sentences: int, groups: int) -> list[list[list[float]]]:
-        """What is added to the score of each slot, if it ends now: B×G×N."""
+    def costs(self, rows: Rows) -> list[list[float]]:
+        """What is added to the score of each slot, if it ends now: B·G×N."""
         if not self.penalty:
-            return [[[0.0] * (len(self.sums) // (sentences * groups))] * groups] * sentences
-        each = self.sums.clamp(1e-9, 1.0).log().masked_fill(~self.real, 0.0).sum(dim=1)  # B·G·N
-        costs: list[list[list[float]]] = (self.penalty * each).view(sentences, groups, -1).tolist()
+            return [[0.0] * rows.slots] * len(rows.starts)
+        each = self.sums.clamp(1e-9, 1.0).log().masked_fill(~self.real, 0.0).sum(dim=1, keepdim=True)  # R×1
+        costs: list[list[float]] = rows.laid_out(self.penalty * each, 0.0).tolist()
         return costs
-
-
-def _lay_out(
-    alive: list[tuple[int, list[list[Candidate]]]], slots: int, totals: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows to keep B·G·N, their tokens B·G·N and totals B×G×N; empty slots get rows that count for nothing."""
-    rows, tokens, sums = [], [], []
-    for place, groups in alive:
-        for number, living in enumerate(groups):
-            spare = [Candidate(NOTHING, 0.0, 0, EOS)] * (slots - len(living))
-            for one in living + spare:
-                rows.append((place * len(groups) + number) * slots + one.slot)
-                tokens.append(one.token)
-                sums.append(one.total)
-    shape = (len(alive), totals.shape[1], slots)
-    return (
-        torch.tensor(rows, device=totals.device),
-        torch.tensor(tokens, device=totals.device),
-        torch.tensor(sums, device=totals.device, dtype=totals.dtype).view(shape),
-    )

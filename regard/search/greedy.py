@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from regard.search.best import best
 from regard.search.hypothesis import Ended, Hypothesis, scored
 from regard.search.rules import NOTHING, Rule, Stuck, keep_to, may_end
 from regard.search.steps import S, StepModel, sayable
@@ -32,7 +33,7 @@ def greedy(
         steps,
         source,
         limits,
-        lambda scores, rows, time: scores.argmax(dim=1),
+        lambda scores, rows, time: best(scores, 1)[1][:, 0],
         length_penalty=length_penalty,
         rules=rules,
         patience=patience,

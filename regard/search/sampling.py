@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regard.search.best import best
 from regard.search.greedy import walk
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import NOTHING, Rule
@@ -49,7 +50,7 @@ def sample(
 
     def choose(scores: Tensor, rows: list[int], time: int) -> Tensor:
         if temperature == 0.0:
-            return scores.argmax(dim=1)
+            return best(scores, 1)[1][:, 0]
         return draw(truncated(scores.double() / temperature, top_k, top_p), dice[rows, time])
 
     found = walk(

@@ -144,5 +144,6 @@ class PromptedSteps:
 
 def sayable(log_probs: Tensor) -> Tensor:
     """Log-probabilities …×V with minus infinity at what is never said; the others stay as the model gave them."""
-    log_probs[..., list(NEVER_SAID)] = float("-inf")
+    for token in NEVER_SAID:
+        log_probs[..., token] = float("-inf")
     return log_probs

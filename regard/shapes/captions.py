@@ -69,10 +69,6 @@ class Captioning(Translation):
         penalty = torch.stack([unevenness(one.mean(1), asked) for one in layers]).mean(0).sum() if layers else 0.0
         return loss._replace(smoothed=loss.smoothed + self.settings.doubly_stochastic * scale * penalty)
 
-    def judge(self, model: Model, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """Let the model caption the pictures, and grade its captions."""
-        return self.grade(self.written(model, [pair.source for pair in pairs], thorough=thorough), pairs)
-
     def written(self, model: Model, texts: Sequence[str], *, thorough: bool = True) -> list[str]:
         """Captions of pictures, by the configured beam or greedily; of the same picture the same."""
         form = self.form
@@ -102,7 +98,8 @@ class Captioning(Translation):
         """Caption the example."""
         return Usage(
             shell=f"regard caption {shlex.quote(place)} {shlex.quote(example.source)}",
-            python=f"import regard\n\nmodel = regard.load({place!r})\nmodel.translate({example.source!r})",
+            python="from regard.captioner import Captioner\n\n"
+            f"model = Captioner.load({place!r})\nmodel.translate({example.source!r})",
         )
 
     def next_command(self, place: str) -> str:

@@ -95,16 +95,13 @@ class Answering(Classification[Looker]):
         if not ids:
             raise UsageError("There is nothing to look into: ask a question that is not empty.")
         check_lengths(self.config, [ids])
-        given = Given([BOS, *ids, EOS], [0])
         picture = Picture(name, as_floats(self.asked.pixels([name]))[0], model.picture.grid)
+        given = Given([BOS, *ids, EOS], [0], picture, beside=True)
         check_cost(model, max(len(given.source), len(picture.side)))
         with torch.inference_mode():
-            source, _ = given.tensors(model.device)
-            scores = model(source, picture.pixels[None].to(model.device))[0].cpu()  # C
+            scores = model(*given.tensors(model.device))[0].cpu()  # C
         source_side, nothing = Side.of(self.form.source, given.source), Side.of(self.form.source, [])
-        return trace(
-            model, source_side, self.chosen(scores, answer), nothing, picture=picture, labels=self.labels, given=given
-        )
+        return trace(model, source_side, self.chosen(scores, answer), nothing, labels=self.labels, given=given)
 
     def usage(self, place: str, example: Pair) -> Usage:
         """Answer the example."""

@@ -51,5 +51,5 @@ def attention(
     from regard.cli.inspect.opened import opened
 
     check(output)
-    trace = opened(run).trace(joined(source, second), target)
+    trace = opened(run, pictures=True).trace(joined(source, second), target)
     show(inspection.attention(trace, kind, layer, head, words=words), output, as_json)  # type: ignore[arg-type]

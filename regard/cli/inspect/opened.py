@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from regard.translator import Translator
 
 
-def opened(run: Path) -> "Translator | Predictor":
-    """A run of any shape: one that writes translations, one that writes texts, or one that only reads."""
+def opened(run: Path, *, pictures: bool = False) -> "Translator | Predictor":
+    """A run of any shape: one that writes translations, one that writes texts, or one that only reads.
+
+    One that looks at pictures is refused, unless the analysis can do with `pictures`.
+    """
     from regard.run import Run
 
     shape = Run.open(run).config.shape
@@ -21,16 +24,20 @@ def opened(run: Path) -> "Translator | Predictor":
         from regard.writer import Writer
 
         return Writer.load(run)
-    import regard
+    if shape.pictures and pictures:
+        from regard.captioner import Captioner
 
-    return regard.load(run)
+        return Captioner.load(run)
+    from regard.translator import Translator
+
+    return Translator.load(run)
 
 
 def translating(run: Path, what: str) -> "Translator":
     """A run that translates, or why `what` cannot be asked of it."""
-    import regard
     from regard.errors import UsageError
     from regard.run import Run
+    from regard.translator import Translator
 
     shape = Run.open(run).config.shape
     if not (shape.encoder and shape.decoder):
@@ -38,4 +45,4 @@ def translating(run: Path, what: str) -> "Translator":
             f"{what} of a source and a target, and {run} has not both ({shape.arrow}): regard inspect attention, "
             "attribute and probe look into it."
         )
-    return regard.load(run)
+    return Translator.load(run)

@@ -1,5 +1,5 @@
 // Pictures with their captions: where the model looked just before it wrote each word.
-const HEAT = [214, 64, 32];  // the same as in looks.py
+const HEAT = [214, 64, 32], VEIL = [16, 20, 32];  // the veil is that of looks.py
 const LARGE = 384, SMALL = 96;
 
 view("picture", (root, looks) => {
@@ -8,7 +8,7 @@ view("picture", (root, looks) => {
 
 function one(look, several) {
   const [rows, columns] = look.grid, layers = look.layers.map(({ layer, weights }) => ({ layer, weights: unpack(weights) }));
-  const state = { layer: null, head: null, way: "heat", smooth: true };
+  const state = { layer: null, head: null, way: "light", smooth: true };
   let seen = null, locked = null;
   const picture = new Image();
   const large = el("canvas", { role: "img", class: "look-large" });
@@ -39,7 +39,7 @@ function one(look, several) {
     const pen = sheet.getContext("2d"), dots = pen.createImageData(columns, rows);
     weights.forEach((weight, place) => {
       const share = weight / top, heat = state.way === "heat";
-      dots.data.set([...(heat ? HEAT : [0, 0, 0]), 255 * (heat ? 0.85 * share ** 0.8 : 0.88 * (1 - share))], 4 * place);
+      dots.data.set([...(heat ? HEAT : VEIL), 255 * (heat ? 0.85 * share ** 0.8 : 0.8 * (1 - share))], 4 * place);
     });
     pen.putImageData(dots, 0, 0);
     return sheet;
@@ -82,7 +82,7 @@ function one(look, several) {
   const bar = [];
   if (layers.length) {
     const most = Math.max(...layers.map(({ weights }) => weights.length));
-    bar.push(choice("Show", [["heat", "heat"], ["light", "light"]], state.way, (way) => { state.way = way; repaint(); }));
+    bar.push(choice("Show", [["light", "light"], ["heat", "heat"]], state.way, (way) => { state.way = way; repaint(); }));
     if (layers.length > 1) bar.push(choice("Layer", [[null, "mean"], ...layers.map(({ layer }) => [layer, String(layer)])], null, (layer) => {
       state.layer = layer;
       if (layer === null) { state.head = null; heads.choose(null); }

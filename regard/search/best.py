@@ -1,0 +1,37 @@
+"""The best few of many scores, found by looking at most of them once.
+
+Axes: R rows, V vocabulary.
+"""
+
+import torch
+from torch import Tensor
+
+from regard.search.rules import NOTHING
+
+FOLDS = 16
+"""Times that a row is folded: in each of the few best columns of the folded row the best must stand."""
+SMALL = 1024
+"""Rows up to this long are not worth folding."""
+
+
+def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest scores of each row of R×V, best first, and their places: R×count each.
+
+    As `topk`, but several times faster on a CPU: a row is folded into V/16 columns whose maxima are cheap, and only the
+    columns with the highest maxima are searched.
+    """
+    vocabulary = scores.shape[1]
+    columns = vocabulary // FOLDS
+    if vocabulary <= SMALL or count > columns:
+        found = scores.topk(min(count, vocabulary), dim=1)
+        return found.values, found.indices
+    folded = scores[:, : FOLDS * columns].view(-1, FOLDS, columns).amax(dim=1)  # R×V/16
+    left = scores[:, FOLDS * columns :]  # what does not fill a column: columns of one
+    chosen = torch.cat([folded, left], dim=1).topk(count, dim=1).indices  # R×count
+    folds = torch.arange(FOLDS, device=scores.device)
+    places = chosen[:, :, None] + columns * folds  # R×count×16; a column of one stands at the last fold
+    outside = (chosen[:, :, None] >= columns) & (folds < FOLDS - 1)
+    places = places.masked_fill(outside, 0).flatten(1)
+    there = scores.gather(1, places).masked_fill(outside.flatten(1), NOTHING)
+    found = there.topk(count, dim=1)
+    return found.values, places.gather(1, found.indices)
