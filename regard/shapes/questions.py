@@ -112,8 +112,8 @@ class Answering(Classification[Looker]):
         return Usage(shell=shell, python="\n".join([*lines, f"model.predict({example.source!r}).facts"]))
 
     def next_command(self, place: str) -> str:
-        """Ask, and see where it looks."""
-        return f'regard inspect attention {place} picture.png "how many circles are there ?" -o page.html'
+        """Ask about pictures."""
+        return f"regard predict {place} < questions.tsv"
 
 
 def _parts(text: str) -> tuple[str, str]:
