@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from regard.config.data import Cleaning
+from regard.config.loading import load
 from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batches, Frame
 from regard.data.corpus import Pair
@@ -213,8 +214,11 @@ def learn_tokenizer(config: RunConfig, pairs: Pairs, count: int) -> Tokenizer:
 
 
 def known_tokenizer(config: RunConfig) -> Tokenizer | None:
-    """The source tokenizer of the run that this one starts from, if it starts from one."""
+    """The source tokenizer of the run that this one starts from, if it takes more of it than its eyes."""
     if config.model.start_from is None:
+        return None
+    other = Path(config.model.start_from) / "config.yaml"
+    if config.shape.beside and other.is_file() and not load(other).shape.beside:
         return None
     return load_tokenizers(Path(config.model.start_from) / "tokenizers")[0]
 
