@@ -2,8 +2,8 @@
 
     python benchmarks/looking.py runs/visual-questions
 
-Attention is that of the answer (the question's first token), the mean of all looks and heads; the share of it that falls
-into the boxes of the things that a question is about stands beside the share of the picture that those boxes cover.
+Attention is that of the answer (the question's first token), look by look, the mean of all heads: the share of it that
+falls into the boxes of the things that a question is about, beside the share of the picture that those boxes cover.
 """
 
 import random
@@ -49,13 +49,13 @@ def main(run: str) -> None:
                 seen[kind].append(looks)
                 chance[kind].append(by_chance)
     for kind, hits in right.items():
-        looks = [f"{fmean(look):.2f}" for look in zip(*seen[kind], strict=True)] if seen[kind] else []
+        told = [f"{fmean(look):.2f}" for look in zip(*seen[kind], strict=True)] if seen[kind] else []
         told = (
-            f"; of each look {', '.join(looks)} on what is asked about, chance {fmean(chance[kind]):.2f}"
+            f"; of each look {', '.join(told)} on what is asked about, chance {fmean(chance[kind]):.2f}"
             if looks
             else ""
         )
-        print(f"{kind}: {100 * fmean(hits):.1f} % of {len(hits):,} right{told}")
+        print(f"{kind}: {100 * fmean(hits):.1f} % of {len(hits):,} right{beside}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/nlvr.py ../shared/data/nlvr/dev.jsonl.gz runs/nlvr.tsv
 
-A statement, with all its pictures, belongs to one part: four fifths to learn from, a tenth each to choose and to test by.
+A statement, with all its pictures, belongs to one part: four fifths to learn from, a tenth to choose by, one to test.
 """
 
 import gzip
@@ -25,7 +25,8 @@ def part_of(statement: str) -> str:
 
 def main(source: Path, target: Path) -> None:
     """Write the table, and tell how large its parts are."""
-    lines, counts = [], Counter()
+    lines: list[str] = []
+    counts: Counter[tuple[str, str]] = Counter()
     with gzip.open(source, "rt", encoding="utf-8") as file:
         for line in file:
             example = json.loads(line)
