@@ -49,13 +49,11 @@ def main(run: str) -> None:
                 seen[kind].append(looks)
                 chance[kind].append(by_chance)
     for kind, hits in right.items():
-        told = [f"{fmean(look):.2f}" for look in zip(*seen[kind], strict=True)] if seen[kind] else []
-        told = (
-            f"; of each look {', '.join(told)} on what is asked about, chance {fmean(chance[kind]):.2f}"
-            if looks
-            else ""
-        )
-        print(f"{kind}: {100 * fmean(hits):.1f} % of {len(hits):,} right{beside}")
+        told = ""
+        if seen[kind]:
+            shares = ", ".join(f"{fmean(look):.2f}" for look in zip(*seen[kind], strict=True))
+            told = f"; of each look {shares} on what is asked about, chance {fmean(chance[kind]):.2f}"
+        print(f"{kind}: {100 * fmean(hits):.1f} % of {len(hits):,} right{told}")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,11 @@ from regard.data.prepare import prepare
 from regard.data.scenes import asked, draw, parse, questions, scenes
 from regard.errors import RegardError, UsageError
 from regard.predictor import Predictor
+from regard.run import Run
 from regard.shapes.choice import shape_of
 from regard.training.loop import train
 from regard.training.view import View
+from regard.weights import read_weights
 from tests.test_shapes import COURSE, corpus, settings, shape_and_model
 
 SCENE = "shapes: red circle 0 0, blue star 2 1"
@@ -203,3 +205,17 @@ def test_a_folder_without_a_question_is_told_with_its_line(tmp_path):
     config["data"] = {"train": section}
     with pytest.raises(RegardError, match=r"q\.tsv:1 has no question"):
         prepare(from_mapping(config), tmp_path / "run")
+
+
+def test_eyes_can_be_taken_over_from_a_run_that_captions_pictures(run, tmp_path):
+    captions = settings("captions", tmp_path)
+    train(from_mapping(captions), tmp_path / "captions", view=View())
+    config = settings("questions", tmp_path, model={"start_from": str(tmp_path / "captions")})
+    config["training"] |= {"tune": "fresh", "steps": 4, "validate_every": 4, "checkpoint_every": 4}
+    train(from_mapping(config), tmp_path / "run", view=View())
+    there, here = (read_weights(Run.open(tmp_path / one).weights) for one in ("captions", "run"))
+    eyes = {name: tensor for name, tensor in here.items() if name.startswith("picture.")}
+    assert eyes and all(torch.equal(eyes[name], there[name.replace("picture.", "encoder.", 1)]) for name in eyes)
+    config["model"]["picture"] = {"size": 16, "patch": 4, "layers": 2}
+    with pytest.raises(RegardError, match="does not fit"):
+        train(from_mapping(config), tmp_path / "other", view=View())
