@@ -41,7 +41,9 @@ class Captioned(Form):
 
     @classmethod
     def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
-        """Learn the tokenizer of the captions."""
+        """Learn the tokenizer of the captions, once it is known that no picture lacks one."""
+        corpora = (config.data.train, config.data.validation, config.data.test)
+        check_captions(corpus for corpus in corpora if isinstance(corpus, ImageFiles))
         tokenizer = known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "target")
         return cls(tokenizer, pixels_a_side(config))
 
@@ -62,12 +64,8 @@ class Captioned(Form):
         """As many as there are tokens, or pictures."""
         return max(self.target.size, len(self.pictures or ()))
 
-    def gather(
-        self, config: RunConfig, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None
-    ) -> None:
+    def gather(self, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None) -> None:
         """Decode every picture once."""
-        corpora = (config.data.train, config.data.validation, config.data.test)
-        check_captions(corpus for corpus in corpora if isinstance(corpus, ImageFiles))
         names = (pair.source.split(TAB)[0] for pair in pairs)
         self.pictures = PictureStore.build(directory / "pictures", names, self.size, progress)
 

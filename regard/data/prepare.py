@@ -102,7 +102,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
-    form.gather(config, chain(kept(), validation, test), directory / "data", progress)
+    form.gather(chain(kept(), validation, test), directory / "data", progress)
     for where, pair in chain(*known.values()):
         form.check(pair, where)
     for name, some in known.items():
