@@ -150,10 +150,10 @@ def programs(options: Options, corpus: Corpus, run: Path) -> dict[str, Program]:
     huggingface = {"model": str(place / "huggingface")}
     found |= {
         "Hugging Face generate, 2 threads": Program(
-            "huggingface", "decode_huggingface", {**huggingface, "each": options.threads}, sizes
+            "huggingface", "decode_huggingface", {**huggingface, "processes": 1, "threads": options.threads}, sizes
         ),
         "Hugging Face generate, 2 processes": Program(
-            "huggingface", "decode_huggingface", {**huggingface, "each": 1}, sizes
+            "huggingface", "decode_huggingface", {**huggingface, "processes": 2, "threads": 1}, sizes
         ),
         "JoeyNMT 2.3": Program("joeynmt", "decode_joeynmt", {**tokenizer, **joey}, {1: (64, 128), 5: (32, 64)}),
     }

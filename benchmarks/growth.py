@@ -53,8 +53,8 @@ def measure(options: Options) -> str:
     """Measure every law, and write table and picture."""
     facts: dict[str, Any] = {"machine": machine.facts(), "model": "", "laws": []}
     architecture = (QUICK if options.quick else ARCHITECTURES)["tiny"]
-    facts["model"] = architecture.title
     usual = {**USUAL, **({"tokens": 256, "vocabulary": 500, "pairs": 500} if options.quick else {})}
+    facts["model"], facts["usual"] = architecture.title, dict(usual)
     usual |= {"model": architecture.model, "seconds": 0.2 if options.quick else 1.0}
     say("Growth:")
     for law in QUICK_LAWS if options.quick else LAWS:
@@ -90,7 +90,7 @@ def _law(law: Law, found: dict[int, dict[str, float]], failed: dict[int, str]) -
     costs = ("seconds", f"µs a {unit}", law.time, 1e6), ("peak", "peak memory, MB", law.memory, 1e-6)
     for key, name, allowed, scale in costs:
         values = [found[size][key] * scale for size in sizes]
-        exponent, factor = fit(sizes, values) if len(sizes) > 1 else (math.nan, math.nan)
+        exponent, factor = fit(sizes, values) if len(sizes) > 1 else (None, None)
         told["quantities"].append(
             {
                 "name": name,
@@ -99,14 +99,14 @@ def _law(law: Law, found: dict[int, dict[str, float]], failed: dict[int, str]) -
                 "exponent": exponent,
                 "factor": factor,
                 "allowed": allowed,
-                "kept": exponent <= allowed + TOLERANCE,
+                "kept": exponent is not None and exponent <= allowed + TOLERANCE,
             }
         )
     return told
 
 
 def _write(facts: dict[str, Any], options: Options) -> str:
-    rows, panels, failed = [], [], []
+    rows, panels, failed, usual = [], [], [], facts["usual"]
     for law in facts["laws"]:
         doing = "training" if law["do"] == "learn" else "decoding"
         failed += [f"- {doing}, {law['over']} {size}: not measured, {why}." for size, why in law["failed"].items()]
@@ -116,12 +116,12 @@ def _write(facts: dict[str, Any], options: Options) -> str:
                     f"{doing}, {one['name']}, over {law['over']}",
                     f"{one['x'][0]:,} … {one['x'][-1]:,}" if one["x"] else "–",
                     f"{one['y'][0]:,.4g} … {one['y'][-1]:,.4g}" if one["y"] else "–",
-                    f"{one['exponent']:.2f}",
+                    f"{one['exponent']:.2f}" if one["exponent"] is not None else "–",
                     f"≤ {one['allowed']:g} ({law['why']})",
-                    "kept" if one["kept"] else "**broken**",
+                    "not measured" if one["exponent"] is None else "kept" if one["kept"] else "**broken**",
                 ]
             )
-            if one["x"]:
+            if one["exponent"] is not None:
                 panels.append(
                     {
                         **one,
@@ -135,9 +135,9 @@ def _write(facts: dict[str, Any], options: Options) -> str:
         [
             "# Growth",
             "",
-            f"Regard, {facts['model']}: one quantity varies, the others stay at {USUAL['length']} tokens a sentence, "
-            f"{USUAL['tokens']:,} a batch (decoding: {USUAL['rows']} sentences, greedy, native engine), a vocabulary "
-            f"of {USUAL['vocabulary']:,}, {USUAL['pairs']:,} pairs; random text. Each point is a process of its own, "
+            f"Regard, {facts['model']}: one quantity varies, the others stay at {usual['length']} tokens a sentence, "
+            f"{usual['tokens']:,} a batch (decoding: {usual['rows']} sentences, greedy, native engine), a vocabulary "
+            f"of {usual['vocabulary']:,}, {usual['pairs']:,} pairs; random text. Each point is a process of its own, "
             f"the exponent that of the nearest power law. {machine.in_words(facts['machine'])}",
             "",
             report.markdown(["cost", "from … to", "measured", "exponent", "the mathematics", ""], rows),

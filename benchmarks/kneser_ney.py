@@ -178,7 +178,7 @@ def main() -> None:
         f"`python benchmarks/kneser_ney.py {arguments.run}`: {len(prepared.train):,} documents of "
         f"{prepared.train.tokens[1]:,} tokens to learn from; asked for: {neural.tokens:,} tokens and ends of "
         f"{len(texts):,} {sort} documents. Vocabulary {tokenizer.size:,} ({tokenizer.kind}). Interpolated modified "
-        f"Kneser-Ney (Chen and Goodman, 1999), counted and asked in {seconds:.0f} s of one core.",
+        f"Kneser-Ney (Chen and Goodman, 1999), counted and asked in {seconds:.1f} s of one core.",
         "",
         "| model | perplexity per token | bits per character |",
         "|---|--:|--:|",

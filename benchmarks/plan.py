@@ -30,6 +30,7 @@ def measure(options: Options) -> str:
             facts["models"][architecture.title] = _compare(options, corpus, name, architecture)
         except Unavailable as error:
             facts["failed"][architecture.title] = str(error)
+        _write(facts, options)  # after each: what is done is not lost
     return _write(facts, options)
 
 

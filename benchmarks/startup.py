@@ -1,9 +1,12 @@
 """From the start of a process to its first translated sentence."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +53,7 @@ def measure(options: Options) -> str:
                 continue
             say(f"  round {number}: {name}")
             try:
-                seconds = _first_line(command, sentence, options.threads)
+                seconds = _seconds(command, sentence, options.threads, whole=name == HELP)
             except Unavailable as error:
                 figures[name] = Figure(why_not=str(error))
                 continue
@@ -60,8 +63,8 @@ def measure(options: Options) -> str:
     return _write(facts, options)
 
 
-def _first_line(command: list[str], sentence: str, threads: int) -> float:
-    """Seconds from the start of a process to the end of its first line."""
+def _seconds(command: list[str], sentence: str, threads: int, *, whole: bool) -> float:
+    """Seconds from the start of a process to the end of its first line, or of the whole."""
     environment = {**surroundings(threads), "BENCH_START": "1", "BENCH_ANSWERS": "1"}
     start = time.perf_counter()
     with subprocess.Popen(
@@ -72,16 +75,17 @@ def _first_line(command: list[str], sentence: str, threads: int) -> float:
         env=environment,
         cwd=ROOT,
         text=True,
+        start_new_session=True,
     ) as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         process.stdin.write(sentence)
         process.stdin.close()
-        said = process.stdout.readline()
+        said = process.stdout.read() if whole else process.stdout.readline()
         seconds = time.perf_counter() - start
-        process.stdout.read()
-        complaint = process.stderr.read()
-    if not said.strip() and process.returncode:
-        raise Unavailable(f"it ended with: {(complaint.strip().splitlines() or ['nothing'])[-1][:200]}")
+        if not said:
+            raise Unavailable(f"it ended with: {(process.stderr.read().strip().splitlines() or ['nothing'])[-1][:200]}")
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     return seconds
 
 

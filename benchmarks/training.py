@@ -88,6 +88,7 @@ def measure(options: Options) -> str:
     """Train everything, and write the tables."""
     corpus = at_hand(options.quick)
     facts: dict[str, Any] = {"machine": machine.facts(), "corpus": corpus.name, "rounds": options.rounds, "models": {}}
+    facts["batch_tokens"] = 512 if options.quick else TOKENS
     known = QUICK if options.quick else ARCHITECTURES
     for name, architecture in known.items():
         if options.models and name not in options.models:
@@ -201,8 +202,9 @@ def _write(facts: dict[str, Any], known: dict[str, Architecture], options: Optio
         [
             "# Training",
             "",
-            f"{facts['corpus']}, joint BPE, the same tokens for all, about {TOKENS:,} padded tokens a batch; medians "
-            f"of {facts['rounds']} interleaved rounds, ± half the spread. {machine.in_words(facts['machine'])}",
+            f"{facts['corpus']}, joint BPE, the same tokens for all, about {facts['batch_tokens']:,} padded tokens a "
+            f"batch; medians of {facts['rounds']} interleaved rounds, ± half the spread. "
+            f"{machine.in_words(facts['machine'])}",
             "",
             report.markdown(head, [*rows, [*compare, ""], [*limit, ""]]),
             "",

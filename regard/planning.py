@@ -8,30 +8,29 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regard.config.cell import settled
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
-from regard.data.batches import Batch, Cursor
 from regard.data.corpus import Pair, read
 from regard.data.progress import Progress
+from regard.data.random_text import RandomText
 from regard.device import choose_device
 from regard.errors import RegardError, UsageError
 from regard.models import build
 from regard.shapes.translation import Translation
 from regard.text.learning import DEFAULT_VOCABULARY
-from regard.text.specials import BOS, EOS, SPECIALS
+from regard.text.specials import SPECIALS
 from regard.training.crew import Crew
 from regard.training.objective import CHUNK_ELEMENTS
 from regard.training.summary import parameters_by_part
@@ -85,6 +84,8 @@ class Lengths:
     source: float
     target: float
     origin: str
+    each: list[tuple[float, float]] = field(default_factory=list, repr=False)
+    """Of the pairs that were looked at, source and target."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for machines."""
-        return asdict(self)
+        return asdict(replace(self, lengths=replace(self.lengths, each=[])))
 
 
 def plan(
@@ -247,8 +248,10 @@ def lengths_of(config: RunConfig, pairs: Sequence[Pair]) -> Lengths:
     if not pairs:
         return Lengths(USUAL_LENGTH, USUAL_LENGTH, "assumed: the corpus is not here")
     sides = (config.text.tokenizer, config.text.target or config.text.tokenizer)
-    source, target = (sum(_tokens(pair[side], sides[side]) for pair in pairs) / len(pairs) + 1 for side in (0, 1))
-    return Lengths(source, target, f"estimated from {len(pairs):,} pairs")
+    most = config.data.cleaning.max_length
+    each = [(min(_tokens(pair[0], sides[0]), most) + 1, min(_tokens(pair[1], sides[1]), most) + 1) for pair in pairs]
+    source, target = (sum(pair[side] for pair in each) / len(each) for side in (0, 1))
+    return Lengths(source, target, f"estimated from {len(pairs):,} pairs", each)
 
 
 def _tokens(text: str, tokenizer: Tokenizer) -> float:
@@ -296,24 +299,6 @@ def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[s
     return parts
 
 
-class RandomText:
-    """Batches of random tokens with the lengths of a corpus: all that the trainer asks of batches."""
-
-    def __init__(self, vocabulary: tuple[int, int], lengths: Lengths, tokens: int) -> None:
-        self.vocabulary, self.tokens = vocabulary, tokens
-        self.source, self.target = max(round(lengths.source), 2), max(round(lengths.target), 2)
-        self.rows = max(tokens // max(self.source, self.target), 1)
-
-    def after(self, cursor: Cursor) -> Iterator[tuple[Batch, Cursor]]:
-        """Batches without end."""
-        generator = torch.Generator().manual_seed(0)
-        while True:
-            source = torch.randint(len(SPECIALS), self.vocabulary[0], (self.rows, self.source), generator=generator)
-            target = torch.randint(len(SPECIALS), self.vocabulary[1], (self.rows, self.target + 1), generator=generator)
-            source[:, -1], target[:, 0], target[:, -1] = EOS, BOS, EOS
-            yield Batch(source, target, np.arange(self.rows)), cursor
-
-
 def measured(
     config: RunConfig,
     model: nn.Module,
@@ -342,24 +327,20 @@ def measured(
     count = max(1, min(MOST_UPDATES, int(left / max(once, 1e-6))))
     seconds = _timed(trainer, count, progress)
     trainer.close()
-    scale = training.batch_tokens / _padded(trainer)
+    tokens = trainer.batches.tokens
+    scale = training.batch_tokens / tokens
     program = (
         max(_peak_memory() - sum(memory(config, model, None).values()) - kept, 0.0) if device.type == "cpu" else 0.0
     )
-    return Measured(seconds * scale * training.accumulate, count, _padded(trainer), kept * scale, program), ""
+    return Measured(seconds * scale * training.accumulate, count, tokens, kept * scale, program), ""
 
 
 def _trainer(
     config: RunConfig, vocabulary: tuple[int, int], lengths: Lengths, tokens: int, device: torch.device
 ) -> Trainer:
-    batches: Any = RandomText(vocabulary, lengths, tokens)
+    batches: Any = RandomText(vocabulary, lengths.each or [(lengths.source, lengths.target)], tokens)
     form: Any = SimpleNamespace(source=SimpleNamespace(size=vocabulary[0]), target=SimpleNamespace(size=vocabulary[1]))
     return Trainer(config, Translation(config, form), batches, device=device)
-
-
-def _padded(trainer: Trainer) -> int:
-    batches: Any = trainer.batches
-    return int(batches.rows * max(batches.source, batches.target))
 
 
 def _timed(trainer: Trainer, updates: int, progress: Progress | None = None) -> float:

@@ -1,6 +1,5 @@
 """A run: a directory that is complete, with configuration, tokenizers, weights, metrics and card."""
 
-import difflib
 import json
 import os
 import sys
@@ -249,6 +248,8 @@ def _not_a_run(directory: Path) -> str:
     siblings = (
         {run.name: run.directory for run in runs_under(directory.parent)} if directory.parent != directory else {}
     )
+    import difflib
+
     near = difflib.get_close_matches(directory.name, siblings, n=3, cutoff=0.4) or list(siblings)[:3]
     hint = f" Runs near it: {', '.join(str(siblings[name]) for name in near)}." if near else ""
     what = "is not a run (it has no run.json)" if directory.exists() else "does not exist"

@@ -34,7 +34,7 @@ _SPELT = re.compile("(?:<0x[0-9A-F]{2}>)+")
 
 NO_DECODER = (
     "This asks how a decoder writes, and the model of this run only reads: regard inspect attention, attribute, "
-    "identify, heads and probe look into that."
+    "identify and probe look into that."
 )
 
 MOST_BYTES = 2**30

@@ -6,6 +6,7 @@ Axes: B batch, S source positions, T target positions.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any, Self, overload
 
 import torch
@@ -15,6 +16,7 @@ from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, Frame
 from regard.errors import RegardError, UsageError
 from regard.models import Model, build
+from regard.nn import taps
 from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTree, StepModel, beam, greedy, sample
 from regard.search.alignment import attention_to_source, word_alignment
 from regard.search.constraints import writings
@@ -23,6 +25,7 @@ from regard.search.hypothesis import joined
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.phrases import Required
 from regard.search.rules import Every, Free, Rule, Stuck
+from regard.search.side_by_side import MOST, Interruptible, side_by_side
 from regard.search.steps import AttentiveSteps
 from regard.text.loops import patience_for
 from regard.text.normalising import WORD_START
@@ -32,6 +35,9 @@ from regard.text.tokenizer import Tokenizer
 from regard.trace import Side, Trace, check_cost, trace
 
 Texts = list[str] | tuple[str, ...]
+
+LEAST_BESIDE = 2
+"""A batch holds `decoding.batch_tokens` over the beam, at least over this: even greedily there is one for each core."""
 
 
 class Translator:
@@ -188,28 +194,46 @@ class Translator:
         return pieces(text, lambda piece: tokens(piece) <= most)
 
     def _find(self, texts: Sequence[str], search: Search, trees: Sequence[SearchTree] | None) -> list[list[Hypothesis]]:
-        """The hypotheses for each text, by batches of similar length."""
-        sources = self._sources(texts)
+        """The hypotheses for each text, by batches of similar length, each distinct text searched once."""
+        distinct = list(dict.fromkeys(texts)) if trees is None else texts
+        sources = self._sources(distinct)
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        beside = search.samples or search.beam or 1
-        for group in self._grouped(sources, self.config.decoding.batch_tokens // beside):
-            shown = [trees[place] for place in group] if trees else None
+        beside = max(search.samples or search.beam or 1, LEAST_BESIDE)
+        batches = list(self._grouped(sources, self.config.decoding.batch_tokens // beside))
+
+        def searched(batch: list[int], stop: Event) -> list[list[Hypothesis]]:
+            shown = [trees[place] for place in batch] if trees else None
+            return self._search([distinct[one] for one in batch], [sources[one] for one in batch], search, shown, stop)
+
+        # Taps see one batch after the other, and a graphics card computes one after the other.
+        single = search.coverage_penalty != 0 or bool(taps.watched(self.model)) or self._device.type != "cpu"
+        results = side_by_side(searched, batches, most=1 if single else MOST)
+        for batch in batches:
             try:
-                best = self._search([texts[one] for one in group], [sources[one] for one in group], search, shown)
+                best = next(results)
             except Stuck as error:
-                text = texts[group[error.row]]
+                text = distinct[batch[error.row]]
                 raise RegardError(
                     f'No output found for "{text[:80]}" keeps to all constraints: relax one, or use a wider beam.'
                 ) from None
-            for place, hypotheses in zip(group, best, strict=True):
+            for place, hypotheses in zip(batch, best, strict=True):
                 said = [replace(one, text=self.target_tokenizer.decode(one.tokens)) for one in hypotheses]
                 found[place] = _chosen(said, search)
-        return found
+        if len(distinct) == len(texts):
+            return found
+        by_text = dict(zip(distinct, found, strict=True))
+        return [by_text[text] for text in texts]
 
     def _search(
-        self, texts: list[str], sources: list[list[int]], search: Search, trees: list[SearchTree] | None
+        self,
+        texts: list[str],
+        sources: list[list[int]],
+        search: Search,
+        trees: list[SearchTree] | None,
+        stop: Event,
     ) -> list[list[Hypothesis]]:
         steps, batch = self._steps(texts, sources, attentive=search.coverage_penalty != 0)
+        steps = Interruptible(steps, stop)
         limits = self._limits(sources)
         rules: list[Rule] | None = None
         if search.constraints or search.keep:
@@ -301,8 +325,12 @@ class Translator:
                     "(one is for the end symbol): split it."
                 )
 
+    @property
+    def _device(self) -> torch.device:
+        return self.model.output_bias.device
+
     def _tensor(self, rows: list[list[int]]) -> Tensor:
-        return torch.tensor(rows, device=self.model.output_bias.device)
+        return torch.tensor(rows, device=self._device)
 
 
 class Ensemble(Translator):

@@ -276,6 +276,16 @@ class TestCommand:
     def test_the_lens_reads_every_layer_over_a_picture(self, run, tmp_path, capsys):
         assert main(["inspect", "lens", str(run), NAMES[0], "-o", str(tmp_path / "a.html")]) == 0
 
+    def test_it_is_evaluated_by_what_it_held_out_and_by_other_pictures(self, run, tmp_path, capsys):
+        assert main(["evaluate", str(run), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert {"bleu", "meteor", "cider", "exact", "true"} <= set(found["scores"]) and found["loss"] > 0
+        (tmp_path / "names.txt").write_text("".join(f"{name}\n" for name in NAMES))
+        (tmp_path / "right.txt").write_text("there is a star\n" * len(NAMES))
+        files = ["--source", str(tmp_path / "names.txt"), "--reference", str(tmp_path / "right.txt")]
+        assert main(["evaluate", str(run), *files]) == 0
+        assert f"{len(NAMES)} captions" in capsys.readouterr().out
+
     def test_without_pillow_it_says_what_to_install(self, run, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "PIL", None)
         with pytest.raises(RegardError, match=r'pip install "regard\[images\]"'):

@@ -9,6 +9,7 @@ import torch
 
 import regard
 from regard.cli import main
+from regard.cli.quick import translated_quickly
 from regard.errors import RegardError, UsageError
 from regard.interop import ctranslate2_library
 from regard.interop.engines import open_engine
@@ -149,23 +150,48 @@ def test_a_type_that_the_processor_lacks_is_refused(run, monkeypatch):
     assert not ctranslate2_library.supports("int8")
 
 
-def regard_command(*arguments: str, text: str) -> tuple[str, bool]:
-    """What `regard` prints, and whether it needed torch for that."""
-    code = "import sys; from regard.cli import main; main(sys.argv[1:]); print('torch' in sys.modules)"
+HEAVY = {"torch", "numpy", "pydantic", "typer", "rich", "sacrebleu", "yaml"}
+"""What takes long to import, and is of no use for plain text on a fast engine (numpy comes with CTranslate2)."""
+
+
+def regard_command(*arguments: str, text: str) -> tuple[str, set[str]]:
+    """What `regard` prints, and which heavy libraries it needed for that."""
+    code = "import sys; from regard.cli import main; main(sys.argv[1:]); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], input=text, capture_output=True, text=True, check=True
     )
-    *lines, torch_too = done.stdout.splitlines()
-    return "\n".join(lines), torch_too == "True"
+    *lines, modules = done.stdout.splitlines()
+    return "\n".join(lines), HEAVY & set(modules.split())
 
 
 def test_plain_text_goes_through_the_engine_without_torch(run):
     fast = open_engine("ctranslate2", [run.directory])  # and the export is there
-    said, torch_too = regard_command(
-        "translate", str(run.directory), "--engine", "ctranslate2", "--beam", "2", text="\n".join(TEXTS)
-    )
+    place = str(run.directory)
+    said, heavy = regard_command("translate", place, "--engine", "ctranslate2", "--beam", "2", text="\n".join(TEXTS))
     assert said == "\n".join(fast.translate(TEXTS, beam=2))
-    assert not torch_too
+    assert heavy <= {"numpy"}
+    ordinary, heavy = regard_command(
+        *("translate", place, "--engine", "ctranslate2", "--beam", "2", "--n-best", "1"), text="\n".join(TEXTS)
+    )
+    assert ordinary == said and "typer" in heavy and "torch" not in heavy, "the ordinary way says the same"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--engine", "native"],
+        ["--engine", "ctranslate2", "--with", "scores"],
+        ["--engine", "ctranslate2", "--beam", "five"],
+        ["--engine", "ctranslate2", "--beam", "0"],
+        ["--engine", "ctranslate2", "--beam"],
+        ["--engine", "ctranslate2", "--help"],
+        ["--engine", "warp"],
+        [],
+    ],
+)
+def test_what_is_not_a_plain_translation_goes_the_ordinary_way(run, words, capsys):
+    assert not translated_quickly(["translate", str(run.directory), *words])
+    assert capsys.readouterr().out == ""
 
 
 def test_a_line_that_is_too_long_is_split_by_the_engine_too(run, capsys, tmp_path):

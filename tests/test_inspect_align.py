@@ -247,7 +247,8 @@ def test_a_word_that_is_picked_shows_its_own_lines_only(recurrent, rows, browser
     texts = [*rows[:3], long]
     gold = diagonal(tmp_path / "gold", texts)
     path = tmp_path / "align.html"
-    inspection.align(recurrent, texts, texts, gold=gold).save(path)
+    found = inspection.align(recurrent, texts, texts, gold=gold)
+    found.save(path)
     browser.get(path.as_uri())
 
     def shown():
@@ -260,8 +261,12 @@ def test_a_word_that_is_picked_shows_its_own_lines_only(recurrent, rows, browser
     words[1].click()
     assert len(shown()) == 1
     browser.find_element(By.CSS_SELECTOR, "[aria-label='previous pair']").click()  # around to the last, of 100 words
+    assert browser.find_element(By.CSS_SELECTOR, ".align-grid").rect["height"] < 1100  # a screen, not ten
+    squares = browser.find_elements(By.CSS_SELECTOR, ".align-grid rect:not(.frame, .cross, .align-missed)")
+    assert len(squares) == len(found.links[-1])
+    browser.find_element(By.XPATH, "//button[text()='lines']").click()
     assert len(browser.find_elements(By.CSS_SELECTOR, ".columns .align-target .token")) == 100
-    browser.find_elements(By.CSS_SELECTOR, ".controls .choice button")[1].click()  # worst first
+    browser.find_element(By.XPATH, "//button[text()='worst first']").click()
     assert "AER" in browser.find_element(By.CSS_SELECTOR, ".controls .quiet").text
     assert browser.get_log("browser") == []
     size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}

@@ -1,6 +1,7 @@
 """Contributions take a model apart exactly: parts sum to the whole, shares to one, and planted truths are found."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,13 +15,15 @@ from regard.config.model import Model as Cell
 from regard.errors import UsageError
 from regard.inspection.decomposition import Block
 from regard.inspection.flow import decomposed, flows, lacking, layers, rolled
-from regard.inspection.shares import QUANTILE, Usual, contributions, usual_shares
+from regard.inspection.gain import Gain
+from regard.inspection.shares import contributions
 from regard.models import build
 from regard.nn.attention import Attention
+from regard.text.specials import EOS, UNK
 from regard.trace import trace
 from tests.cells import CELLS, model_of
 from tests.test_browser_pages import all_of, one_of, opened
-from tests.test_inspect_attribution import INPUTS, SOURCE, TARGET, side, traced
+from tests.test_inspect_attribution import EACH, INPUTS, SOURCE, TARGET, side, traced, value
 
 TRANSFORMERS = [name for name in CELLS if ">transformer" in name or name == "narrow"]
 
@@ -138,26 +141,59 @@ def test_a_copying_model_gets_each_word_from_the_one_it_copies(transformer_run):
     assert found.source[:4].argmax(-1).tolist() == [0, 1, 2, 3]
 
 
-def test_as_many_words_are_flagged_in_the_pairs_compared_with_as_the_quantile_says(transformer_run):
-    translator = regard.load(transformer_run)
-    texts = [" ".join("abcdef"[(start + step) % 6] for step in range(7)) for start in range(6)] * 10
-    usual = usual_shares(translator, [(text, text) for text in texts])
-    assert usual is not None and usual.pairs == 60
-    flagged = [low for text in texts[:6] for low in contributions(translator.trace(text, text), usual).flagged]
-    assert sum(flagged) <= 2 * QUANTILE * len(flagged) + 1
-    everything = Usual({like: shares * 0 + 1 for like, shares in usual.shares.items()}, 60)
-    seen = contributions(translator.trace(texts[0], texts[0]), everything)
-    assert seen.flagged == [True] * 7 + [False], "the end symbol never is"
+@pytest.mark.parametrize("name", EACH)
+def test_a_gain_is_what_a_plain_pass_loses_when_every_source_token_is_unknown(name):
+    seen = traced(name)
+    lost = value(seen, SOURCE, INPUTS) - value(seen, [UNK] * 4 + [EOS], INPUTS)
+    torch.testing.assert_close(Gain.of(seen).tokens, lost, rtol=1e-3, atol=1e-5)
+
+
+def test_a_word_gains_what_its_tokens_gain_and_is_flagged_whole_below_zero():
+    target = side([11, 6, 9, 12, EOS], [0, 0, 1, 1, 2])
+    found = Gain(torch.tensor([2.0, -3.0, -1.0, 1.5, -4.0]), target)
+    torch.testing.assert_close(found.words, torch.tensor([-1.0, 0.5, -4.0]))
+    assert found.flagged == [True, True, False, False, False], "the end symbol never is"
+
+
+def test_words_that_the_source_does_not_hold_gain_less_than_those_that_it_holds(copy_run):
+    translator = regard.load(copy_run)
+    right, wrong = [], []
+    for row in ("dacb", "bcad", "cabd", "abdc", "bdca", "cdba"):
+        for place in range(4):
+            said = row[:place] + "f" + row[place + 1 :]
+            words = Gain.of(translator.trace(" ".join(row), " ".join(said))).words.tolist()
+            right, wrong = [*right, *words[:place]], [*wrong, words[place]]
+        assert not any(Gain.of(translator.trace(" ".join(row))).flagged)
+    less = [one < other for one in wrong for other in right]
+    assert sum(less) / len(less) > 0.9
+
+
+def test_who_finds_nothing_in_the_source_gains_nothing_by_it():
+    model = model_of("transformer>transformer/attention")
+    with torch.no_grad():
+        for layer in model.decoder.layers:
+            layer.source_attention.out.weight.zero_()
+    found = Gain.of(trace(model, side(SOURCE), side(TARGET), side(INPUTS)))
+    torch.testing.assert_close(found.tokens, torch.zeros(len(TARGET)), atol=1e-5, rtol=0)
 
 
 def test_table_data_and_page_say_how_much_is_the_source(transformer_run, capsys, tmp_path, browser):
     assert main(["inspect", "contributions", str(transformer_run), "d a c b"]) == 0
     table = capsys.readouterr().out
-    assert "source" in table and "held-out pairs" in table and "%" in table
+    assert "share" in table and "no word is below zero" in table and "%" in table
     assert main(["inspect", "contributions", str(transformer_run), "d a c b", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert len(data["sourceShare"]) == len(data["target"]["tokens"]) and data["heldOutPairs"] > 0
+    assert len(data["sourceShare"]) == len(data["target"]["tokens"]) and min(data["gain"]["words"][:4]) > 0
     path = tmp_path / "page.html"
+    found = contributions(regard.load(transformer_run).trace("d a c b"))
+    found = replace(found, gain=Gain(torch.tensor([1.0, -2.0, 3.0, 4.0, -5.0]), found.trace.target))
+    assert "▾ less likely with its source than with a blank one (gain, in nats, of the whole word): a." in str(found)
+    found.save(path)
+    opened(browser, path)
+    marked = all_of(browser, ".said.low")
+    assert [one.text for one in marked] == ["a"]
+    marked[0].click()
+    assert "perhaps invented" in one_of(browser, ".influence-told").text
     assert main(["inspect", "contributions", str(transformer_run), "d a c b", "-o", str(path)]) == 0
     opened(browser, path)
     said = all_of(browser, ".said")

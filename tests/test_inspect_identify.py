@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import regard
 from regard import inspection
-from regard.cli import app
+from regard.cli.verbs import app
 from regard.errors import RegardError
 from regard.inspection.effective import Mixed, Slices, elsewhere, project
 from regard.inspection.identification import _Pair as Pair

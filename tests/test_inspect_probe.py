@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import regard
 from regard import inspection
-from regard.cli import app
+from regard.cli.verbs import app
 from regard.errors import RegardError, UsageError
 from regard.inspection.codelength import blocks, online_code
 from regard.inspection.probes import Examples, train_probes

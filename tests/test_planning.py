@@ -62,6 +62,22 @@ def test_this_machine_is_measured_by_training_on_it(monkeypatch):
     assert two.flops == 2 * one.flops
 
 
+def test_random_text_has_the_lengths_of_the_corpus_in_batches_that_fit():
+    from itertools import islice
+
+    from regard.data.batches import Cursor
+    from regard.data.random_text import RandomText
+
+    lengths = [(5.0, 6.0), (9.4, 8.0), (30.0, 28.0)]
+    text = RandomText((40, 50), lengths, tokens=200)
+    seen = set()
+    for batch, _ in islice(text.after(Cursor()), 60):
+        assert max(batch.source.numel(), batch.outputs.numel()) <= 200
+        assert batch.source.max() < 40 and batch.target.max() < 50
+        seen |= set(zip((batch.source != 0).sum(1).tolist(), (batch.outputs != 0).sum(1).tolist(), strict=True))
+    assert seen == {(5, 6), (9, 8), (30, 28)}
+
+
 def test_activations_are_those_of_the_whole_batch_however_many_threads_share_it(monkeypatch):
     monkeypatch.setattr(planning, "SECONDS", 0.1)
     threads, found = torch.get_num_threads(), []

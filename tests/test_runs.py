@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
-from regard.cli import app, main
+from regard.cli import main
+from regard.cli.verbs import app
 from regard.config.loading import from_mapping
 from regard.errors import RegardError, UsageError
 from regard.run import Run, runs_under

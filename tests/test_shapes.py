@@ -24,6 +24,7 @@ from regard.evaluation.likelihood import total
 from regard.evaluation.metrics import score_text
 from regard.evaluation.perplexity import text_likelihoods
 from regard.models.acceptor import apart
+from regard.nn import taps
 from regard.run import Run
 from regard.search import Search
 from regard.shapes.acceptor import fitted_temperature
@@ -203,6 +204,20 @@ class TestAcceptors:
         together = shape.scores(model, texts)
         alone = torch.cat([shape.scores(model, [text]) for text in texts])
         torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+
+    @pytest.mark.parametrize("encoder", ["bag", "transformer"])
+    def test_between_two_texts_the_same_word_finds_itself_from_the_start(self, encoder, tmp_path):
+        config = from_mapping(settings("pairs", tmp_path, shape={"pairs": "attended"}, model={
+            "encoder": {"kind": encoder}, "attention": {"score": "dot", "project": encoder == "transformer"},
+            "width": 64, "dropout": 0.0,
+        }))  # fmt: skip
+        shape = shape_of(config, prepare(config, tmp_path / "run").form)
+        torch.manual_seed(0)
+        model = shape.build().eval()
+        with torch.no_grad(), taps.watch(model, "between.weights") as seen:
+            shape.scores(model, ["w1 w2 w3 w4 w5\tw1 w2 w3 w4 w5"])
+        both = seen["between.weights"][0].mean(0)  # from the first text to the second, and back: 2S×S
+        assert both.argmax(1).tolist() == 2 * list(range(7))
 
     def test_order_is_nothing_to_a_bag_and_something_to_the_others(self, tmp_path):
         for encoder in ENCODERS:

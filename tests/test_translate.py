@@ -15,8 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import regard
-from regard.cli import app, line_input, main
+from regard.cli import line_input, main
 from regard.cli.partial_output import whole_lines
+from regard.cli.verbs import app
 from regard.config.text import Tokenizer as Settings
 from regard.data import lines
 from regard.errors import RegardError, UsageError

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from serve import by_length, serve
@@ -15,7 +16,7 @@ def load():
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    torch.set_num_threads(settings["each"])
+    torch.set_num_threads(settings["threads"])
     tokenizer = AutoTokenizer.from_pretrained(settings["model"])
     model = AutoModelForSeq2SeqLM.from_pretrained(settings["model"]).eval()
 
@@ -45,13 +46,17 @@ def beside():
 
     ours, theirs = get_context("fork").Pipe()
     if os.fork() == 0:
+        ours.close()
         translate = load()
-        while True:
-            theirs.send(translate(*theirs.recv()))
+        with suppress(EOFError):
+            while True:
+                theirs.send(translate(*theirs.recv()))
+        os._exit(0)
+    theirs.close()
     return ours
 
 
-if settings["each"] == 1:
+if settings["processes"] == 2:
     other = beside()
     half = load()
 

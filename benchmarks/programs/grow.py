@@ -14,6 +14,7 @@ import torch
 from pace import answer
 
 from regard.config.loading import from_mapping
+from regard.data.batches import Batches
 from regard.data.store import StoreWriter, TokenStore
 from regard.models import build
 from regard.search import ModelSteps, beam, greedy
@@ -55,7 +56,7 @@ def learn() -> None:
     with tempfile.TemporaryDirectory() as directory:
         form: Any = SimpleNamespace(source=SimpleNamespace(size=size), target=SimpleNamespace(size=size))
         shape = Translation(config, form)
-        batches = shape.batches(store(Path(directory) / "store"), learning=True)
+        batches = Batches(store(Path(directory) / "store"), settings["tokens"], seed=1)
         trainer = Trainer(config, shape, batches, device=torch.device("cpu"))
         for _ in range(2):
             trainer.update()

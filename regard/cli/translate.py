@@ -1,7 +1,6 @@
 """`regard translate`: raw text through one trained run, or several as an ensemble."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from regard.cli.places import check_places
+from regard.cli.words import told_apart
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def translate(
     ] = None,
 ) -> None:
     """Translate files, or standard input, line by line; as many lines come out as went in."""
-    runs, files, overrides = _told_apart(arguments)
+    runs, files, overrides = told_apart(arguments)
     wanted = _extras(extras)
     count = n_best
     if mbr is not None and samples is None:
@@ -251,24 +251,6 @@ def _utility(metric: str) -> "str | Utility":
     if metric == "cider":
         raise UsageError("CIDEr weighs words by how rare they are in a corpus, and samples are none: use chrf.")
     return utility(metric)
-
-
-def _told_apart(arguments: list[str]) -> tuple[list[Path], list[Path], list[str]]:
-    """Runs, files and settings: a run is a directory, a setting has a `=` and is no file."""
-    runs: list[Path] = []
-    files: list[Path] = []
-    overrides: list[str] = []
-    for argument in arguments:
-        path = Path(argument)
-        if path.is_dir() or (not runs and "=" not in argument):
-            runs.append(path)
-        elif re.match(r"\w+(\.\w+)*=", argument) and not path.exists():
-            overrides.append(argument)
-        else:
-            files.append(path)
-    if not runs:
-        raise UsageError("Which run? For example: regard translate runs/mine in.txt")
-    return runs, files, overrides
 
 
 def _extras(names: str | None) -> set[str]:

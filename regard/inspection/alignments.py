@@ -6,14 +6,14 @@ Axes: S source words, T target words.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
 
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.inspection.drawing import COLOURS, INK, LINE, blank
+from regard.inspection.drawing import COLOURS, INK, KEY, QUIET, blank
 from regard.inspection.links import COMBINING, Combining, Gold, Link, Links, Scores, combine, pharaoh, read_gold, score
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
@@ -41,6 +41,15 @@ MOST_SHOWN = 2000
 
 DRAWN = 6
 """Pairs of a picture."""
+
+FOUND, POSSIBLE, WRONG, MISSED = "found, sure", "found, possible", "found, not in gold", "sure, not found"
+INKS: dict[str, tuple[str, Literal["-", "--"]]] = {
+    FOUND: (COLOURS[0], "-"),
+    POSSIBLE: (COLOURS[5], "-"),
+    WRONG: (COLOURS[1], "-"),
+    MISSED: ("#9aa4b8", "--"),
+}
+"""The colour and the style of a line in a picture, as on the page."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,8 @@ class Alignments(Result):
     @property
     def how(self) -> str:
         """In a sentence: what was read, and how directions were combined."""
-        said = f"{METHODS[self.method].capitalize()}: {self.choice}"
+        what = METHODS[self.method]
+        said = f"{what[0].upper()}{what[1:]}: {self.choice}"
         if self.reverse is not None:
             return f"{said}; in the reverse run {self.reverse}; {self.combining}."
         if self.combining == "none":
@@ -148,18 +158,25 @@ class Alignments(Result):
         return f"{self.how}\n{columns(rows, right=(1, 2, 3, 4))}{note}"
 
     def draw(self) -> "Figure":
-        """The first pairs with lines between their words; with gold: right in blue, wrong in red, missed dashed."""
+        """The first pairs with lines between their words; with gold by what it says of each link."""
         shown = [place for place in range(len(self.links)) if self.sources[place] and self.targets[place]][:DRAWN]
         widths = [max(_width(self.sources[place]), _width(self.targets[place])) for place in shown]
+        below = KEY if self.gold is not None else 0.1
         width, each = max(widths, default=4.0) + 0.4, 1.15
-        figure = blank(width, each * max(1, len(shown)) + 0.1)
+        height = each * max(1, len(shown)) + below
+        figure = blank(width, height)
         for row, place in enumerate(shown):
-            axes = figure.add_axes(
-                (0, 1 - (row + 1) * each / (each * len(shown) + 0.1), 1, each / (each * len(shown) + 0.1))
-            )
+            axes = figure.add_axes((0, 1 - (row + 1) * each / height, 1, each / height))
             axes.set(xlim=(0, width), ylim=(0, 1))
             axes.axis("off")
             self._draw_pair(axes, place)
+        if self.gold is not None:
+            from matplotlib.lines import Line2D
+
+            known = [Line2D([], [], color=ink, linestyle=style, label=name) for name, (ink, style) in INKS.items()]
+            figure.legend(
+                handles=known, loc="lower left", ncols=len(known), frameon=False, fontsize=8, labelcolor=QUIET
+            )
         return figure
 
     def _draw_pair(self, axes: "Axes", place: int) -> None:
@@ -167,18 +184,24 @@ class Alignments(Result):
         for words, xs, y in ((self.sources[place], at[0], 0.85), (self.targets[place], at[1], 0.15)):
             for word, x in zip(words, xs, strict=True):
                 axes.text(x, y, word.replace("$", r"\$"), ha="center", va="center", fontsize=9, color=INK)
-        for (source, target), ink, dashed in self._lines(place):
-            style = (0, (3, 2)) if dashed else "-"
+        for (source, target), name in self._lines(place):
+            ink, style = INKS[name]
             axes.plot([at[0][source], at[1][target]], [0.74, 0.27], color=ink, linewidth=1.2, linestyle=style)
 
-    def _lines(self, place: int) -> list[tuple[Link, str, bool]]:
-        """Each line to be drawn: its link, its colour, whether it is dashed."""
+    def _lines(self, place: int) -> list[tuple[Link, str]]:
+        """Each line to be drawn, and what it is."""
         links = self.links[place]
         if self.gold is None:
-            return [(link, COLOURS[0], False) for link in sorted(links)]
+            return [(link, FOUND) for link in sorted(links)]
         gold = self.gold[place]
-        missed = [(link, LINE if link not in gold.sure else "#9aa4b8", True) for link in sorted(gold.sure - links)]
-        return missed + [(link, COLOURS[0] if link in gold.possible else COLOURS[1], False) for link in sorted(links)]
+
+        def name(link: Link) -> str:
+            return FOUND if link in gold.sure else POSSIBLE if link in gold.possible else WRONG
+
+        return [
+            *((link, MISSED) for link in sorted(gold.sure - links)),
+            *((link, name(link)) for link in sorted(links)),
+        ]
 
     def panels(self) -> list[Panel]:
         """Pairs with lines between their words."""

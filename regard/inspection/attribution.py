@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.inspection.flow import flows
+from regard.inspection.gain import NOTE, Gain
 from regard.inspection.influence import Influence, draw_influences, listing, pane, token_text
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
@@ -24,12 +25,13 @@ from regard.trace import Side, Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Method = Literal["integrated", "gradient", "occlusion"]
+Method = Literal["occlusion", "integrated", "gradient"]
 METHODS: dict[Method, str] = {
+    "occlusion": "occlusion",
     "integrated": "integrated gradients",
     "gradient": "gradient × input",
-    "occlusion": "occlusion",
 }
+"""The most faithful first, by what taking tokens away does (measured in docs/inspection.md)."""
 
 STEPS, MOST_STEPS = 50, 400
 """Points on the path of integrated gradients: at first, and at most where the gap stays wide."""
@@ -74,6 +76,8 @@ class Attribution(Result):
     trace: Trace
     answers: list[Answer]
     """The first is what tables and pictures show."""
+    gain: Gain
+    """What the source did for each word."""
 
     @property
     def title(self) -> str:
@@ -83,7 +87,7 @@ class Attribution(Result):
     def to_json(self) -> dict[str, Any]:
         """Plain data: tokens, words, and the amounts of each method for each question, in nats."""
         asked = [(one.question, list(one.methods.values())) for one in self.answers]
-        return pane(self.trace, asked, explanations=self._explanations())
+        return pane(self.trace, self.gain, asked, explanations=self._explanations())
 
     def _explanations(self) -> list[dict[str, Any]]:
         return [
@@ -104,7 +108,7 @@ class Attribution(Result):
         heads = [] if first.others is None else ["not"]
         cells = [] if first.others is None else [[other] for other in first.others]
         told = f"{METHODS[method]}: {first.question}, in nats"
-        lines = [listing(self.trace, found, heads, cells), "", told + self._gap(first, method)]
+        lines = [listing(self.trace, self.gain, found, heads, cells), told + self._gap(first, method)]
         return "\n".join(lines)
 
     def _gap(self, answer: Answer, method: Method) -> str:
@@ -122,16 +126,17 @@ class Attribution(Result):
 
     def draw(self) -> "Figure":
         """One map per method: source to the left, prefix to the right, red where a token spoke against it."""
-        return draw_influences(self.trace, list(self.answers[0].methods.values()))
+        return draw_influences(self.trace, self.gain, list(self.answers[0].methods.values()))
 
     def panels(self) -> list[Panel]:
         """The sentence pair with all methods, and those that read the attention beside them."""
         beside = flows(self.trace)
         asked = [(one.question, [*one.methods.values(), *beside]) for one in self.answers]
-        data = pane(self.trace, asked, explanations=self._explanations())
+        data = pane(self.trace, self.gain, asked, explanations=self._explanations())
         note = (
             "Pick a word that was said: blue tokens spoke for it, red ones against it, in nats of its log-probability "
-            "or of its lead over another word. Start and end symbols are never taken away, so they have no part."
+            "or of its lead over another word. Start and end symbols are never taken away, so they have no part. "
+            f"{NOTE}"
         )
         return [Panel("influence", data, note=note)]
 
@@ -175,15 +180,21 @@ def attribute(
         Answer(question, against, found[number], explained[number], None if gaps is None else gaps[number], steps)
         for number, (question, against) in enumerate(names)
     ]
-    return Attribution(trace, answers if instead is None else answers[::-1])
+    return Attribution(trace, answers if instead is None else answers[::-1], Gain.of(trace))
 
 
-GRADIENT = "The slope at the real input, times the way from the blank to it (Shrikumar et al., 2017)."
+GRADIENT = (
+    "The slope at the real input, times the way from the blank to it (Shrikumar et al., 2017). By far the least "
+    "faithful of the three: where the model is sure, slopes are near zero."
+)
 INTEGRATED = (
     "The slope averaged over the straight way from all blank to the real input, times that way (Sundararajan et al., "
     "2017). A row sums to what all tokens did together."
 )
-OCCLUSION = "What is lost when this one token, or word, is blank (Zeiler and Fergus, 2014)."
+OCCLUSION = (
+    "What is lost when this one token, or word, is blank (Zeiler and Fergus, 2014). It stands first because it was the "
+    "most faithful of the three when we took tokens away, or kept only them, by the thousand (docs/inspection.md)."
+)
 
 
 def check_methods(methods: Sequence[str]) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
 INK, PAPER, QUIET, LINE = "#1f2a44", "#ffffff", "#667799", "#dde3ee"
@@ -19,6 +21,9 @@ COLOURS = ["#2f5fae", "#c0504d", "#4f8f5b", "#e0a030", "#7a5ea8", "#3a9ea5", "#b
 
 CELL = 0.24
 """Inches a token."""
+
+KEY = 0.4
+"""Inches that a colour key takes below what it explains."""
 
 
 def blank(width: float, height: float, title: str | None = None, **more: Any) -> "Figure":
@@ -54,11 +59,8 @@ def draw_map(
     signed: bool = False,
 ) -> None:
     """A matrix rows × columns, dark where it is large; with `signed`, red below zero."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    shades = LinearSegmentedColormap.from_list("regard", SIGNED if signed else SHADES)
     low = -top if signed else 0.0
-    axes.imshow(values.numpy(), cmap=shades, vmin=low, vmax=top or 1.0, aspect="auto", interpolation="nearest")
+    axes.imshow(values.numpy(), cmap=_shades(signed), vmin=low, vmax=top or 1.0, aspect="auto", interpolation="nearest")
     across = labels(columns)
     axes.set_xticks(range(len(across)), across)
     axes.set_yticks(range(len(rows)), labels(rows))
@@ -74,6 +76,30 @@ def draw_map(
     axes.tick_params(which="minor", length=0)
     for side in axes.spines.values():
         side.set_color("#c8d0de")
+
+
+def draw_key(figure: "Figure", left: float, low: str, high: str, *, signed: bool = False, bottom: float = 0.12) -> None:
+    """What the colours of maps mean: a bar of them at a place in inches, between the words for its two ends."""
+    width, height = figure.get_size_inches()
+    axes = figure.add_axes((left / width, bottom / height, 1.3 / width, 0.11 / height))
+    axes.imshow(torch.linspace(0, 1, 128)[None].numpy(), cmap=_shades(signed), aspect="auto")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_color("#c8d0de")
+    axes.text(-0.04, 0.5, low, transform=axes.transAxes, ha="right", va="center", fontsize=8, color=QUIET)
+    axes.text(1.04, 0.5, high, transform=axes.transAxes, ha="left", va="center", fontsize=8, color=QUIET)
+
+
+def name_height(names: Sequence[str]) -> float:
+    """Inches that the names of columns take above a map: they lean, so that long ones need height."""
+    return 0.15 + 0.065 * min(max(map(len, names), default=0), 40)
+
+
+def _shades(signed: bool) -> "LinearSegmentedColormap":
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("regard", SIGNED if signed else SHADES)
 
 
 def plain(axes: "Axes") -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.inspection.drawing import CELL, INK, blank, draw_map
+from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.effective import Mixed, Slices, correlation, elsewhere, project
 from regard.inspection.interventions import attentions
 from regard.inspection.maps import Kind, kind_of
@@ -361,17 +361,22 @@ def _held(weights: Tensor, name: str, parts: Sequence[int]) -> Write:
 
 def _row(title: str, maps: list[tuple[str, Tensor, Side, Side, bool]]) -> "Figure":
     """Maps side by side, each as wide as its tokens."""
-    left, gap, top, below = 0.8, 1.0, 1.5, 0.3
+    left, gap = 0.8, 0.4
+    names = max(name_height(across.tokens) for _, _, _, across, _ in maps)
+    top = names + 0.75
     widths = [len(across) * CELL for _, _, _, across, _ in maps]
     tall = max(len(down) for _, _, down, _, _ in maps) * CELL
-    width, height = sum(widths) + (left + gap) * len(maps), tall + top + below
+    width, height = sum(widths) + (left + gap) * len(maps), tall + top + KEY + 0.1
     figure = blank(width, height, title)
-    start = left
+    start, explained = left, set[bool]()
     for (name, values, down, across, signed), wide in zip(maps, widths, strict=True):
         high = len(down) * CELL
         axes: Axes = figure.add_axes((start / width, 1 - (top + high) / height, wide / width, high / height))
         draw_map(axes, values, down.tokens, across.tokens, signed=signed)
-        axes.set_title(name, loc="left", fontsize=9, color=INK, pad=34)
+        figure.text(start / width, 1 - 0.55 / height, name, fontsize=9, color=INK)
+        if signed not in explained:
+            draw_key(figure, start, "−1" if signed else "0", "1: all of a row", signed=signed)
+        explained.add(signed)
         start += wide + left + gap
     return figure
 

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from regard.evaluation.display import columns
-from regard.inspection.drawing import CELL, COLOURS, INK, QUIET, blank, draw_map
+from regard.inspection.drawing import CELL, COLOURS, INK, KEY, LINE, QUIET, blank, draw_key, draw_map, name_height
+from regard.inspection.gain import Gain
 from regard.text.specials import SPECIALS
 from regard.trace import Side, Trace
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ALTERNATIVES = 5
@@ -61,7 +63,7 @@ class Influence:
         return trace.target.averaged(source), trace.target.averaged(prefix)
 
 
-def pane(trace: Trace, methods: Sequence[tuple[str, Sequence[Influence]]], **more: Any) -> dict[str, Any]:
+def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influence]]], **more: Any) -> dict[str, Any]:
     """The data of the view `influence`: the sentence pair, what might have been said, and matrices by question.
 
     `methods` are (question, its matrices); `more` is added as it is.
@@ -72,6 +74,7 @@ def pane(trace: Trace, methods: Sequence[tuple[str, Sequence[Influence]]], **mor
         "inputs": _side(trace.inputs),
         "probabilities": _rounded(trace.said.exp()),
         "alternatives": alternatives(trace),
+        "gain": gain.facts(),
         "questions": [
             {
                 "name": question,
@@ -111,62 +114,98 @@ def token_text(trace: Trace, token: int) -> str:
     return Side.of(trace.tokenizer, [token]).tokens[0]
 
 
-def listing(trace: Trace, one: Influence, heads: Sequence[str] = (), cells: Sequence[Sequence[str]] = ()) -> str:
-    """For each target token what had most to do with it on both sides; `cells` are more columns of it under `heads`."""
-    rows = [["said", "P", *heads, "source", "prefix"]]
+def listing(
+    trace: Trace, gain: Gain, one: Influence, heads: Sequence[str] = (), cells: Sequence[Sequence[str]] = ()
+) -> str:
+    """For each target token its chance, its gain, and what had most to do with it on both sides.
+
+    `cells` are more columns of it under `heads`. Below stands what ▾ means, or that there is none.
+    """
+    rows = [["said", "P", "gain ", *heads, "source", "prefix"]]
     more = cells or [[] for _ in trace.target.ids]
-    for place, (token, chance) in enumerate(zip(trace.target.tokens, trace.said.exp().tolist(), strict=True)):
+    tokens = zip(trace.target.tokens, trace.said.exp().tolist(), gain.tokens.tolist(), gain.flagged, strict=True)
+    for place, (token, chance, gained, low) in enumerate(tokens):
         source = _most(one.source[place], trace.source.tokens, 3, one.signed)
         prefix = _most(one.prefix[place, : place + 1], trace.inputs.tokens[: place + 1], 2, one.signed)
-        rows.append([token, f"{chance:.2f}", *more[place], source, prefix])
-    return columns(rows, right=range(1, 2 + len(heads)))
+        rows.append([token, f"{chance:.2f}", f"{gained:+.2f}{'▾' if low else ' '}", *more[place], source, prefix])
+    return f"{columns(rows, right=range(1, 3 + len(heads)))}\n\n{_told(gain)}"
 
 
-def draw_influences(
-    trace: Trace, found: Sequence[Influence], shares: Tensor | None = None, flagged: Sequence[bool] = ()
-) -> "Figure":
-    """Matrices one below the other: the source to the left, the prefix to the right, and a bar of shares if given.
+def _told(gain: Gain) -> str:
+    """What is to be known of the gain below a table."""
+    low = [text for text, unsupported in zip(gain.target.word_texts, gain.unsupported, strict=True) if unsupported]
+    if not low:
+        return "gain: nats by which a token is likelier with its source than with a blank one; no word is below zero."
+    some = ", ".join(low[:5]) + (" …" if len(low) > 5 else "")
+    return f"▾ less likely with its source than with a blank one (gain, in nats, of the whole word): {some}."
+
+
+def draw_influences(trace: Trace, gain: Gain, found: Sequence[Influence], shares: Tensor | None = None) -> "Figure":
+    """Matrices one below the other: the source to the left, the prefix to the right, then shares if given, and gains.
 
     Amounts are drawn by the largest of their row, shares by the largest of all.
     """
-    rows = len(trace.target)
-    left, right, gap, above, below = 1.0, 0.4, 0.25, 0.95, 0.25
-    wide = [len(trace.source) * CELL, len(trace.inputs) * CELL, 1.0 if shares is not None else 0.0]
-    width = left + sum(wide) + gap * 2 + right
+    rows, sides = len(trace.target), (trace.source, trace.inputs)
+    left, right, gap, heading = 1.0, 0.4, 0.25, 0.35
+    above = max(name_height(side.tokens) for side in sides) + heading
+    wide = [len(side) * CELL for side in sides]
+    bars = [("gain, nats", gain.tokens, gain.flagged)]
+    if shares is not None:
+        bars.insert(0, ("source share", shares, [False] * rows))
+    width = left + sum(wide) + gap * 2 + right + len(bars) * (BAR + gap)
     tall = rows * CELL
-    height = len(found) * (tall + above + below)
+    below = 0.25 * any(gain.flagged)
+    height = len(found) * (tall + above) + KEY + 0.25 + below
     figure = blank(width, height)
     for number, one in enumerate(found):
-        bottom = height - (number + 1) * (tall + above) - number * below
+        bottom = height - (number + 1) * (tall + above)
         values = torch.cat([one.source, one.prefix], dim=1)
         largest = values.abs().amax(-1, keepdim=True) if one.signed else values.abs().max()
         shown = torch.split(values / largest.clamp(min=1e-9), [len(trace.source), len(trace.inputs)], dim=1)
         start = left
-        for place, side in enumerate((trace.source, trace.inputs)):
+        for place, side in enumerate(sides):
             axes = figure.add_axes((start / width, bottom / height, wide[place] / width, tall / height))
             draw_map(axes, shown[place], trace.target.tokens, side.tokens, signed=one.signed)
             if place:
                 axes.set_yticks([])
+            axes.set_xlabel(("source", "what had been said")[place], fontsize=8, color=QUIET)
             start += wide[place] + gap
-        figure.text(0.01, (bottom + tall + above - 0.2) / height, one.name, fontsize=10, fontweight="bold", color=INK)
-        if shares is not None:
-            axes = figure.add_axes((start / width, bottom / height, wide[2] / width, tall / height))
-            draw_shares(axes, shares, flagged)
+        figure.text(0.01, (bottom + tall + above - 0.25) / height, one.name, fontsize=10, fontweight="bold", color=INK)
+        for name, lengths, flagged in bars if number == 0 else []:
+            axes = figure.add_axes((start / width, bottom / height, BAR / width, tall / height))
+            draw_bars(axes, name, lengths, flagged)
+            start += BAR + gap
+    if found[0].signed:
+        ends, signed = ("−1: against it", "+1: for it, as the largest of its row"), True
+    else:
+        most = torch.cat([found[0].source, found[0].prefix], dim=1).max().item()
+        ends, signed = ("0", f"{most:.2f} of the row"), False
+    draw_key(figure, left + 0.6 * signed, *ends, signed=signed, bottom=0.12 + below)
+    if any(gain.flagged):
+        note = "red bars: words less likely with their source than with a blank one"
+        figure.text(left / width, 0.12 / height, note, fontsize=8, color=COLOURS[1], va="center")
     return figure
 
 
-def draw_shares(axes: Any, shares: Tensor, flagged: Sequence[bool]) -> None:
-    """A bar for each row, as long as the source's share; flagged ones are red."""
-    inks = [COLOURS[1] if low else COLOURS[0] for low in (flagged or [False] * len(shares))]
-    axes.barh(range(len(shares)), shares.tolist(), color=inks, height=0.6)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(len(shares) - 0.5, -0.5)
+BAR = 1.0
+"""Inches of a bar at its longest."""
+
+
+def draw_bars(axes: "Axes", name: str, lengths: Tensor, flagged: Sequence[bool]) -> None:
+    """A bar for each row; flagged ones are red."""
+    inks = [COLOURS[1] if low else COLOURS[0] for low in flagged]
+    axes.barh(range(len(lengths)), lengths.tolist(), color=inks, height=0.6)
+    least, most = min(0.0, lengths.min().item()), max(1.0, lengths.max().item())
+    axes.set_xlim(least, most)
+    axes.set_ylim(len(lengths) - 0.5, -0.5)
+    axes.axvline(0, color=LINE, linewidth=0.8)
     axes.set_yticks([])
-    axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+    ticks = [0, 0.5, 1] if most == 1 else [0, most]
+    axes.set_xticks(ticks, [f"{tick:.0f}" if tick != 0.5 else "½" for tick in ticks])
     axes.xaxis.tick_top()
-    axes.set_xlabel("source share", fontsize=8, color=QUIET)
+    axes.set_xlabel(name, fontsize=8, color=QUIET)
     axes.tick_params(length=0, labelsize=8, labelcolor=QUIET)
-    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _most(values: Tensor, tokens: Sequence[str], count: int, signed: bool) -> str:

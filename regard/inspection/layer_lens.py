@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.evaluation.display import columns
-from regard.inspection.drawing import INK, QUIET, blank, draw_map, labels
+from regard.inspection.drawing import INK, KEY, QUIET, blank, draw_key, draw_map, labels
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.nn import taps
@@ -104,9 +104,9 @@ class Lens(Result):
         """Target tokens down, layers across; dark where the word said is likely, with each layer's own first word."""
         layers, length = self.ranks.shape
         wide, tall = 1.15 * layers, 0.27 * length
-        width, height = wide + 1.6, tall + 0.8
-        figure = blank(width, height)
-        axes = figure.add_axes((1.3 / width, 0.15 / height, wide / width, tall / height))
+        width, height = wide + 1.6, tall + 0.8 + KEY
+        figure = blank(width, height, self.title)
+        axes = figure.add_axes((1.3 / width, KEY / height, wide / width, tall / height))
         names = [f"layer {layer}" for layer in range(layers)]
         draw_map(axes, self.probabilities.T, self.target.tokens, names)
         axes.tick_params(axis="x", labelrotation=0)
@@ -121,6 +121,7 @@ class Lens(Result):
                 axes.text(
                     layer, place, word, ha="center", va="center", fontsize=8, color="white" if said > 0.55 else ink
                 )
+        draw_key(figure, 1.3, "0", "1: the layer's probability of the word said")
         return figure
 
     def panels(self) -> list[Panel]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.inspection.drawing import CELL, blank, draw_map
+from regard.inspection.drawing import CELL, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.looks import Look, Looks, draw_looks
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
@@ -254,11 +254,10 @@ def _range(count: int) -> str:
 def draw_alignments(found: Sequence[Attention], title: str | None = None) -> "Figure":
     """The maps of some traces, one below the other: for attention to the source, target tokens down."""
     heights = [len(one.shown.rows) * CELL for one in found]
-    longest = max(len(name) for one in found for name in one.shown.columns)
-    labels = 0.15 + 0.065 * min(longest, 40)  # they lean, so that long ones need height
+    labels = max(name_height(one.shown.columns) for one in found)
     left, right, gap, top = 0.7, 0.35, labels + 0.2, labels + (0.4 if title else 0.1)
     width = max(len(one.shown.columns) for one in found) * CELL + left + right
-    height = sum(heights) + gap * (len(found) - 1) + top + 0.3
+    height = sum(heights) + gap * (len(found) - 1) + top + KEY
     figure = blank(width, height, title)
     above = top
     for one, tall in zip(found, heights, strict=True):
@@ -266,6 +265,7 @@ def draw_alignments(found: Sequence[Attention], title: str | None = None) -> "Fi
         axes = figure.add_axes((left / width, 1 - (above + tall) / height, wide / width, tall / height))
         draw_map(axes, one.shown.values, one.shown.rows, one.shown.columns)
         above += tall + gap
+    draw_key(figure, left, "0", "1: all the weight of a row")
     return figure
 
 

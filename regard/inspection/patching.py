@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.inspection.drawing import CELL, INK, blank, draw_map
+from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.layer_lens import LAYERS
 from regard.inspection.maps import KINDS, Kind
 from regard.inspection.page import Panel
@@ -38,6 +38,9 @@ SMALLEST = 0.1
 
 TOKENS = 4096
 """Padded tokens of a batch of patched passes."""
+
+WIDEST = 12.0
+"""Inches across that maps of a picture may stand side by side."""
 
 Part = Literal["states", "attention", "heads"]
 PARTS: dict[Part, str] = {
@@ -165,14 +168,17 @@ class Patching(Result):
     def draw(self) -> "Figure":
         """Every map: blue recovers the clean answer, red leads further away."""
         left, cell, title = 1.0, CELL * 1.25, 0.45
-        bands = [[one] for one in self.maps if one.part != "heads"]
-        bands += (
-            [[one for one in self.maps if one.part == "heads"]] if any(m.part == "heads" for m in self.maps) else []
-        )
-        names = [max(len(name) for one in band for name in one.columns) * 0.07 + 0.4 for band in bands]
+        bands: list[list[Recovery]] = []
+        for one in self.maps:  # what is of one part stands side by side, as far as a page is wide
+            beside = [*bands[-1], one] if bands and bands[-1][0].part == one.part else []
+            if beside and sum(len(each.columns) * cell + left for each in beside) <= WIDEST:
+                bands[-1] = beside
+            else:
+                bands.append([one])
+        names = [max(name_height(one.columns) for one in band) + 0.2 for band in bands]
         talls = [max(len(one.rows) for one in band) * cell for band in bands]
         width = max(sum(len(one.columns) * cell + left for one in band) for band in bands) + 0.8
-        height = title + sum(names) + sum(talls) + 0.3 * len(bands)
+        height = title + sum(names) + sum(talls) + 0.3 * len(bands) + KEY
         figure = blank(width, height, f"{self.answer} or {self.instead}: what is recovered")
         above = title
         for band, name, tall in zip(bands, names, talls, strict=True):
@@ -186,6 +192,7 @@ class Patching(Result):
                 axes.set_xlabel(one.name, fontsize=9, color=INK, loc="left", labelpad=3)
                 at += wide + left
             above += tall + 0.3
+        draw_key(figure, left + 0.6, "−1: led further away", "+1: all of the difference recovered", signed=True)
         return figure
 
     def panels(self) -> list[Panel]:

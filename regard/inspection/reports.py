@@ -18,8 +18,7 @@ from regard.inspection.patching import patch
 from regard.inspection.probing import probe
 from regard.inspection.result import Result
 from regard.inspection.roles import heads
-from regard.inspection.shares import PAIRS, contributions, usual_shares
-from regard.trace import Trace
+from regard.inspection.shares import contributions
 from regard.translator import Translator
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def report(
     other = None if corrupted is None else translator.trace(corrupted)
     analyses: dict[str, Callable[[], Result]] = {
         "attention": lambda: attention(trace),
-        "contributions": lambda: _contributions(translator, Path(run), trace, progress),
+        "contributions": lambda: contributions(trace),
         "attribute": lambda: attribute(trace, progress=progress),
         "lens": lambda: lens(trace),
         "align": lambda: align(translator, [source], [said]),
@@ -135,14 +134,3 @@ def report(
     if progress:
         progress("analyses", len(analyses), len(analyses))
     return Report(str(run), translator.config.model.cell, source, said, results, left_out)
-
-
-def _contributions(translator: Translator, run: Path, trace: Trace, progress: Progress | None) -> Result:
-    """Shares of the source, beside what is usual in the run's held-out pairs where it still has them."""
-    from regard.data.prepare import is_prepared, prepare
-
-    found = contributions(trace)
-    if not is_prepared(run):
-        return found
-    pairs = prepare(translator.config, run).validation_pairs[:PAIRS]
-    return contributions(trace, usual_shares(translator, [(pair.source, pair.target) for pair in pairs], progress))

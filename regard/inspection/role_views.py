@@ -169,10 +169,13 @@ class Roles(Result):
         if shown:
             self._draw_relations(axes[-1], shown)
         present = [role for role in ROLES if any(role in one.roles[:1] for one in self.heads)]
+        handles = [_patch(ROLES[role][0], ROLES[role][1]) for role in present]
+        if not all(one.roles for one in self.heads):
+            handles.append(_patch(PAPER, "none of the roles looked for"))
         figure.legend(
-            handles=[_patch(ROLES[role][0], role) for role in present],
+            handles=handles,
             loc="outside lower left",
-            ncols=5,
+            ncols=2,
             frameon=False,
             fontsize=9,
             labelcolor=INK,
@@ -192,7 +195,8 @@ class Roles(Result):
         axes.set_yticks(places, [f"{one.name} {arrows[one.direction]}" for one in shown])
         axes.invert_yaxis()
         axes.set_xlim(0, 1)
-        axes.set_title("best head (bar) and best fixed offset (line)", loc="left", fontsize=9, color=INK)
+        title = "best head (bar; green: 10 % better than the line) and best fixed offset (line)"
+        axes.set_title(title, loc="left", fontsize=9, color=INK)
         plain(axes)
         axes.grid(visible=False, axis="y")
         axes.grid(axis="x", color=LINE, linewidth=0.8)
@@ -265,7 +269,7 @@ def _draw_grid(axes: "Axes", chosen: Sequence[HeadFigures], title: str) -> None:
     axes.set_title(title, loc="left", fontsize=9, color=INK)
 
 
-def _patch(colour: str, role: str) -> Any:
+def _patch(colour: str, meaning: str) -> Any:
     from matplotlib.patches import Patch
 
-    return Patch(facecolor=colour, label=ROLES[role][1])
+    return Patch(facecolor=colour, edgecolor=LINE, label=meaning)

@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 from atexit import register
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,7 @@ def cached_model(run: Run, quantize: str) -> Path:
         durable.write(aside / NOTE, json.dumps(mark | {"facts": facts_of(run, run.config)}))
         return _put(aside, place)
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
         raise
 
 
@@ -69,11 +67,13 @@ def _room(place: Path) -> Path:
     """A new directory beside the place; where the run cannot be written, one that ends with this process."""
     aside = place.with_name(f".{place.name}.aside-{os.getpid()}")
     try:
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
         aside.mkdir(parents=True)
     except OSError:
+        import tempfile
+
         aside = Path(tempfile.mkdtemp(prefix="regard-"))
-        register(shutil.rmtree, aside, ignore_errors=True)
+        register(_remove, aside)
     return aside
 
 
@@ -90,8 +90,14 @@ def _put(aside: Path, place: Path) -> Path:
         aside.rename(place)
         durable.flush(place.parent)
     except OSError:
-        register(shutil.rmtree, aside, ignore_errors=True)
+        register(_remove, aside)
         return aside
     finally:
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     return place
+
+
+def _remove(directory: Path) -> None:
+    import shutil
+
+    shutil.rmtree(directory, ignore_errors=True)

@@ -44,6 +44,8 @@ def check_supported(quantize: str) -> None:
 
 def unique_names(tokens: Sequence[str]) -> list[str]:
     """Tokens with a name of their own each, as CTranslate2 needs; a repeated one gets its number."""
+    if len(set(tokens)) == len(tokens):
+        return list(tokens)
     seen: set[str] = set()
     names: list[str] = []
     for number, token in enumerate(tokens):

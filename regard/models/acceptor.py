@@ -73,7 +73,8 @@ class Attended(Acceptor):
     """Two texts read apart, each word of one compared with what it finds in the other (Parikh et al., 2016).
 
     b̂_i = attention(a_i, b),  c_i = relu(W [a_i; b̂_i; a_i − b̂_i; a_i ∘ b̂_i]), and the same from b to a; mean and
-    maximum of all c go to the classifier.
+    maximum of all c go to the classifier. Whatever attention inside the encoder does, this one has no projections: a
+    difference means something only in one space, where the same word finds itself from the start.
     """
 
     def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
@@ -83,8 +84,7 @@ class Attended(Acceptor):
             memory_width=self.width,
             heads=settled(cell.attention.heads),
             score=settled(cell.attention.score),
-            project=settled(cell.attention.project),
-            shared=cell.attention.keys_values == "shared",
+            project=False,
             dropout=cell.attention.dropout,
         )
         self.compare = nn.Linear(4 * self.width, self.width)

@@ -30,10 +30,10 @@ class Sinusoidal(Places):
 
     def forward(self, start: int, length: int) -> Tensor:
         """The vectors of positions start … start+length-1: T×D."""
-        end = start + length
-        if end > len(self.table):
-            self.table = sinusoids(max(end, 2 * len(self.table)), self.width).to(self.table)
-        return self.table[start:end]  # T×D
+        end, table = start + length, self.table
+        if end > len(table):
+            self.table = table = sinusoids(max(end, 2 * len(table)), self.width).to(table)
+        return table[start:end]  # T×D
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -153,10 +153,10 @@ class Rotary(Distances):
 
     def rotate(self, vectors: Tensor, start: int) -> Tensor:
         """Turn vectors B×H×T×K that stand at positions start, start+1, …"""
-        end = start + vectors.shape[-2]
-        if end > self.turns.shape[1]:
-            self.turns = self._turns(max(end, 2 * self.turns.shape[1])).to(self.turns)
-        cos, sin = self.turns[:, start:end].to(vectors.dtype)  # T×K/2 each
+        end, turns = start + vectors.shape[-2], self.turns
+        if end > turns.shape[1]:
+            self.turns = turns = self._turns(max(end, 2 * turns.shape[1])).to(turns)
+        cos, sin = turns[:, start:end].to(vectors.dtype)  # T×K/2 each
         one, two = vectors.chunk(2, dim=-1)  # B×H×T×K/2 each
         return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)  # B×H×T×K
 

@@ -66,6 +66,11 @@ def names(model: nn.Module) -> list[str]:
     return [name for name, module in model.named_modules() if isinstance(module, Tap)]
 
 
+def watched(model: nn.Module) -> list[str]:
+    """The names of the taps of a model that someone reads or writes now."""
+    return [name for name, module in model.named_modules() if isinstance(module, Tap) and module.watched]
+
+
 @contextmanager
 def watch(model: nn.Module, *patterns: str, write: Mapping[str, Write] | None = None) -> Iterator[Recording]:
     """Record every tap whose name matches a pattern (`*` for all), and put `write[name](value)` in place of values.

@@ -37,10 +37,10 @@ def as_object(
 def _told(source: str, one: Hypothesis, wanted: set[str], tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, Any]:
     said = [tokenizers[1].vocabulary[token] for token in one.tokens]
     end = [SPECIALS[EOS]]
-    told: dict[str, Any] = {"text": one.text, "score": round(one.score, 6), "ended": one.ended}
+    told: dict[str, Any] = {"text": one.text, "score": round(one.score, 4), "ended": one.ended}
     if "scores" in wanted:
         told["tokens"] = said + (end if len(one.log_probs) == len(said) + 1 else [])
-        told["log_probs"] = [round(value, 6) for value in one.log_probs]
+        told["log_probs"] = [round(value, 4) for value in one.log_probs]
     if "alignment" in wanted:
         told["alignment"] = one.alignment
     if "attention" in wanted:

@@ -13,10 +13,12 @@ space before the text, so that the first word looks like every other; `Tokenizer
 """
 
 import re
+from typing import TYPE_CHECKING
 
 from tokenizers import Regex, normalizers
 
-from regard.config.text import Tokenizer as Settings
+if TYPE_CHECKING:
+    from regard.config.text import Tokenizer as Settings
 
 WORD_START = "▁"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -29,7 +31,7 @@ def without_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def normaliser(settings: Settings) -> normalizers.Normalizer:
+def normaliser(settings: "Settings") -> normalizers.Normalizer:
     """Steps 2 to 5, and the space before the text."""
     forms: dict[str, list[normalizers.Normalizer]] = {
         "nfc": [normalizers.NFC()],

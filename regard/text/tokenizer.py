@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
 from regard import durable
-from regard.config.text import Tokenizer as Settings
 from regard.errors import RegardError
 from regard.text.normalising import WORD_START, normaliser, without_surrogates
 from regard.text.specials import SPECIALS, UNK
+
+if TYPE_CHECKING:
+    from regard.config.text import Tokenizer as Settings
 
 Kind = Literal["bpe", "unigram", "characters", "words", "sentencepiece"]
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
@@ -51,7 +53,7 @@ class Tokenizer:
         self._cache: dict[str, list[int]] = {}
 
     @classmethod
-    def of(cls, settings: Settings, model: models.Model) -> Self:
+    def of(cls, settings: "Settings", model: models.Model) -> Self:
         """The tokenizer around a trained model, with the normalising and splitting of its kind."""
         inner = tokenizers.Tokenizer(model)
         inner.normalizer = normaliser(settings)

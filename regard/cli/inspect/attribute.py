@@ -10,7 +10,7 @@ EXAMPLES = """
 \b
 Examples:
   regard inspect attribute runs/mine "A dog runs." -o page.html
-  regard inspect attribute runs/mine "A dog runs." --method occlusion
+  regard inspect attribute runs/mine "A dog runs." --method integrated
   regard inspect attribute runs/mine "A dog runs." --instead Katze      why this word, and not that
   regard inspect attribute runs/mine "A dog runs." --target "Eine Katze läuft." -o picture.png
   regard inspect attribute runs/sentiment "a stirring, funny film" -o page.html     which words made this label
@@ -23,7 +23,10 @@ def attribute(
     target: Target = None,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", help="gradient, integrated or occlusion; repeat it for several. By default all."),
+        typer.Option(
+            "--method",
+            help="occlusion, integrated or gradient; repeat it for several. By default all, in a table occlusion.",
+        ),
     ] = None,
     instead: Annotated[
         str | None,
@@ -42,7 +45,8 @@ def attribute(
     from regard.inspection.result import Result
 
     check(output)
-    methods = cast(list[Method], list(dict.fromkeys(method or METHODS)))
+    usual = list(METHODS) if output or as_json else [next(iter(METHODS))]  # a table shows the first alone
+    methods = cast(list[Method], list(dict.fromkeys(method or usual)))
     check_methods(methods)
     trace = opened(run).trace(source, target)
     both = len(trace.source) and len(trace.inputs)

@@ -15,20 +15,11 @@ def contributions(
 ) -> None:
     """Show how much of each word came from the source, and how much from the words before; for Transformer decoders.
 
-    Words with less of the source than is usual in the run's own held-out pairs are flagged.
+    Beside it stands each word's gain: how much likelier it is with its source than with a blank one. Words below zero
+    are flagged, as perhaps invented.
     """
     import regard
     from regard import inspection
-    from regard.data.prepare import is_prepared, prepare
-    from regard.evaluation.display import bar
-    from regard.inspection.shares import PAIRS, usual_shares
 
     check(output)
-    translator = regard.load(run)
-    found = inspection.contributions(translator.trace(source, target))
-    if is_prepared(run):
-        pairs = prepare(translator.config, run).validation_pairs[:PAIRS]
-        with bar() as progress:
-            usual = usual_shares(translator, [(pair.source, pair.target) for pair in pairs], progress)
-        found = inspection.contributions(found.trace, usual)
-    show(found, output, as_json)
+    show(inspection.contributions(regard.load(run).trace(source, target)), output, as_json)

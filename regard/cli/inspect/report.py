@@ -33,7 +33,12 @@ def report(
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one report of every analysis that applies to this model and sentence; the others say why they do not."""
+    """Write one report of a translation: attention, contributions, attribution, lens, alignment, identifiability.
+
+    With --corrupted also patching, with --corpus also heads, probes (upos) and identifiability over a corpus, of which
+    1,000 sentences are read; that takes minutes. What does not apply to the model is left out with its reason. Pruning
+    makes another model and is never part of a report.
+    """
     from regard import inspection
     from regard.errors import UsageError
     from regard.evaluation.display import bar

@@ -1,4 +1,5 @@
-// Word alignment: one pair at a time, its words joined by lines; a word that is picked shows its own lines only.
+// Word alignment: one pair at a time, its words joined by lines (a word that is picked shows its own only), or, where they
+// are too many for a screen, as a grid with a square for each link.
 view("align", (root, data) => {
   const gold = data.pairs.some((pair) => pair.sure);
   const filled = data.pairs.map((pair, place) => ({ ...pair, place })).filter((pair) => pair.source.length && pair.target.length);
@@ -7,7 +8,8 @@ view("align", (root, data) => {
     ? { right: ["found, sure", "var(--accent)"], possible: ["found, possible", "var(--align-possible)"], wrong: ["found, not in gold", "var(--cell-minus)"], missed: ["sure, not found", "var(--quiet)"] }
     : { right: ["found", "var(--accent)"] };
   const hidden = new Set();
-  let at = 0, order = filled, picked = null, lines = [], words = { source: [], target: [] };
+  let at = 0, order = filled, picked = null, lines = [], words = { source: [], target: [] }, form = null;
+  const MANY = 40;  // words of a pair that lines can still be followed between
 
   function linked(pair) {
     if (!gold) return pair.links.map(([s, t]) => ({ s, t, kind: "right" }));
@@ -32,9 +34,45 @@ view("align", (root, data) => {
   }
   const stage = el("div", { class: "align-stage" });
   const told = el("span", { class: "quiet" });
+  const formOf = (pair) => form || (Math.max(pair.source.length, pair.target.length) > MANY ? "grid" : "lines");
   function show() {
-    const pair = order[at];
+    const pair = order[at], links = pair.links.length;
     picked = null;
+    told.textContent = `pair ${pair.place + 1} of ${data.pairs.length}: ${links} link${links === 1 ? "" : "s"}` + (gold ? `, AER ${say(100 * pair.aer, 1)}` : "");
+    forms.choose(formOf(pair));
+    if (formOf(pair) === "grid") grid(pair); else join(pair);
+  }
+  /** A square for each link: target words down, source words across. */
+  function grid(pair) {
+    lines = []; words = { source: [], target: [] };
+    const across = pair.source.length, down = pair.target.length, left = 110, above = 90;
+    const size = Math.max(8, Math.min(18, Math.floor((document.body.clientWidth - left - 60) / across), Math.floor(900 / down)));
+    const font = Math.max(9, Math.min(12, size - 1)), wide = across * size, tall = down * size;
+    const cut = (word) => (word.length > 16 ? `${word.slice(0, 15)}…` : word);
+    const picture = svg("svg", { class: "align-grid", width: left + wide + 50, height: above + tall + 2, role: "img",
+      "aria-label": `links, ${down} target words down and ${across} source words across` });
+    const cross = [svg("rect", { class: "cross", height: size, width: wide, x: left, visibility: "hidden" }), svg("rect", { class: "cross", width: size, height: tall, y: above, visibility: "hidden" })];
+    picture.append(svg("rect", { class: "frame", x: left, y: above, width: wide, height: tall }), ...cross,
+      ...pair.target.map((word, t) => svg("text", { x: left - 5, y: above + (t + 0.5) * size, "font-size": font, "text-anchor": "end", "dominant-baseline": "central" }, cut(word))),
+      ...pair.source.map((word, s) => svg("text", { "font-size": font, transform: `translate(${left + (s + 0.6) * size} ${above - 5}) rotate(-60)` }, cut(word))),
+      ...linked(pair).filter((one) => !hidden.has(one.kind)).map((one) => svg("rect", { class: `align-${one.kind}`, x: left + one.s * size + 1, y: above + one.t * size + 1,
+        width: size - 2, height: size - 2, stroke: KINDS[one.kind][1], fill: one.kind === "missed" ? "none" : KINDS[one.kind][1] })));
+    const kinds = new Map(linked(pair).map((one) => [`${one.s} ${one.t}`, KINDS[one.kind][0]]));
+    const leave = () => { hint(null); cross.forEach((one) => one.setAttribute("visibility", "hidden")); };
+    picture.addEventListener("mouseleave", leave);
+    picture.addEventListener("mousemove", (event) => {
+      const box = picture.getBoundingClientRect();
+      const s = Math.floor((event.clientX - box.left - left) / size), t = Math.floor((event.clientY - box.top - above) / size);
+      if (s < 0 || t < 0 || s >= across || t >= down) { leave(); return; }
+      cross.forEach((one) => one.setAttribute("visibility", "visible"));
+      cross[0].setAttribute("y", above + t * size); cross[1].setAttribute("x", left + s * size);
+      const kind = kinds.get(`${s} ${t}`);
+      hint(`${pair.source[s]} – ${pair.target[t]}${kind ? `: ${kind}` : ""}`, event);
+    });
+    stage.replaceChildren(el("div", { class: "scroll" }, picture));
+  }
+  /** The words of both sides, with lines between them. */
+  function join(pair) {
     const made = (side) => pair[side].map((word, place) => el("span", { class: "token", role: "button", "aria-label": `${word}, ${side} word ${place + 1}`,
       onmouseenter: () => isolate(side, place), onmouseleave: () => isolate(), onclick: () => isolate(side, place, true),
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); isolate(side, place, true); } } }, word));
@@ -47,8 +85,6 @@ view("align", (root, data) => {
     if (rows.scrollWidth > stage.clientWidth) board.classList.add("columns");
     place(board, picture, pair);
     roving(words.source); roving(words.target);
-    const links = pair.links.length;
-    told.textContent = `pair ${pair.place + 1} of ${data.pairs.length}: ${links} link${links === 1 ? "" : "s"}` + (gold ? `, AER ${say(100 * pair.aer, 1)}` : "");
     isolate();
   }
   function place(board, picture, pair) {
@@ -75,6 +111,8 @@ view("align", (root, data) => {
   }
   const parts = [el("span", {}, el("button", { type: "button", "aria-label": "previous pair", onclick: () => go(-1) }, "‹"), " ", list, " ",
     el("button", { type: "button", "aria-label": "next pair", onclick: () => go(1) }, "›"))];
+  const forms = choice("as", [["lines", "lines"], ["grid", "grid"]], "lines", (value) => { form = value; show(); });
+  parts.push(forms);
   if (gold) {
     parts.push(choice("order", [["given", "as given"], ["worst", "worst first"]], "given", (value) => {
       order = value === "given" ? filled : [...filled].sort((a, b) => b.aer - a.aer);
@@ -83,6 +121,7 @@ view("align", (root, data) => {
   }
   root.append(el("style", {}, `
     :root { --align-possible: #3a9ea5; } @media (prefers-color-scheme: dark) { :root { --align-possible: #6fd0d6; } }
+    .align-grid text { fill: var(--ink); } .align-grid .frame { fill: none; stroke: var(--line); } .align-grid .cross { fill: var(--line); opacity: .5; }
     .align-stage { margin: 1rem 0; } .align-board { position: relative; min-width: min-content; } .align-board > svg { position: absolute; left: 0; top: 0; pointer-events: none; }
     .align-words > div { display: flex; gap: .35rem; white-space: nowrap; } .align-words { display: inline-flex; flex-direction: column; gap: 5.5rem; min-width: min-content; }
     .columns .align-words { flex-direction: row; gap: min(9rem, 18vw); } .columns .align-words > div { flex-direction: column; gap: .1rem; max-width: 40vw; } .columns .align-source { align-items: flex-end; }
@@ -91,7 +130,7 @@ view("align", (root, data) => {
   legend(Object.values(KINDS).map(([name]) => name), Object.values(KINDS).map(([, ink]) => ink), (number, on) => {
     const kind = Object.keys(KINDS)[number];
     if (on) hidden.delete(kind); else hidden.add(kind);
-    isolate();
+    if (formOf(order[at]) === "grid") grid(order[at]); else isolate();
   }));
   if (gold) {
     const rows = data.tried.map((one) => [one.run, one.layer === null ? "all" : String(one.layer), one.reading, 100 * one.scores.aer, 100 * one.scores.precision, 100 * one.scores.recall, one.scores.found]);

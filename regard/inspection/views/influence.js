@@ -30,10 +30,7 @@ view("influence", (root, data) => {
     const method = methods()[state.method];
     return state.against >= 0 || !method.splits ? null : rows(method).map(sourceShare);
   }
-  const low = (place) => {
-    const line = state.level === "words" ? data.lowWords : data.low;
-    return Boolean(line) && methods()[state.method].name === data.lowOf && state.against < 0 && line[place] !== null && split()[place] < line[place];
-  };
+  const low = (place) => (state.level === "words" ? data.gain.unsupported : data.gain.flagged)[place];
 
   const pane = el("div", { class: "influence-pane" }), told = el("div", { class: "influence-told" }), maps = el("div");
   const note = el("p", { class: "quiet" }), bar = el("div", { class: "legend" });
@@ -84,7 +81,7 @@ view("influence", (root, data) => {
       span.setAttribute("aria-pressed", String(place === state.picked));
       span.querySelector(".bar").hidden = !parts;
       if (parts) span.querySelector(".bar i").style.width = `${100 * parts[place]}%`;
-      span.classList.toggle("low", Boolean(parts) && low(place));
+      span.classList.toggle("low", low(place));
     });
     kept.map.mark(current());
     tell(parts);
@@ -98,6 +95,8 @@ view("influence", (root, data) => {
     const most = row.map((amount, column) => [amount, column]).filter(([amount]) => Math.abs(amount) > 5e-4)
       .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 6);
     const asked = (data.explanations || [])[state.question], facts = [`P ${say(chance, 3)}`];
+    const gain = (state.level === "words" ? data.gain.words : data.gain.tokens)[place];
+    facts.push(`gain from the source ${gain > 0 ? "+" : ""}${say(gain)} nats`);
     if (parts) facts.push(`source ${Math.round(100 * parts[place])} %, prefix ${Math.round(100 * (1 - parts[place]))} %`);
     if (asked && asked.others && state.level === "tokens") facts.push(`against “${asked.others[place]}”`);
     if (asked && methods()[state.method].signed && state.against < 0) {
@@ -110,7 +109,7 @@ view("influence", (root, data) => {
     }
     told.replaceChildren(
       el("div", {}, el("strong", {}, name), " ", el("span", { class: "quiet" }, facts.join(" · ")),
-        parts && low(place) ? el("span", { class: "warn" }, ` · less of the source than usual: a weak sign of invention`) : null),
+        low(place) ? el("span", { class: "warn" }, " · less likely with its source than with a blank one: perhaps invented") : null),
       el("div", { class: "most" }, most.map(([amount, column]) => el("span", { class: "given" },
         `${columns[column]}${column >= split ? " (prefix)" : ""} `, el("b", { class: amount < 0 ? "minus" : "" }, `${signed() && amount > 0 ? "+" : ""}${say(amount)}`)))),
       el("div", { class: "might" }, pieces.map((token) => el("div", {}, el("span", { class: "quiet" }, "might have said "),
