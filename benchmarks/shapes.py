@@ -2,10 +2,12 @@
 
     python benchmarks/shapes.py                                           runs/captions, on its held-out pictures
     python benchmarks/shapes.py runs/mine --pictures 300 --seed 7         on new scenes, made from another seed
+    python benchmarks/shapes.py --sample                                  captions drawn at random: all kinds of them
 
-How many captions are true of their pictures (by the run's own search); and, for every shape's name that a true caption
-gives to a thing, how much of the attention (mean over layers and heads) falls inside that thing's box while the name is
-written, against chance, the box's share of the picture; and how often the place looked at most touches the box.
+How many captions are true of their pictures, by the run's own search, which likes to say what is surely true, or drawn
+at random; and, for every shape's name that a true caption gives to a thing, how much of the attention (mean over layers
+and heads) falls inside that thing's box while the name is written, against chance, the box's share of the picture; and
+how often the place looked at most touches the box.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from regard.captioner import Captioner
 from regard.data.scenes import SHAPES, SIDE, Scene, Thing, is_true, parse, scenes
 from regard.evaluation.display import bar, columns
 from regard.inspection.looks import Look, overlap
+from regard.search import Search
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def main() -> None:
     parser.add_argument("run", nargs="?", type=Path, default=Path("runs/captions"))
     parser.add_argument("--pictures", type=int, default=None, help="new scenes, instead of those held out")
     parser.add_argument("--seed", type=int, default=7, help="of the new scenes")
+    parser.add_argument("--sample", action="store_true", help="draw captions, instead of looking for the likeliest")
     arguments = parser.parse_args()
     if not arguments.run.exists():
         print(f"{arguments.run} is not there: regard train recipes/captions.yaml --run {arguments.run}")
@@ -81,8 +85,9 @@ def main() -> None:
     true: Counter[str] = Counter()
     said: Counter[str] = Counter()
     named: list[Naming] = []
+    search = Search(samples=1, seed=arguments.seed) if arguments.sample else None
     with bar() as progress:
-        for number, (name, best) in enumerate(zip(names, captioner.hypotheses(names), strict=True), start=1):
+        for number, (name, best) in enumerate(zip(names, captioner.hypotheses(names, search), strict=True), start=1):
             kind, right = kind_of(best[0].text), is_true(best[0].text, parse(name))
             said[kind] += 1
             true[kind] += right

@@ -1,6 +1,7 @@
 """Laws of models that look: what holds of text holds of pictures, and what they looked at can be seen."""
 
 import json
+import random
 
 import pytest
 import torch
@@ -11,8 +12,9 @@ from regard.captioner import Captioner
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.prepare import prepare
-from regard.data.scenes import draw, scenes
+from regard.data.scenes import SHAPES, SIDE, Scene, Thing, draw, scenes
 from regard.errors import RegardError, UsageError
+from regard.inspection.looks import Look, overlap
 from regard.nn import taps
 from regard.search import Search
 from regard.search.steps import SOURCE_ATTENTION
@@ -274,6 +276,17 @@ class TestCommand:
     def test_the_lens_reads_every_layer_over_a_picture(self, run, tmp_path, capsys):
         assert main(["inspect", "lens", str(run), NAMES[0], "-o", str(tmp_path / "a.html")]) == 0
 
+    def test_it_is_evaluated_by_what_it_held_out_and_by_other_pictures(self, run, tmp_path, capsys):
+        assert main(["evaluate", str(run), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert {"bleu", "meteor", "cider", "exact", "true"} <= set(found["scores"]) and found["loss"] > 0
+        (tmp_path / "names.txt").write_text("".join(f"{name}\n" for name in NAMES))
+        (tmp_path / "right.txt").write_text("there is a star\n" * len(NAMES))
+        files = ["--source", str(tmp_path / "names.txt"), "--reference", str(tmp_path / "right.txt")]
+        assert main(["evaluate", str(run), *files]) == 0
+        told = capsys.readouterr().out
+        assert f"{len(NAMES)} captions" in told and "BLEU-1" in told and "BLEU-4" in told
+
     def test_without_pillow_it_says_what_to_install(self, run, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "PIL", None)
         with pytest.raises(RegardError, match=r'pip install "regard\[images\]"'):
@@ -286,3 +299,75 @@ def test_an_image_run_refuses_what_only_text_has(run):
     assert inspection.attention(Captioner.load(run).trace(NAMES[0])).look.caption == Captioner.load(run).translate(
         NAMES[0]
     )
+
+
+def two_things(count, seed):
+    """Scenes of two things of nine kinds, each with a sentence that names both."""
+    chance = random.Random(seed)
+    kinds = [(shape, colour) for shape in ("circle", "square", "cross") for colour in ("red", "green", "blue")]
+    cells = [(column, row) for column in range(3) for row in range(3)]
+    found = {}
+    while len(found) < count:
+        placed = zip(chance.sample(kinds, 2), chance.sample(cells, 2), strict=True)
+        shifts = [(chance.randint(-2, 2), chance.randint(-2, 2)) for _ in range(2)]
+        things = [Thing(*kind, *cell, 6, shift) for (kind, cell), shift in zip(placed, shifts, strict=True)]
+        first, second = chance.sample(things, 2)
+        found[Scene(tuple(things))] = f"there is a {first.name} and a {second.name}"
+    return found
+
+
+@pytest.mark.learning
+def test_while_it_writes_the_name_of_a_shape_it_looks_at_the_shape(tmp_path):
+    (tmp_path / "scenes").mkdir()
+    lines = []
+    for number, (scene, sentence) in enumerate(two_things(1500, seed=1).items()):
+        draw(scene).save(tmp_path / "scenes" / f"{number}.png")
+        lines.append(f"{number}.png\t{sentence}\n")
+    (tmp_path / "captions.tsv").write_text("".join(lines))
+    config = {
+        "shape": {"kind": "captions"},
+        "data": {
+            "train": {"images": str(tmp_path / "scenes"), "captions": str(tmp_path / "captions.tsv")},
+            "held_out": 60,
+        },
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {
+            "width": 48,
+            "dropout": 0.0,
+            "encoder": {"kind": "image", "patch": 8, "layers": 1},
+            "decoder": {"kind": "transformer", "layers": 1},
+            "attention": {"heads": 1},
+        },
+        "training": {
+            "steps": 600,
+            "batch_tokens": 320,
+            "label_smoothing": 0.0,
+            "optimizer": {"learning_rate": 0.003},
+            "schedule": {"kind": "cosine"},
+            "validate_every": 600,
+        },
+        "decoding": {"beam": 1, "max_length": 12},
+    }
+    train(from_mapping(config), tmp_path / "run", view=View())
+    model, attended, chance, found = Captioner.load(tmp_path / "run"), [], [], []
+    fresh = list(two_things(100, seed=2))
+    for scene, best in zip(fresh, model.hypotheses([scene.name for scene in fresh]), strict=True):
+        look = Look.of(model.watched(scene.name, best[0]))
+        for place, word in enumerate(look.words):
+            for thing in scene.those(word, look.words[place - 1]) if word in SHAPES else ():
+                left, top, right, bottom = (edge / SIDE for edge in thing.box)
+                inside = overlap(look.grid, (left, top, right, bottom))
+                weights = look.maps()[place]
+                attended.append(float((weights * inside).sum()))
+                chance.append((right - left) * (bottom - top))
+                found.append(bool(inside.flatten()[weights.argmax()] > 0))
+    assert len(attended) > 80  # of two hundred names, these are of things that are there
+    assert sum(attended) > 3 * sum(chance)
+    assert sum(found) > 0.5 * len(found)
+
+
+def test_the_weight_inside_a_box_is_its_area_when_everything_is_looked_at_alike():
+    box = (0.1, 0.25, 0.6, 0.8)
+    assert float(overlap((6, 5), box).mean()) == pytest.approx(0.5 * 0.55)
+    assert float(overlap((4, 4), (0.0, 0.0, 1.0, 1.0)).min()) == 1.0
+    assert float(overlap((4, 4), (0.25, 0.25, 0.5, 0.5)).sum()) == 1.0

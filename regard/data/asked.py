@@ -30,6 +30,7 @@ class Asked(Pictured, Labelled):
     @classmethod
     def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
         """Learn the tokenizer of the questions and the answers that there are."""
+        cls.whole(config)
         labels = Labels.learn(pair.target.strip() for pair in pairs())
         questions = learn_tokenizer(config, lambda: (Pair(asked(pair), pair.target) for pair in pairs()), count)
         return cls(questions, labels, pixels_a_side(config))

@@ -105,10 +105,8 @@ class Form(ABC):
         """One more than the largest id that a store may have to hold."""
         return max(vocabulary.size for vocabulary in self.vocabularies.values())
 
-    def gather(
-        self, config: RunConfig, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None
-    ) -> None:
-        """Keep in a run's data directory what its examples only name, such as pictures."""
+    def gather(self, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None) -> None:
+        """Keep in a data directory what examples only name, such as pictures, before they are encoded."""
         return
 
     def save(self, directory: Path) -> None:

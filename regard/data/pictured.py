@@ -37,6 +37,12 @@ class Pictured(Form):
     pictures: PictureStore | None
 
     @classmethod
+    def whole(cls, config: RunConfig) -> None:
+        """Refuse folders with pictures that nothing is said about."""
+        corpora = (config.data.train, config.data.validation, config.data.test)
+        check_captions(corpus for corpus in corpora if isinstance(corpus, ImageFiles))
+
+    @classmethod
     def kept(cls, directory: Path) -> PictureStore | None:
         """The pictures of a run with these tokenizers, where it still has them."""
         kept = directory.parent / "data" / "pictures"
@@ -47,12 +53,8 @@ class Pictured(Form):
         """As many as there are tokens, or pictures."""
         return max(super().ids, len(self.pictures or ()))
 
-    def gather(
-        self, config: RunConfig, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None
-    ) -> None:
+    def gather(self, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None) -> None:
         """Decode every picture once."""
-        corpora = (config.data.train, config.data.validation, config.data.test)
-        check_captions(corpus for corpus in corpora if isinstance(corpus, ImageFiles))
         names = (pair.source.split(TAB)[0] for pair in pairs)
         self.pictures = PictureStore.build(directory / "pictures", names, self.size, progress)
 
@@ -97,7 +99,8 @@ class Captioned(Pictured):
 
     @classmethod
     def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
-        """Learn the tokenizer of the captions."""
+        """Learn the tokenizer of the captions, once it is known that no picture lacks one."""
+        cls.whole(config)
         tokenizer = known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "target")
         return cls(tokenizer, pixels_a_side(config))
 

@@ -9,6 +9,7 @@ import io
 import warnings
 import zipfile
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -133,9 +134,9 @@ def _content(name: str) -> io.BytesIO:
     try:
         if archive := _archive_of(name):
             inside = str(PurePosixPath(name).relative_to(PurePosixPath(archive)))
-            with zipfile.ZipFile(archive) as files:
-                _check_bytes(name, files.getinfo(inside).file_size)
-                return io.BytesIO(files.read(inside))
+            files = _opened(archive, Path(archive).stat().st_mtime_ns)
+            _check_bytes(name, files.getinfo(inside).file_size)
+            return io.BytesIO(files.read(inside))
         _check_bytes(name, Path(name).stat().st_size)
         return io.BytesIO(Path(name).read_bytes())
     except KeyError:
@@ -147,6 +148,12 @@ def _content(name: str) -> io.BytesIO:
     except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RegardError(f"{name[:200]} cannot be read: {reason}.") from None
+
+
+@lru_cache(maxsize=4)
+def _opened(archive: str, changed: int) -> zipfile.ZipFile:
+    """A zip file, whose contents are read once as long as it has not changed."""
+    return zipfile.ZipFile(archive)
 
 
 def _check_bytes(name: str, count: int) -> None:

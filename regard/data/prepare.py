@@ -105,7 +105,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     if not data.validation:
         validation = [pair for _, pair in known["validation"]]
     test = [pair for _, pair in known.get("test", ())]
-    form.gather(config, chain(kept(), validation, test), directory / "data", progress)
+    form.gather(chain(kept(), validation, test), directory / "data", progress)
     for where, pair in chain(*known.values()):
         form.check(pair, where)
     for name, some in known.items():

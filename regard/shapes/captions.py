@@ -23,7 +23,7 @@ from regard.evaluation.metrics import score_text
 from regard.models import Model
 from regard.nn import taps
 from regard.search.steps import SOURCE_ATTENTION
-from regard.shapes.shape import Course, Judgement, Lesson, Sample, Usage
+from regard.shapes.shape import Course, Judgement, Lesson, Sample, Table, Usage
 from regard.shapes.translation import Translation
 from regard.text.specials import PAD
 from regard.training.objective import Loss
@@ -92,7 +92,11 @@ class Captioning(Translation):
             right = [is_true(line, parse(name)) for name, line in said.items()]
             scores = replace(scores, values={**scores.values, "true": 100 * sum(right) / len(right)})
         samples = [Sample(source=name, reference=references[name][0], output=line) for name, line in said.items()]
-        return Judgement(scores=scores, samples=samples)
+        orders = {f"BLEU-{n}": scores.details["bleu"][f"bleu-{n}"] for n in range(1, 5)} if said else {}
+        shorter = Table(
+            title="BLEU by orders", head=tuple(orders), rows=[tuple(f"{one:.1f}" for one in orders.values())]
+        )
+        return Judgement(scores=scores, samples=samples, tables=[shorter] if said else [])
 
     def usage(self, place: str, example: Pair) -> Usage:
         """Caption the example."""
