@@ -97,6 +97,30 @@ class Side:
         return merged.index_add_(-2, places, values) / counts[:, None]
 
 
+def side_of(grid: tuple[int, int]) -> Side:
+    """The places of a grid as a side, row by row, each by its row and column."""
+    rows, columns = grid
+    tokens = [f"{row},{column}" for row in range(rows) for column in range(columns)]
+    count = len(tokens)
+    return Side(list(range(count)), tokens, list(range(count)), [False] * count)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as a source: a grid of places."""
+
+    name: str
+    pixels: Tensor
+    """As the model reads them: 3×H×W."""
+    grid: tuple[int, int]
+    """Rows and columns of places."""
+
+    @property
+    def side(self) -> Side:
+        """The places as a side."""
+        return side_of(self.grid)
+
+
 @dataclass(frozen=True)
 class Given:
     """What a model is given: the ids that it reads, and what is asked of it."""
@@ -105,11 +129,18 @@ class Given:
     """S: source tokens."""
     asked: list[int]
     """T: the target tokens before each answer; of a model that only reads, the places that answers are read off."""
+    picture: Picture | None = None
+    """What is looked at, where the source is a picture; its tokens are then places."""
+    beside: bool = False
+    """Whether the picture stands beside a source of text, and that is all that is asked about."""
 
     def tensors(self, device: torch.device, rows: int = 1) -> tuple[Tensor, Tensor]:
-        """Both as so many equal rows: B×S and B×T."""
+        """Both as so many equal rows: B×S (of a picture, its pixels B×3×H×W) and B×T (or the picture beside)."""
         both = (torch.tensor([ids], dtype=torch.long, device=device) for ids in (self.source, self.asked))
         source, asked = (ids.expand(rows, -1) for ids in both)
+        if self.picture is not None:
+            pixels = self.picture.pixels.to(device).expand(rows, *self.picture.pixels.shape)  # B×3×H×W
+            return (source, pixels) if self.beside else (pixels, asked)
         return source, asked
 
 
@@ -153,6 +184,11 @@ class Trace:
         if not isinstance(self.model, Model):
             raise UsageError(NO_DECODER)
         return self.model
+
+    @property
+    def picture(self) -> Picture | None:
+        """What the model looked at, where its source is a picture."""
+        return self.given.picture if self.given else None
 
     @property
     def numeric(self) -> bool:

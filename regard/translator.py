@@ -88,7 +88,7 @@ class Translator:
         """Refuse a run of another shape, with what it is used by."""
         if config.shape.kind == "translation":
             return
-        use = f"regard {'generate' if config.shape.decoder else 'predict'} {directory}"
+        use = f"regard {config.shape.verb} {directory}"
         raise UsageError(f"{directory} translates nothing ({config.shape.arrow}: {config.cell}): use {use}.")
 
     @overload

@@ -33,7 +33,7 @@ class Writer(Translator):
         """Refuse a run of another shape, with what it is used by."""
         if config.shape.kind == "language-model":
             return
-        use = f"regard {'translate' if config.shape.decoder else 'predict'} {directory}"
+        use = f"regard {config.shape.verb} {directory}"
         raise UsageError(f"{directory} is no language model ({config.shape.arrow}: {config.cell}): use {use}.")
 
     def write(self, prompt: str, search: Search | None = None) -> list[str]:

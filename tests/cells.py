@@ -128,10 +128,24 @@ def covering() -> list[str]:
 KINDS = covering()
 
 
+EYES: dict[str, dict[str, Any]] = {
+    "image-conv": {"kind": "image", "form": "conv", "size": 8, "patch": 4, "layers": 1},
+    "image-patches": {"kind": "image", "form": "patches", "size": 8, "patch": 2, "layers": 1},
+}
+SEEING = {
+    f"{e}>{d}/{j}": cell(encoder=EYES[e], decoder=DECODERS[d], join=JOINS[j])
+    for e, d, j in (
+        *itertools.product(EYES, ("gru", "lstm"), ("initial", "transformed", "every-step", "before", "feeding")),
+        *itertools.product(EYES, ("transformer", "conv"), ("every-step", "attention")),
+    )
+}
+"""Cells that look at pictures."""
+
+
 def model_of(name: str) -> Model:
     """A small random model of a cell, in use (no dropout)."""
     torch.manual_seed(0)
-    model = build(CELLS[name], VOCABULARY, VOCABULARY).eval()
+    model = build({**CELLS, **SEEING}[name], VOCABULARY, VOCABULARY).eval()
     with torch.no_grad():  # make sure that parameters which start at zero take part
         for parameter in model.parameters():
             parameter.add_(0.02 * torch.randn_like(parameter))
@@ -150,3 +164,11 @@ def sentences(rows: int, longest: int, seed: int) -> tuple[Tensor, Tensor]:
         inputs[row, 0] = 1
         inputs[row, 1 : t + 1] = torch.randint(6, VOCABULARY, (t,), generator=generator)
     return source[:, : int(lengths[:, 0].max()) + 1], inputs[:, : int(lengths[:, 1].max()) + 1]
+
+
+def examples(name: str, rows: int, longest: int, seed: int) -> tuple[Tensor, Tensor]:
+    """What a cell reads, padded sources B×S or pixels B×3×H×W, and target inputs B×T."""
+    source, inputs = sentences(rows, longest, seed)
+    if name in SEEING:
+        source = 2 * torch.rand(rows, 3, 8, 8, generator=torch.Generator().manual_seed(seed)) - 1
+    return source, inputs

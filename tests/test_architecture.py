@@ -17,6 +17,7 @@ UP_TO_TRANSLATOR = UP_TO_MODELS | {
     "inspection",
     "translator",
     "writer",
+    "captioner",
     "predictor",
     "trace",
 }
@@ -29,11 +30,12 @@ MAY_USE: dict[str, set[str]] = {
     "weights": set(),
     "run": {"config", "weights"},
     "shapes": UP_TO_MODELS
-    | {"search", "evaluation", "trace", "translator", "writer", "training.objective", "training.exposure"},
+    | {"search", "evaluation", "trace", "translator", "writer", "captioner", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,
     "search": UP_TO_MODELS,
     "trace": UP_TO_MODELS,
     "translator": UP_TO_MODELS | {"search", "trace"},
+    "captioner": UP_TO_MODELS | {"search", "translator", "trace"},
     "writer": UP_TO_MODELS | {"search", "trace", "translator"},
     "predictor": UP_TO_MODELS | {"search", "evaluation", "shapes", "trace", "translator"},
     "device": set(),
@@ -46,7 +48,7 @@ MAY_USE: dict[str, set[str]] = {
 GROUND = {"", "errors", "durable"}
 """What every room stands on: the package's name and version, its errors, files that survive a crash."""
 
-EXTRAS = {"babel", "ctranslate2", "matplotlib", "sentencepiece", "tensorboard", "transformers"}
+EXTRAS = {"babel", "ctranslate2", "matplotlib", "PIL", "sentencepiece", "tensorboard", "transformers"}
 
 
 def imports(file: Path) -> set[str]:

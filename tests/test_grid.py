@@ -10,16 +10,16 @@ from regard.config.model import Model as Cell
 from regard.errors import UsageError
 from regard.models import build
 from regard.nn import taps
-from tests.cells import CELLS, VOCABULARY, cell, model_of, sentences
+from tests.cells import CELLS, SEEING, VOCABULARY, cell, examples, model_of, sentences
 
 CLOSE = {"atol": 3e-5, "rtol": 1e-4}
-every_cell = pytest.mark.parametrize("name", CELLS)
+every_cell = pytest.mark.parametrize("name", [*CELLS, *SEEING])
 
 
 @every_cell
 @torch.no_grad()
 def test_step_by_step_is_all_at_once(name):
-    model, (source, inputs) = model_of(name), sentences(4, 6, seed=1)
+    model, (source, inputs) = model_of(name), examples(name, 4, 6, seed=1)
     state, scores = model.start(model.encode(source)), []
     for t in range(inputs.shape[1]):
         assert state.position == t
@@ -31,18 +31,18 @@ def test_step_by_step_is_all_at_once(name):
 @every_cell
 @torch.no_grad()
 def test_batch_is_single_and_padding_changes_nothing(name):
-    model, (source, inputs) = model_of(name), sentences(4, 6, seed=2)
+    model, (source, inputs) = model_of(name), examples(name, 4, 6, seed=2)
     together = model(source, inputs)
     for row in range(len(source)):
-        length = int((source[row] != 0).sum())
-        alone = model(source[row : row + 1, :length], inputs[row : row + 1])
+        only = source[row : row + 1] if name in SEEING else source[row : row + 1, : int((source[row] != 0).sum())]
+        alone = model(only, inputs[row : row + 1])
         torch.testing.assert_close(together[row : row + 1], alone, **CLOSE)
 
 
 @every_cell
 @torch.no_grad()
 def test_the_future_does_not_leak(name):
-    model, (source, inputs) = model_of(name), sentences(3, 6, seed=3)
+    model, (source, inputs) = model_of(name), examples(name, 3, 6, seed=3)
     changed = inputs.clone()
     changed[:, 3:] = 7
     torch.testing.assert_close(model(source, inputs)[:, :3], model(source, changed)[:, :3], **CLOSE)
@@ -51,7 +51,7 @@ def test_the_future_does_not_leak(name):
 @every_cell
 @torch.no_grad()
 def test_watched_is_unwatched_and_attention_rows_sum_to_one(name):
-    model, (source, inputs) = model_of(name), sentences(3, 5, seed=4)
+    model, (source, inputs) = model_of(name), examples(name, 3, 5, seed=4)
     plain = model(source, inputs)
     with taps.watch(model, "*") as recording:
         watched = model(source, inputs)
@@ -67,7 +67,7 @@ def test_watched_is_unwatched_and_attention_rows_sum_to_one(name):
 @every_cell
 @torch.no_grad()
 def test_a_state_can_keep_drop_duplicate_and_reorder_its_rows(name):
-    model, (source, inputs) = model_of(name), sentences(4, 5, seed=5)
+    model, (source, inputs) = model_of(name), examples(name, 4, 5, seed=5)
     rows = torch.tensor([2, 0, 2])
     state = model.start(model.encode(source))
     _, state = model.step(inputs[:, 0], state)
@@ -79,7 +79,7 @@ def test_a_state_can_keep_drop_duplicate_and_reorder_its_rows(name):
 @every_cell
 @torch.no_grad()
 def test_a_step_leaves_the_state_it_came_from_as_it_was(name):
-    model, (source, inputs) = model_of(name), sentences(2, 4, seed=6)
+    model, (source, inputs) = model_of(name), examples(name, 2, 4, seed=6)
     state = model.start(model.encode(source))
     first, _ = model.step(inputs[:, 0], state)
     model.step(torch.full_like(inputs[:, 0], 9), state)
@@ -96,8 +96,8 @@ def test_a_step_leaves_the_state_it_came_from_as_it_was(name):
 @every_cell
 def test_every_parameter_learns(name):
     torch.manual_seed(0)
-    model = build(CELLS[name], VOCABULARY, VOCABULARY).train()
-    source, inputs = sentences(4, 6, seed=7)
+    model = build({**CELLS, **SEEING}[name], VOCABULARY, VOCABULARY).train()
+    source, inputs = examples(name, 4, 6, seed=7)
     model(source, inputs).square().mean().backward()
     idle = [n for n, p in model.named_parameters() if p.grad is None]
     assert not idle
@@ -105,7 +105,7 @@ def test_every_parameter_learns(name):
 
 @every_cell
 def test_words_of_its_own_enter_where_they_are_mixed_in(name):
-    model, (source, inputs) = model_of(name), sentences(3, 5, seed=8)
+    model, (source, inputs) = model_of(name), examples(name, 3, 5, seed=8)
     memory = model.encode(source)
 
     def true_words(scores, true):

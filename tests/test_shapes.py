@@ -102,20 +102,32 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
             {"kind": "language-model", "length": 12},
             {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
         ),
+        "captions": (
+            {"kind": "captions", "shift": 1, "doubly_stochastic": 0.1},
+            {"generate": "shapes", "size": 80, "captions": 2},
+        ),
+        "questions": (
+            {"kind": "questions", "looks": 1},
+            {"generate": "questions", "size": 60, "questions": 4},
+        ),
         "masked": (
             {"kind": "masked"},
             {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
         ),
     }
     shape, data = shapes[kind]
+    ends: dict[str, Any] = {"encoder": {"kind": "rnn"}}
+    if kind == "language":
+        ends = {"decoder": {"kind": "rnn"}}
+    elif kind == "questions":
+        ends = {"encoder": {"kind": "rnn"}, "picture": {"size": 16, "patch": 4, "layers": 1}}
+    elif kind == "captions":
+        ends = {"encoder": {"kind": "image", "size": 16, "patch": 4, "layers": 1}, "decoder": {"kind": "rnn"}}
     found: dict[str, Any] = {
         "shape": shape,
         "data": {"train": data, "held_out": 20},
         "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
-        "model": {
-            "width": 16,
-            **({"decoder": {"kind": "rnn"}} if kind == "language" else {"encoder": {"kind": "rnn"}}),
-        },
+        "model": {"width": 16, **ends},
         "training": dict(COURSE),
     }
     for name, value in more.items():
@@ -123,7 +135,7 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
     return found
 
 
-SHAPES = ("classes", "number", "pairs", "tags", "language", "masked")
+SHAPES = ("classes", "number", "pairs", "tags", "language", "captions", "questions", "masked")
 READING = ("classes", "number", "pairs", "tags")
 
 
@@ -617,11 +629,14 @@ class TestBadInput:
         }
         assert "v.txt:4 has the label `odd`" in self.refused(config, tmp_path)
 
-    def test_a_held_out_text_with_a_label_of_its_own_is_told(self, tmp_path):
+    def test_a_held_out_text_with_a_label_of_its_own_is_left_out_and_told(self, tmp_path):
         config = settings("classes", tmp_path)
         lines = [line.replace("no ", f"l{number} ") for number, line in enumerate(labelled_lines(60))]
-        config["data"]["train"] = {"labelled": corpus(tmp_path / "odd.txt", lines)}
-        assert "held out for validation, has the label" in self.refused(config, tmp_path)
+        config["data"]["train"] = {"labelled": corpus(tmp_path / "odd.txt", [*lines, *labelled_lines(200)[60:]])}
+        prepared = prepare(from_mapping(config), tmp_path / "run")
+        assert any("label that no other shows" in note for note in prepared.report.notes)
+        assert prepared.validation_pairs and len(prepared.validation) == len(prepared.validation_pairs)
+        assert all(pair.target in prepared.form.labels.names for pair in prepared.validation_pairs)
 
     def test_labels_that_only_training_has_are_told(self, tmp_path):
         config = settings("classes", tmp_path)

@@ -11,6 +11,7 @@ import typer
 import regard
 from regard.cli import (
     bench,
+    caption,
     compare,
     config,
     contrast,
@@ -51,7 +52,9 @@ app = typer.Typer(
 # The verbs, in the order in which help lists them.
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
+app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)
 app.command(epilog=generate.EXAMPLES)(generate.generate)
+app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.evaluate)
 app.command(epilog=score.EXAMPLES)(score.score)

@@ -12,6 +12,7 @@ from regard.config.model import (
     Embeddings,
     Encoder,
     FixedJoin,
+    ImageEncoder,
     Join,
     Model,
     Positions,
@@ -19,19 +20,27 @@ from regard.config.model import (
     RnnEncoder,
     TransformerDecoder,
     TransformerEncoder,
+    attends,
 )
 from regard.errors import UsageError
 
 Value = TypeVar("Value")
 Side = TypeVar(
-    "Side", BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder, RnnDecoder | ConvDecoder | TransformerDecoder
+    "Side",
+    BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder | ImageEncoder,
+    RnnDecoder | ConvDecoder | TransformerDecoder,
 )
 
 ADDED_POSITIONS = ("none", "sinusoidal", "learned")
 
 
 def resolve(
-    model: Model, *, shared_vocabulary: bool, encoder_wanted: bool = True, decoder_wanted: bool = True
+    model: Model,
+    *,
+    shared_vocabulary: bool,
+    encoder_wanted: bool = True,
+    decoder_wanted: bool = True,
+    picture_wanted: bool = False,
 ) -> Model:
     """The same cell with every `None` filled in; refuses, in one sentence, a cell that cannot work.
 
@@ -39,6 +48,7 @@ def resolve(
     """
     encoder = _with_width(model.encoder or TransformerEncoder(), model.width) if encoder_wanted else None
     decoder = _with_width(model.decoder or TransformerDecoder(), model.width) if decoder_wanted else None
+    picture = _with_width(model.picture or ImageEncoder(), model.width) if picture_wanted else None
     join = _join(model.join or AttentionJoin(), encoder, decoder) if encoder and decoder else None
     attention = _attention(model.attention, join, encoder, decoder)
     positions = _positions(model.positions, attention, encoder, decoder)
@@ -47,6 +57,7 @@ def resolve(
     return model.model_copy(
         update={
             "encoder": encoder,
+            "picture": picture,
             "decoder": decoder,
             "join": join,
             "attention": attention,
@@ -82,7 +93,23 @@ def _with_width(part: Side, width: int) -> Side:
         )
     if isinstance(part, ConvEncoder) and part.kernel % 2 == 0:
         raise UsageError(f"model.encoder.kernel is {part.kernel}, but the encoder's view is centred: make it odd.")
+    if isinstance(part, ImageEncoder):
+        _check_image(part)
     return part.model_copy(update=update)
+
+
+def _check_image(part: ImageEncoder) -> None:
+    """Refuse a grid that does not cover the picture."""
+    if part.size % part.patch:
+        raise UsageError(
+            f"model.encoder.size is {part.size} pixels, which patches of {part.patch} do not fill: make it a multiple "
+            f"of {part.patch}, such as {part.patch * max(1, round(part.size / part.patch))}."
+        )
+    if part.form == "conv" and part.patch & (part.patch - 1):
+        raise UsageError(
+            f"model.encoder.patch is {part.patch}, but form `conv` halves a picture again and again: use a power of "
+            "two, such as 4 or 8."
+        )
 
 
 def _join(join: Join, encoder: Encoder, decoder: Decoder) -> Join:
@@ -118,8 +145,7 @@ def _join(join: Join, encoder: Encoder, decoder: Decoder) -> Join:
 
 def _attention(attention: Attention, join: Join | None, encoder: Encoder | None, decoder: Decoder | None) -> Attention:
     sides = {"encoder": encoder, "decoder": decoder}
-    kinds = {side.kind for side in sides.values() if side}
-    transformer = "transformer" in kinds
+    transformer = any(side and attends(side) for side in sides.values())
     order = join.order if isinstance(join, AttentionJoin) else None
     by_order = {"before": "additive", "after": "bilinear", None: "scaled-dot"}
     score = attention.score or ("scaled-dot" if transformer else by_order[order])
@@ -129,9 +155,7 @@ def _attention(attention: Attention, join: Join | None, encoder: Encoder | None,
         project = transformer or (decoder is not None and decoder.kind == "conv") or heads > 1
     joined = join is not None and join.kind == "attention"
     attending = [
-        (f"model.{place}.width", side.width)
-        for place, side in sides.items()
-        if side and (side.kind == "transformer" or joined)
+        (f"model.{place}.width", side.width) for place, side in sides.items() if side and (attends(side) or joined)
     ]
     for place, width in attending:
         if width is not None and width % heads:
@@ -163,7 +187,7 @@ def _positions(
         return positions
     if not kinds & {"transformer", "conv"}:
         raise UsageError(
-            f"model.positions.kind `{positions.kind}` has nobody to tell, as rnn and bag sides take no positions: "
+            f"model.positions.kind `{positions.kind}` has nobody to tell, as rnn, bag and image sides take none: "
             "use `none`."
         )
     if positions.kind not in ADDED_POSITIONS and "transformer" not in kinds:

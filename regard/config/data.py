@@ -40,6 +40,11 @@ class _Corpus(Section):
         """How many texts a source has."""
         return 1
 
+    @property
+    def pictures(self) -> bool:
+        """Whether a source is a picture."""
+        return False
+
 
 class PairedFiles(_Corpus):
     """Two aligned text files (or two lists of them): line n of one is the translation of line n of the other."""
@@ -154,13 +159,71 @@ class BabiFiles(_Corpus):
         return 2
 
 
+class ImageFiles(_Corpus):
+    """Pictures in a folder, and files that say what is to be seen in each; a picture may have several captions."""
+
+    images: File
+    """Folder, or zip file, of pictures: PNG, JPEG, GIF, BMP or WebP."""
+    captions: Paths
+    """File or files, plain or gzip, UTF-8: a picture's name and a caption a line, by tabs or (`.jsonl`) as JSON."""
+    header: bool = False
+    """Tabs: whether the first line of each file names the columns, and is passed over."""
+    image_column: int = Field(default=1, ge=1)
+    """Tabs: column of the picture's name, counted from 1."""
+    caption_column: int = Field(default=2, ge=1)
+    """Tabs: column of the caption, or of the answer, counted from 1."""
+    question_column: int | None = Field(default=None, ge=1)
+    """Tabs: column of a question about the picture, counted from 1; the caption is then its answer."""
+    split_column: int | None = Field(default=None, ge=1)
+    """Tabs: column that says which part of the corpus a line belongs to; see `split`."""
+    image_field: str = "image"
+    """JSON: field of the picture's name."""
+    caption_field: str = "caption"
+    """JSON: field of the caption: a string, or a list of several; or of the answer."""
+    question_field: str | None = None
+    """JSON: field of a question about the picture; the caption is then its answer."""
+    split_field: str | None = None
+    """JSON: field that says which part of the corpus a line belongs to; see `split`."""
+    split: str | None = None
+    """Which part to take, such as `train`; by default all lines."""
+
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages."""
+        part = f" ({self.split})" if self.split else ""
+        return f"{', '.join(self.captions)}{part} with the pictures of {self.images}"
+
+    @property
+    def texts(self) -> int:
+        """A question stands beside its picture."""
+        return 1 if self.question_column is None and self.question_field is None else 2
+
+    @property
+    def pictures(self) -> bool:
+        """Whether a source is a picture."""
+        return True
+
+    @model_validator(mode="after")
+    def _said_where(self) -> Self:
+        if (self.split is None) != (self.split_column is None and self.split_field is None):
+            raise ValueError(
+                "needs both: split, the part of the corpus to take, and split_column (split_field), where that is said."
+            )
+        return self
+
+
 class Generated(_Corpus):
     """A built-in corpus, made on the spot: the same settings always give the same pairs."""
 
-    generate: Literal["dates", "copy", "reverse", "sort"]
-    """`dates`: free-form dates in many languages to ISO 8601; the others do to a row of symbols what they say."""
+    generate: Literal["dates", "copy", "reverse", "sort", "shapes", "questions"]
+    """`dates`: free-form dates to ISO 8601; `shapes`: pictures of coloured shapes with sentences that are true of them;
+    `questions`: the same pictures with questions and answers; the others do to a row of symbols what they say."""
     size: int = Field(default=20_000, ge=1, le=100_000_000)
-    """How many distinct pairs to make."""
+    """How many distinct pairs (`shapes`, `questions`: pictures) to make."""
+    captions: int = Field(default=2, ge=1, le=100)
+    """`shapes` only: sentences for each picture."""
+    questions: int = Field(default=4, ge=1, le=100)
+    """`questions` only: questions about each picture."""
     seed: int = 0
     """Two different seeds give two different corpora."""
     languages: list[str] | None = None
@@ -176,6 +239,16 @@ class Generated(_Corpus):
     def name(self) -> str:
         """The corpus in a few words, for messages."""
         return f"the generated corpus `{self.generate}`"
+
+    @property
+    def pictures(self) -> bool:
+        """Whether a source is a picture."""
+        return self.generate in ("shapes", "questions")
+
+    @property
+    def texts(self) -> int:
+        """A question stands beside its picture."""
+        return 2 if self.generate == "questions" else 1
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -198,7 +271,7 @@ class Elsewhere(_Corpus):
         return f"the corpus of {self.imported}"
 
 
-_KEYS = ("tsv", "jsonl", "generate", "labelled", "conllu", "columns", "text", "json_text", "babi", "imported")
+_KEYS = ("tsv", "jsonl", "generate", "labelled", "conllu", "columns", "text", "json_text", "babi", "images", "imported")
 
 
 def kind_of_corpus(value: Any) -> str:
@@ -220,6 +293,7 @@ Corpus = Annotated[
     | Annotated[TextFiles, Tag("text")]
     | Annotated[JsonTexts, Tag("json_text")]
     | Annotated[BabiFiles, Tag("babi")]
+    | Annotated[ImageFiles, Tag("images")]
     | Annotated[Elsewhere, Tag("imported")],
     Discriminator(kind_of_corpus),
 ]

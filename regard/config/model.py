@@ -72,6 +72,27 @@ class TransformerEncoder(_TransformerFields):
     """Self-attention and feed-forward blocks (Vaswani et al., 2017)."""
 
 
+class ImageEncoder(Section):
+    """Reads a picture: a grid of features, each of which stands for a place in it."""
+
+    kind: Literal["image"] = "image"
+    form: Literal["conv", "patches"] = "conv"
+    """`conv`: a small convolutional network. `patches`: a Transformer over square pieces (Dosovitskiy et al., 2021)."""
+    size: Annotated[int, Field(ge=4, le=1024)] = 48
+    """Pixels a side: pictures are brought to this size, whole, whatever their own."""
+    patch: Annotated[int, Field(ge=2, le=256)] = 4
+    """Pixels a side of what one place of the grid stands for; `conv` halves the picture so often: a power of two."""
+    layers: Layers = 2
+    """Depth behind the grid: convolutions (`conv`), or Transformer layers (`patches`)."""
+    width: Width | None = None
+    """Width of the features; by default `model.width`."""
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of places."""
+        return self.size // self.patch, self.size // self.patch
+
+
 class RnnDecoder(Section):
     """A recurrent network that writes the target one token at a time."""
 
@@ -157,9 +178,16 @@ class Embeddings(Section):
     """Multiply token vectors by √width (Vaswani et al., 2017); off in some imported models."""
 
 
-Encoder = Annotated[BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder, Field(discriminator="kind")]
+Encoder = Annotated[
+    BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder | ImageEncoder, Field(discriminator="kind")
+]
 Decoder = Annotated[RnnDecoder | ConvDecoder | TransformerDecoder, Field(discriminator="kind")]
 Join = Annotated[FixedJoin | AttentionJoin, Field(discriminator="kind")]
+
+
+def attends(side: Encoder | Decoder) -> bool:
+    """Whether a side attends to itself."""
+    return side.kind == "transformer" or (isinstance(side, ImageEncoder) and side.form == "patches")
 
 
 class Model(Section):
@@ -171,6 +199,8 @@ class Model(Section):
     """Dropout wherever the part's paper puts it."""
     encoder: Encoder | None = TransformerEncoder()
     """What reads the source; in a shape that reads none there is no encoder."""
+    picture: ImageEncoder | None = None
+    """What looks at a picture beside the text, in a shape that has both."""
     decoder: Decoder | None = TransformerDecoder()
     """What writes the target; in a shape that writes none there is no decoder."""
     join: Join | None = AttentionJoin()
@@ -190,7 +220,7 @@ class Model(Section):
     def attentions(self) -> list[str]:
         """The names of all attentions of the cell, the encoder's first."""
         names = []
-        if isinstance(self.encoder, TransformerEncoder):
+        if isinstance(self.encoder, TransformerEncoder | ImageEncoder) and attends(self.encoder):
             names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
         to_source = self.join is not None and self.join.kind == "attention"
         if isinstance(self.decoder, RnnDecoder):
@@ -205,7 +235,10 @@ class Model(Section):
     @property
     def cell(self) -> str:
         """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`, without an end left off."""
-        ends = " → ".join(end.kind for end in (self.encoder, self.decoder) if end)
+        form = f" ({self.encoder.form})" if isinstance(self.encoder, ImageEncoder) else ""
+        beside = f" + image ({self.picture.form})" if self.picture else ""
+        reads = f"{self.encoder.kind}{form}{beside}" if self.encoder else ""
+        ends = " → ".join(end for end in (reads, self.decoder.kind if self.decoder else "") if end)
         if self.join is None:
             return ends
         join = f"attention ({self.attention.score})" if self.join.kind == "attention" else f"fixed ({self.join.form})"

@@ -6,9 +6,9 @@ from typing import Any, Self
 from regard.config.cell import resolve, settled
 from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
-from regard.config.model import Model
+from regard.config.model import AttentionJoin, ImageEncoder, Model
 from regard.config.section import Section
-from regard.config.shape import Shape, Translation
+from regard.config.shape import Captions, Shape, Translation
 from regard.config.text import Text
 from regard.config.training import Exposure, Training
 from regard.errors import UsageError
@@ -36,13 +36,15 @@ class RunConfig(Section):
     def resolved(self) -> Self:
         """The same configuration with every default that depends on others filled in; refuses what cannot work."""
         model = resolve(
-            self.model,
+            _with_eyes(self.model) if self.shape.pictures and not self.shape.beside else self.model,
             shared_vocabulary=self.text.shared,
             encoder_wanted=self.shape.encoder,
             decoder_wanted=self.shape.decoder,
+            picture_wanted=self.shape.beside,
         )
         _check_corpora(self.shape, self.data)
         _check_training(self.shape, self.training, self.model.start_from)
+        _check_captions(self.shape, model)
         _check_positions(model, self.data.cleaning.max_length)
         _check_dropout(self.text, self.shape)
         _check_vocabulary(self.text)
@@ -59,6 +61,18 @@ class RunConfig(Section):
                 raise UsageError(
                     f"{path} has no place in shape `{self.shape.kind}` ({self.shape.arrow}): leave it out."
                 )
+        model = said.get("model")
+        encoder = model.get("encoder") if isinstance(model, Mapping) else None
+        kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
+        final = self.model.encoder.kind if self.model.encoder and self.shape.encoder else None
+        sees = self.shape.pictures and not self.shape.beside
+        if kind is not None and kind == final and (kind == "image") != sees:
+            reads, wanted = ("pictures", "text") if kind == "image" else ("text", "pictures")
+            other = "another kind" if kind == "image" else "kind `image`"
+            raise UsageError(
+                f"model.encoder.kind `{kind}` reads {reads}, but shape `{self.shape.kind}` ({self.shape.arrow}) reads "
+                f"{wanted}: use {other}, or set shape.kind."
+            )
 
     @property
     def cell(self) -> str:
@@ -87,11 +101,38 @@ def _check_corpora(shape: Shape, data: Data) -> None:
                 f"data.{name} is a corpus of the sort `{kind}`, but shape `{shape.kind}` ({shape.arrow}) learns from "
                 f"{' or '.join(shape.corpora)}: give it one of those, or set shape.kind."
             )
+        if corpus.pictures != shape.pictures:
+            has, reads = ("pictures", "text") if corpus.pictures else ("text", "pictures")
+            raise UsageError(
+                f"data.{name} has {has} for sources, but shape `{shape.kind}` ({shape.arrow}) reads {reads}: give it "
+                "another corpus, or set shape.kind."
+            )
         if corpus.texts != data.train.texts:
             raise UsageError(
                 f"data.{name} has sources of {_texts(corpus.texts)}, but data.train of {_texts(data.train.texts)}: "
                 "give both the same."
             )
+
+
+def _with_eyes(model: Model) -> Model:
+    """The same cell with an encoder of pictures, where nobody has said which."""
+    seeing = isinstance(model.encoder, ImageEncoder)
+    return model if seeing else model.model_copy(update={"encoder": ImageEncoder()})
+
+
+def _check_captions(shape: Shape, model: Model) -> None:
+    if not isinstance(shape, Captions):
+        return
+    if shape.doubly_stochastic and not isinstance(model.join, AttentionJoin):
+        raise UsageError(
+            "shape.doubly_stochastic is about where attention looks, and model.join is a fixed vector: leave it out, "
+            "or set model.join.kind=attention."
+        )
+    assert isinstance(model.encoder, ImageEncoder)
+    if shape.shift >= model.encoder.size:
+        raise UsageError(
+            f"shape.shift is {shape.shift}, but pictures are only {model.encoder.size} pixels wide: use a few."
+        )
 
 
 def _texts(count: int) -> str:

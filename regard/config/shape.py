@@ -10,8 +10,8 @@ from pydantic import Field
 
 from regard.config.section import Section
 
-READS_ONLY = ("model.decoder", "model.join", "text.target")
-WRITES_ONLY = ("model.encoder", "model.join", "text.target")
+READS_ONLY = ("model.decoder", "model.join", "model.picture", "text.target")
+WRITES_ONLY = ("model.encoder", "model.join", "model.picture", "text.target")
 
 
 class _Shape(Section):
@@ -19,6 +19,12 @@ class _Shape(Section):
 
     arrow: ClassVar[str]
     """From how much to how much."""
+    verb: ClassVar[str] = "predict"
+    """The command that uses its runs."""
+    pictures: ClassVar[bool] = False
+    """Whether what it reads is a picture, or has one."""
+    beside: ClassVar[bool] = False
+    """Whether it reads a text beside the picture."""
     encoder: ClassVar[bool] = True
     """Whether it has an end that reads."""
     decoder: ClassVar[bool] = False
@@ -45,9 +51,10 @@ class Translation(_Shape):
     """n → m: a text is read, another is written; the source may be two texts, such as a context and a question."""
 
     arrow = "n → m"
+    verb = "translate"
     decoder = True
     corpora = ("paired", "tsv", "jsonl", "babi", "generate", "imported")
-    out_of_place = ()
+    out_of_place = ("model.picture",)
 
     kind: Literal["translation"] = "translation"
 
@@ -108,6 +115,7 @@ class LanguageModel(_Shape):
     """0 → m: text is written from nothing, or from its beginning."""
 
     arrow = "0 → m"
+    verb = "generate"
     encoder = False
     decoder = True
     corpora = ("text", "json_text")
@@ -119,6 +127,56 @@ class LanguageModel(_Shape):
     """Documents are put one behind the other and cut into pieces of this many tokens: the furthest it looks back."""
     stride: int | None = Field(default=None, ge=1)
     """Perplexity: tokens that the window moves on at a time, by default half of `length`; fewer give more context."""
+
+
+class Captions(_Shape):
+    """image → m: a picture is looked at, and a text is written about it."""
+
+    arrow = "image → m"
+    verb = "caption"
+    pictures = True
+    decoder = True
+    corpora = ("images", "generate")
+    out_of_place = ("text.target", "model.picture")
+
+    kind: Literal["captions"] = "captions"
+    doubly_stochastic: float = Field(default=0.0, ge=0.0)
+    """With attention: how much it costs not to look at every place alike over a whole caption (Xu et al., 2015)."""
+    shift: int = Field(default=0, ge=0, le=512)
+    """Augmentation: in learning, pictures are moved by up to so many pixels each way."""
+    flip: bool = False
+    """Augmentation: in learning, half of all pictures are mirrored; only where no caption says left or right."""
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of texts that were written; `true` of generated scenes, where truth is known."""
+        return "bleu", "meteor", "cider", "exact", "true"
+
+
+class Questions(_Shape):
+    """image + n → 1: a question about a picture is answered with one of a few answers."""
+
+    arrow = "image + n → 1"
+    pictures = True
+    beside = True
+    corpora = ("images", "generate")
+    out_of_place = ("model.decoder", "model.join", "text.target")
+
+    kind: Literal["questions"] = "questions"
+    looks: int = Field(default=2, ge=1, le=32)
+    """How often the words of the question look at the picture, each time knowing what they have seen before."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced` gives every answer the same say, however rare it is."""
+
+    @property
+    def head(self) -> str:
+        """What comes out, in a word."""
+        return "answers"
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """What is said of answers."""
+        return "accuracy", "macro_f1"
 
 
 class Masked(_Shape):
@@ -145,7 +203,7 @@ class Masked(_Shape):
 
 
 Shape = Annotated[
-    Translation | Acceptor | Transducer | LanguageModel | Masked,
+    Translation | Acceptor | Transducer | LanguageModel | Captions | Questions | Masked,
     Field(discriminator="kind"),
 ]
 """Every shape there is, told apart by its `kind`."""

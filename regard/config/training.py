@@ -73,7 +73,9 @@ class Exposure(Section):
 class EarlyStopping(Section):
     """When to stop before the last step."""
 
-    metric: Literal["loss", "bleu", "chrf", "exact", "f1", "accuracy", "macro_f1", "pearson", "spearman"] = "loss"
+    metric: Literal[
+        "loss", "bleu", "chrf", "meteor", "cider", "exact", "f1", "true", "accuracy", "macro_f1", "pearson", "spearman"
+    ] = "loss"
     """What improvement means, for stopping and for the best checkpoint: the loss, or a score of the run's shape."""
     patience: int = Field(default=6, ge=1)
     """Validations without improvement before training stops."""

@@ -44,6 +44,8 @@ class Batch:
     """B: the place of each pair in the store."""
     known: Tensor | None = None
     """B: how many of the first outputs are context, and not asked for; by default none."""
+    pictures: Tensor | None = None
+    """B×3×H×W, bytes: where a source is a picture, or has one."""
 
     @property
     def inputs(self) -> Tensor:

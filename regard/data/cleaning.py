@@ -2,7 +2,7 @@
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from itertools import zip_longest
@@ -106,20 +106,21 @@ def survey(
     seed: int,
     validation: Iterable[Pair] = (),
     texts: Sequence[str] = BOTH,
+    together: Callable[[Pair], str] = lambda pair: pair.source,
     progress: Progress | None = None,
 ) -> tuple[NDArray[np.uint8], CleaningReport]:
     """The `Fate` of each pair, in one pass and some bytes a pair; `texts` are the sides that hold text.
 
     `held_out` pairs for validation and `tested` pairs for the test (each at most a tenth) are set aside by a hash of
-    their source (or the one text they have), so that all pairs of a source share one fate; sources count as the same if
-    they differ only in case and white space.
+    their source, so that all pairs of a source share one fate; sources count as the same if they differ only in case
+    and white space.
     """
     salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
     fates, whole, sources = array("B"), array("Q"), array("Q")
     for pair in reported(pairs, "reading", progress):
         fates.append(_fate(pair, cleaning, texts))
         whole.append(_pair_hash(pair))
-        sources.append(_hash(" ".join(getattr(pair, texts[0]).split()).casefold(), salt) if held_out or tested else 0)
+        sources.append(_hash(" ".join(together(pair).split()).casefold(), salt) if held_out or tested else 0)
     fate = np.frombuffer(fates, dtype=np.uint8).copy()
     hashes = np.frombuffer(whole, dtype=np.uint64)
     if cleaning.duplicates == "drop":

@@ -12,6 +12,7 @@ from regard.config.data import (
     Corpus,
     Elsewhere,
     Generated,
+    ImageFiles,
     JsonLines,
     JsonTexts,
     LabelledLines,
@@ -26,7 +27,7 @@ from regard.text.joined import TAB
 
 
 class Pair(NamedTuple):
-    """A source and its target, as raw text; a source of several texts has tabs between them."""
+    """A source and its target, as raw text; a source of several texts has tabs between them, a picture is its name."""
 
     source: str
     target: str
@@ -75,6 +76,10 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
 
             told = (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
             yield from _counted(corpus, told)
+        case ImageFiles():
+            from regard.data.image_files import captioned
+
+            yield from ((place, Pair(*pair)) for place, pair in captioned(corpus))
         case Generated():
             from regard.data.generated import generate
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from regard.config.data import Cleaning
+from regard.config.loading import load
 from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batches, Frame
 from regard.data.corpus import Pair
+from regard.data.progress import Progress
 from regard.data.store import TokenStore
 from regard.text.dropout import BpeDropout
 from regard.text.joined import Joined
@@ -92,6 +94,20 @@ class Form(ABC):
     def missing(self, pairs: Sequence[Pair]) -> str | None:
         """What training shows and some examples to judge by do not: the end of a sentence, or `None`."""
         return None
+
+    @classmethod
+    def together(cls, pair: Pair) -> str:
+        """What examples have in common that are never parted: held out together, or not at all."""
+        return pair.source
+
+    @property
+    def ids(self) -> int:
+        """One more than the largest id that a store may have to hold."""
+        return max(vocabulary.size for vocabulary in self.vocabularies.values())
+
+    def gather(self, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None) -> None:
+        """Keep in a data directory what examples only name, such as pictures, before they are encoded."""
+        return
 
     def save(self, directory: Path) -> None:
         """Write everything that was learnt, a file each; what two sides share is written once."""
@@ -196,8 +212,11 @@ def learn_tokenizer(config: RunConfig, pairs: Pairs, count: int) -> Tokenizer:
 
 
 def known_tokenizer(config: RunConfig) -> Tokenizer | None:
-    """The source tokenizer of the run that this one starts from, if it starts from one."""
+    """The source tokenizer of the run that this one starts from, if it takes more of it than its eyes."""
     if config.model.start_from is None:
+        return None
+    other = Path(config.model.start_from) / "config.yaml"
+    if config.shape.beside and other.is_file() and not load(other).shape.beside:
         return None
     return load_tokenizers(Path(config.model.start_from) / "tokenizers")[0]
 

@@ -1,4 +1,4 @@
-"""Corpora made on the spot: rows of symbols to copy, reverse or sort; dates have a file of their own."""
+"""Corpora made on the spot: rows of symbols to copy, reverse or sort; dates and scenes have files of their own."""
 
 import random
 from collections.abc import Iterator
@@ -18,6 +18,16 @@ def generate(corpus: Generated) -> Iterator[tuple[str, str]]:
         from regard.data.dates import dates
 
         yield from dates(corpus)
+        return
+    if corpus.generate == "questions":
+        from regard.data.scenes import asked
+
+        yield from asked(corpus.size, corpus.seed, corpus.questions)
+        return
+    if corpus.generate == "shapes":
+        from regard.data.scenes import described
+
+        yield from described(corpus.size, corpus.seed, corpus.captions)
         return
     names = symbols(corpus.symbols)
     for row in _rows(corpus):

@@ -82,6 +82,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         seed=config.training.seed,
         validation=validation,
         texts=texts,
+        together=form_kind.together,
         progress=progress,
     )
     if not report.train:
@@ -92,9 +93,6 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
             known[name] = [
                 (f"{one} {number:,}, held out for {name},", pair) for number, pair in with_fate(train(), fate, aside)
             ]
-    if not data.validation:
-        validation = [pair for _, pair in known["validation"]]
-    test = [pair for _, pair in known.get("test", ())]
 
     def kept() -> Iterator[Pair]:
         return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
@@ -102,6 +100,12 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
+    for name in [name for name in known if held[name] is None]:
+        known[name] = _answerable(known[name], form, report.notes)
+    if not data.validation:
+        validation = [pair for _, pair in known["validation"]]
+    test = [pair for _, pair in known.get("test", ())]
+    form.gather(chain(kept(), validation, test), directory / "data", progress)
     for where, pair in chain(*known.values()):
         form.check(pair, where)
     for name, some in known.items():
@@ -125,6 +129,23 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     _write_pairs(directory / "data" / "test.jsonl", test)
     durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
     (directory / "data" / _UNFINISHED).unlink()
+
+
+def _answerable(held: list[tuple[str, Pair]], form: Form, notes: list[str]) -> list[tuple[str, Pair]]:
+    """What was held out and goes with what was learnt; where something does not, it is noted."""
+    fits, odd = [], []
+    for where, pair in held:
+        try:
+            form.check(pair, where)
+            fits.append((where, pair))
+        except RegardError:
+            odd.append(pair)
+    if odd:
+        labels = ", ".join(f"`{label[:40]}`" for label in dict.fromkeys(pair.target.strip() for pair in odd[:3]))
+        several = f"{len(odd):,} {type(form).noun}" if len(odd) > 1 else f"one of the {type(form).noun}"
+        more = ", …" if len(odd) > 3 else ""
+        notes.append(f"Of what was held out, {several} had a label that no other shows ({labels}{more}): left out.")
+    return fits
 
 
 def _make_room(directory: Path) -> None:
@@ -173,7 +194,7 @@ def _one(form: type[Form]) -> str:
 def stored(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
     """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned."""
     too_long = []
-    with StoreWriter(directory, max(vocabulary.size for vocabulary in form.vocabularies.values())) as writer:
+    with StoreWriter(directory, form.ids) as writer:
         pairs = iter(pairs)
         while chunk := list(islice(pairs, _CHUNK)):
             source, target, left_out = form.rows([pair for _, pair in chunk], max_length)

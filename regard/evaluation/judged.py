@@ -95,6 +95,7 @@ def judge_run(
     loss = None
     with TemporaryDirectory() as place:
         longest = type(shape.form).cleaning(shape.config).max_length
+        shape.form.gather(pairs, Path(place))
         left_out = stored(enumerate(pairs), shape.form, longest, Path(place) / "store")
         if len(left_out) < len(pairs):
             batches = shape.batches(TokenStore(Path(place) / "store"))
@@ -141,7 +142,7 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     said = next(iter(endings & set(config.shape.corpora)), None) if len(endings) == 1 else None
     kind = said or own
     if kind == own and kind not in ("paired", "generate", "imported"):
-        return train.model_copy(update={kind: names})
+        return train.model_copy(update={"captions" if kind == "images" else kind: names})
     if said is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.shape.corpora)
         raise UsageError(

@@ -27,13 +27,14 @@ METRICS: Mapping[str, type[Metric]] = {
 BLEU, METEOR = "bleu", "meteor"
 
 NAMES = {
-    **{name: METRICS[name].label for name in ("bleu", "chrf", "exact", "f1")},
+    **{name: METRICS[name].label for name in ("bleu", "chrf", "meteor", "cider", "exact", "f1")},
+    "true": "true",
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
     "pearson": "Pearson",
     "spearman": "Spearman",
 }
-"""The scores that training reports (text's, labels', numbers'), and how each is written; all go up to 100."""
+"""The scores that training reports (text's, labels', numbers'), and how each is written; CIDEr-D goes beyond 100."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -189,6 +189,7 @@ class Identifiability(Result):
         return {
             "source": (self.target, self.source),
             "between": (self.source, self.source),
+            "picture": (self.source, self.source),
             "encoder": (self.source, self.source),
             "decoder": (self.inputs, self.inputs),
         }[kind]
@@ -244,6 +245,11 @@ def _packed(head: Head) -> dict[str, Any]:
 
 def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = None) -> Identifiability:
     """Raw and effective attention of every head, replaced to see that nothing changes; contributions of tokens."""
+    if trace.picture is not None:
+        raise UsageError(
+            "Identifiability is told of models that read text alone: regard inspect attention and attribute look into "
+            "this one."
+        )
     if not len(trace.source):
         raise UsageError(
             "Tokens are followed through an encoder, and a language model has none: regard inspect attention and "

@@ -145,7 +145,7 @@ def lens(trace: Trace, words: int = 5) -> Lens:
     write = {names[-1]: _in_turn(torch.stack([trace.activations[name] for name in names]))}
     if CONTEXT in trace.activations:
         write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))
-    source, inputs = trace.tensors(len(names))  # L×S and L×T
+    source, inputs = trace.tensors(len(names))  # L×S (or L×3×H×W) and L×T
     said = torch.tensor(trace.target.ids, device=model.device).repeat(len(names))  # LT
     ranks, probabilities, top = [], [], []
     with torch.no_grad():

@@ -4,7 +4,7 @@ Axes: S source tokens, T target tokens, H heads.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,16 +14,18 @@ from torch import Tensor
 from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.inspection.drawing import CELL, KEY, blank, draw_key, draw_map, name_height
+from regard.inspection.looks import Look, Looks, draw_looks
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
-from regard.trace import Side, Trace
+from regard.trace import Side, Trace, side_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Kind = Literal["source", "between", "encoder", "decoder"]
+Kind = Literal["source", "picture", "between", "encoder", "decoder"]
 KINDS: dict[Kind, str] = {
     "source": "to the source",
+    "picture": "to the picture",
     "between": "between the texts",
     "encoder": "inside the source",
     "decoder": "inside the target",
@@ -76,6 +78,8 @@ class Attention(Result):
     head: int | None = None
     words: bool = False
     """Whether tokens are merged into words."""
+    look: Look | None = None
+    """The picture, where the source is one: its tokens are places."""
 
     @property
     def title(self) -> str:
@@ -114,6 +118,7 @@ class Attention(Result):
         """Whose tokens stand along the rows and the columns of a kind of map."""
         return {
             "source": (self.target, self.source),
+            "picture": (self.source, self.places),
             "between": (self.source, self.source),
             "encoder": (self.source, self.source),
             "decoder": (self.inputs, self.inputs),
@@ -123,6 +128,7 @@ class Attention(Result):
         """Plain data: tokens, words, and the weights of every head."""
         return {
             **self._about(),
+            **({"looked": self.look.to_json()} if self.look else {}),
             "attention": [
                 {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": _rounded(one.weights)}
                 for one in self.heads
@@ -140,10 +146,12 @@ class Attention(Result):
 
     def draw(self) -> "Figure":
         """The map that was asked for: by default attention to the source, averaged over layers and heads."""
+        if self.look and self.kind in ("source", "picture"):
+            return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
         return draw_alignments([self], self.shown.title)
 
     def panels(self) -> list[Panel]:
-        """A large map or lines, and the grid of all heads."""
+        """A large map or lines, and the grid of all heads; of a picture, first where in it each word looked."""
         note = (
             "Each row is a token that was written (or, inside a side, read): it shares a weight of one among the "
             f"tokens it looks at. {MERGING} Layers and heads are counted from 0, as in the names of the model."
@@ -151,12 +159,21 @@ class Attention(Result):
         heads = [
             {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": pack(one.weights)} for one in self.heads
         ]
-        return [Panel("attention", {**self._about(), "attention": heads}, note=note)]
+        maps = Panel("attention", {**self._about(), "attention": heads}, note=note)
+        if self.look is None:
+            return [maps]
+        note = f"A place of the picture is named by its row and column. {note}"
+        return [*Looks([self.look]).panels(), replace(maps, title="Place by place", note=note)]
 
     def _about(self) -> dict[str, Any]:
         start = {"kind": self.kind, "layer": self.layer, "head": self.head, "words": self.words}
         sides = {"source": _side(self.source), "target": _side(self.target), "inputs": _side(self.inputs)}
-        return {"start": start, **sides}
+        return {"start": start, **sides, **({"places": _side(self.places)} if self.look else {})}
+
+    @property
+    def places(self) -> Side:
+        """The places of the picture that was looked at beside a text."""
+        return side_of(self.look.grid) if self.look else Side([], [], [], [])
 
 
 def attention(
@@ -167,24 +184,30 @@ def attention(
     `kind`, `layer` and `head` (counted from 0; by default the mean) choose the map that tables and pictures show and
     that the page opens with; `words` merges its tokens into words.
     """
-    found = []
+    found: list[Heads] = []
     for name, weights in trace.matching("*.weights").items():
         path = name.removesuffix(".weights")
         number = next((int(part) for part in path.split(".") if part.isdigit()), 0)
+        if path.startswith("looks."):  # they come behind the layers of the encoder
+            number += sum(one.kind == kind_of(path) and one.name.startswith("encoder.") for one in found)
         found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
         raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
     kinds = [one for one in KINDS if any(heads.kind == one for heads in found)]
     kind = kind or kinds[0]
     layer = _check(kind, kinds, layer, head, found, trace)
-    return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words)
+    look = Look.of(trace) if trace.picture else None
+    return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words, look)
 
 
 def kind_of(path: str) -> Kind:
     """Which sides an attention joins, by its path in the model."""
     if path.endswith("source_attention") or path == "pool":
         return "source"
-    return "between" if path == "between" else "encoder" if path.startswith("encoder.") else "decoder"
+    if path.endswith("picture_attention"):
+        return "picture"
+    inside = path.startswith(("encoder.", "looks."))
+    return "between" if path == "between" else "encoder" if inside else "decoder"
 
 
 NO_JOIN = (
@@ -225,6 +248,8 @@ def _check(
 
 def _why(kind: Kind, trace: Trace) -> str:
     """Why a model has no attention of a kind."""
+    if kind == "picture":
+        return "it looks at none beside a text"
     if kind == "between":
         return "it does not read two texts apart and attend from one to the other (shape.pairs=attended)"
     if kind == "source" and trace.reads_only:

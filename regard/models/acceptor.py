@@ -12,13 +12,13 @@ from regard.config.cell import settled
 from regard.models.encoders import mean_state
 from regard.models.memory import Memory
 from regard.models.pooling import largest_state, make_pool
-from regard.models.reader import Reader
+from regard.models.reader import Chooser
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
 from regard.text.specials import BOS, EOS, PAD, SEP
 
 
-class Acceptor(Reader):
+class Acceptor(Chooser):
     """scores = classifier(pool(encoder(source))), for one text or for two joined by a separator."""
 
     def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
@@ -26,10 +26,6 @@ class Acceptor(Reader):
         self.pool = make_pool(how.pool, self.width)
         self.dropout = Dropout(cell.dropout)
         self.classifier = self._classifier(outputs)
-        self.register_buffer("temperature", torch.ones(()))
-
-    temperature: Tensor
-    """Scores are divided by it before they become probabilities; fitted when training is done (Guo et al., 2017)."""
 
     def _classifier(self, outputs: int) -> nn.Module:
         return nn.Linear(self.width, outputs)

@@ -124,8 +124,8 @@ class TransformerEncoderLayer(nn.Module):
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
-    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """States B×S×D, each of which may look where mask B×1×1×S is true."""
+    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """States B×S×D, each of which may look where mask B×1×1×S is true; without one, everywhere."""
         normed = self.attention_norm(states) if self.pre else states
         states = states + self.dropout(self.attention(normed, self.attention.remember(normed), mask))
         states = states if self.pre else self.attention_norm(states)
@@ -155,10 +155,10 @@ class TransformerEncoder(Encoder):
 
 
 def make_encoder(cell: config.Model) -> Encoder:
-    """The encoder of a cell that has one."""
+    """The encoder of a cell that reads text."""
     match cell.encoder:
-        case None:
-            raise ValueError("this cell has no encoder")
+        case None | config.ImageEncoder():
+            raise ValueError("this cell has no encoder of text")
         case config.BagEncoder() as part:
             return BagEncoder(cell, part)
         case config.RnnEncoder() as part:

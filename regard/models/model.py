@@ -13,7 +13,8 @@ from regard.config import model as config
 from regard.config.cell import settled
 from regard.models.conv_decoder import ConvDecoder
 from regard.models.decoder import Decoder
-from regard.models.encoders import make_encoder
+from regard.models.encoders import Encoder, make_encoder
+from regard.models.image_encoder import ImageEncoder, make_image_encoder
 from regard.models.memory import DecodingState, Memory
 from regard.models.recurrent_decoder import RnnDecoder
 from regard.models.transformer_decoder import TransformerDecoder
@@ -27,7 +28,8 @@ Mix = Callable[[Tensor, Tensor], Tensor]
 class Model(nn.Module):
     """P(target | source) = ∏ softmax(W o_t + b), o_t the decoder's output behind the first t target tokens.
 
-    Without an encoder it is a language model: the source is nothing, and so is what is remembered of it.
+    Without an encoder it is a language model: the source is nothing, and so is what is remembered of it. With an
+    encoder of pictures the source is pixels, and there are no source embeddings.
     """
 
     def __init__(self, cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -36,11 +38,16 @@ class Model(nn.Module):
         tie = settled(cell.embeddings.tie)
         self.cell = cell
         self.decoder = make_decoder(cell, target_vocabulary)
-        reads = cell.encoder is not None
+        reads = cell.encoder is not None and not isinstance(cell.encoder, config.ImageEncoder)
         self._source_embedding = None
         if reads and tie != "all":
             self._source_embedding = TokenEmbedding(source_vocabulary, width, scaled=cell.embeddings.scale)
-        self.encoder = make_encoder(cell) if reads else None
+        self.encoder: Encoder | ImageEncoder | None = None
+        if cell.encoder is not None:
+            part = cell.encoder
+            self.encoder = (
+                make_image_encoder(cell, part) if isinstance(part, config.ImageEncoder) else make_encoder(cell)
+            )
         self._output = None if tie != "none" else nn.Parameter(torch.randn(target_vocabulary, width) * width**-0.5)
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
 
@@ -55,10 +62,13 @@ class Model(nn.Module):
         return self.decoder.embedding.weight if self._output is None else self._output
 
     def encode(self, source: Tensor) -> Memory:
-        """Read source tokens B×S; a language model takes nothing from them."""
+        """Read source tokens B×S, or look at pixels B×3×H×W; a language model takes nothing from them."""
         if self.encoder is None:
             return Memory.blank(source)
-        memory: Memory = self.encoder(self.source_embedding(source), source != PAD)
+        if isinstance(self.encoder, ImageEncoder):
+            memory: Memory = self.encoder(source)
+        else:
+            memory = self.encoder(self.source_embedding(source), source != PAD)
         return memory
 
     def decode(self, memory: Memory, inputs: Tensor, mix: Mix | None = None) -> Tensor:
@@ -81,11 +91,11 @@ class Model(nn.Module):
         return (source,)
 
     def outputs(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """Output states B×T×E behind the inputs B×T, given source B×S."""
+        """Output states B×T×E behind the inputs B×T, given the source, as `encode` takes it."""
         return self.decode(self.encode(source), inputs)
 
     def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """Logits B×T×V of all next tokens, given source B×S and the tokens before B×T."""
+        """Logits B×T×V of all next tokens, given the source (as `encode` takes it) and the tokens before B×T."""
         return self.scores(self.outputs(source, inputs))
 
     def start(self, memory: Memory) -> DecodingState:

@@ -47,6 +47,17 @@ class Reader(nn.Module):
         raise NotImplementedError
 
 
+class Chooser(Reader):
+    """A reader whose answer is one of a few, or a number."""
+
+    temperature: Tensor
+    """Scores are divided by it before they become probabilities; fitted when training is done (Guo et al., 2017)."""
+
+    def __init__(self, cell: config.Model, vocabulary: int) -> None:
+        super().__init__(cell, vocabulary)
+        self.register_buffer("temperature", torch.ones(()))
+
+
 def at(states: Tensor, places: Tensor) -> Tensor:
     """The states B×S×D at some places B×T: B×T×D."""
     return states.gather(1, places[:, :, None].expand(-1, -1, states.shape[2]))

@@ -77,10 +77,10 @@ class Attended:
 class AttentiveSteps:
     """A trained model as a step model whose states know where it looked: slower, for coverage."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, steps: ModelSteps | None = None) -> None:
         if not any(name.endswith("source_attention.weights") for name in taps.names(model)):
             raise UsageError("A coverage penalty needs attention, but this model's join is a fixed vector.")
-        self.model = ModelSteps(model)
+        self.model = steps or ModelSteps(model)
 
     def start(self, source: Tensor) -> Attended:
         """Encode sources B×S."""
@@ -92,6 +92,21 @@ class AttentiveSteps:
             scores, behind = self.model.step(tokens, state.state)
         weights = torch.cat([seen[name] for name in seen], dim=1)  # B×(layers·H)×1×S
         return scores, Attended(behind, weights.mean(dim=1)[:, 0])
+
+
+class SeeingSteps(ModelSteps):
+    """A model that looks at pictures, which it is given beforehand, as a step model.
+
+    Search knows a source only as numbers B×S, one for each place: all of them real, and the same for the same picture.
+    """
+
+    def __init__(self, model: Model, pixels: Tensor) -> None:
+        super().__init__(model)
+        self.pixels = pixels  # B×3×H×W
+
+    def start(self, source: Tensor) -> DecodingState:
+        """Look at the pictures."""
+        return super().start(self.pixels)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import shlex
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,7 @@ from regard.data.reading import Labelled, numbers_in
 from regard.errors import UsageError
 from regard.evaluation.labels import calibration, confusion, score_labels, score_numbers
 from regard.models.acceptor import Acceptor, build_acceptor
+from regard.models.reader import Chooser
 from regard.shapes.reading import predicting, read_all, read_one
 from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape, Table, Usage
 from regard.trace import Side, Trace
@@ -29,7 +30,10 @@ MOST_SHOWN = 30
 """Classes in a confusion matrix on a card."""
 
 
-class _Acceptance(Shape[Acceptor]):
+R = TypeVar("R", bound=Chooser)
+
+
+class _Acceptance(Shape[R]):
     """What classes and numbers have in common."""
 
     unit = "text"
@@ -45,12 +49,18 @@ class _Acceptance(Shape[Acceptor]):
     def outputs(self) -> int:
         """How many scores the model gives."""
 
-    def build(self) -> Acceptor:
+    def build(self) -> R:
         """A model of the configured encoder and pooling."""
         texts = self.config.data.train.texts
-        return build_acceptor(self.config.model, self.settings, self.form.source.size, self.outputs, texts=texts)
+        made = build_acceptor(self.config.model, self.settings, self.form.source.size, self.outputs, texts=texts)
+        return cast(R, made)
 
-    def scores(self, model: Acceptor, texts: Sequence[str]) -> Tensor:
+    def say(self, model: R, lesson: Lesson) -> Tensor:
+        """Scores B×C of a lesson."""
+        scores: Tensor = model(lesson["source"])
+        return scores
+
+    def scores(self, model: R, texts: Sequence[str]) -> Tensor:
         """What the model says of texts, in their order: N×C."""
         found = read_all(self.config, self.form, model, self.form.source.encode_batch(texts), model)
         return torch.stack(found) if found else torch.zeros(0, self.outputs)
@@ -65,7 +75,7 @@ class _Acceptance(Shape[Acceptor]):
         return f"regard predict {place} < in.{'tsv' if self.config.data.train.texts > 1 else 'txt'}"
 
 
-class Classification(_Acceptance):
+class Classification(_Acceptance[R]):
     """−log P(class | text), each class weighted as configured; judged by accuracy and macro-F1."""
 
     title = "A classifier of texts"
@@ -84,10 +94,14 @@ class Classification(_Acceptance):
         return len(self.labels)
 
     @property
+    def _balanced(self) -> bool:
+        return self.settings.class_weights == "balanced"
+
+    @property
     def _weights(self) -> Tensor | None:
         """The weight of each class C, 1 on average over the training data."""
         assert isinstance(self.form, Labelled)
-        if self.settings.class_weights == "none":
+        if not self._balanced:
             return None
         counts = torch.tensor(self.form.labels.counts, dtype=torch.float32)
         return counts.sum() / (len(counts) * counts)
@@ -96,9 +110,9 @@ class Classification(_Acceptance):
         """Source B×S and the number of its class B."""
         return Lesson({"source": batch.source, "label": batch.target[:, 0]}, len(batch))
 
-    def loss(self, model: Acceptor, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
+    def loss(self, model: R, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
         """Cross-entropy; in learning label-smoothed and weighted by class."""
-        scores = model(lesson["source"]).float()  # B×C
+        scores = self.say(model, lesson).float()  # B×C
         nll = F.cross_entropy(scores, lesson["label"], reduction="sum")
         learnt = nll
         if course is not None:
@@ -144,14 +158,14 @@ class Classification(_Acceptance):
         ]
         return [Table(title="True label by row, model by column", head=("", *self.labels, "F1"), rows=rows)]
 
-    def settle(self, model: Acceptor, pairs: Sequence[Pair]) -> str | None:
+    def settle(self, model: R, pairs: Sequence[Pair]) -> str | None:
         """Fit the temperature at which probabilities are honest on validation data."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         true = torch.tensor([numbers[pair.target.strip()] for pair in pairs])
         model.temperature.fill_(fitted_temperature(self.scores(model, [pair.source for pair in pairs]), true))
         return f"probabilities at temperature {model.temperature.item():.2f}"
 
-    def answer(self, model: Acceptor, texts: Sequence[str]) -> list[Answer]:
+    def answer(self, model: R, texts: Sequence[str]) -> list[Answer]:
         """The likeliest class of each text, and the probability of every class."""
         shares = (self.scores(model, texts).double() / model.temperature.item()).softmax(1)
         return [
@@ -162,20 +176,22 @@ class Classification(_Acceptance):
             for best, row in zip(shares.argmax(1).tolist(), shares.tolist(), strict=True)
         ]
 
-    def trace(self, model: Acceptor, text: str, answer: str | None = None) -> Trace:
+    def trace(self, model: R, text: str, answer: str | None = None) -> Trace:
         """Watch the model choose a class, or ask it for another one."""
+        ids = self.form.source.encode_batch([text])[0]
+        return read_one(
+            self.config, self.form, model, ids, [0], lambda scores: self.chosen(scores, answer), labels=self.labels
+        )
+
+    def chosen(self, scores: Tensor, answer: str | None) -> Side:
+        """The likeliest class by its scores, or the one that is asked for."""
         if answer is not None and answer not in self.labels:
             raise UsageError(f"`{answer[:40]}` is no label of this run: it has {', '.join(self.labels[:MOST_SHOWN])}.")
-
-        def said(scores: Tensor) -> Side:
-            number = int(scores.argmax()) if answer is None else self.labels.index(answer)
-            return Side.of_labels([self.labels[number]], [number])
-
-        ids = self.form.source.encode_batch([text])[0]
-        return read_one(self.config, self.form, model, ids, [0], said, labels=self.labels)
+        number = int(scores.argmax()) if answer is None else self.labels.index(answer)
+        return Side.of_labels([self.labels[number]], [number])
 
 
-class Estimation(_Acceptance):
+class Estimation(_Acceptance[Acceptor]):
     """(estimate − number)², judged by correlation."""
 
     title = "An estimator of texts"

@@ -17,6 +17,7 @@ from regard.device import describe
 from regard.evaluation.metrics import NAMES
 from regard.run import Run
 from regard.shapes.shape import Judgement, Shape
+from regard.text.joined import TAB
 from regard.training.progress import Progress
 from regard.training.summary import duration, parameters_by_part, short
 from regard.training.validation import Validation
@@ -53,7 +54,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield "## Use it"
     yield ""
     place = str(card.run.directory)
-    usage = card.shape.usage(place, Pair(*map(_line, card.prepared.validation_pairs[0])))
+    usage = card.shape.usage(place, Pair(*map(_texts, card.prepared.validation_pairs[0])))
     yield f"```\n{usage.shell}\n```"
     yield ""
     yield f"```python\n{usage.python}\n```"
@@ -168,6 +169,11 @@ def _cell(text: str) -> str:
     for sign in "\\`*_|<>[]":
         line = line.replace(sign, f"\\{sign}")
     return line
+
+
+def _texts(text: str) -> str:
+    """One or several texts, each on one line, with their tabs between them."""
+    return TAB.join(map(_line, text.split(TAB)))
 
 
 def _line(text: str) -> str:

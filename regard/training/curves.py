@@ -13,7 +13,9 @@ TRAINING, VALIDATION = "#9db8d2", "#1f4e79"
 SCORES = {
     "bleu": "#c0504d",
     "chrf": "#e0a030",
+    "meteor": "#e0a030",
     "exact": "#4f8f5b",
+    "true": "#2f5fae",
     "f1": "#e0a030",
     "accuracy": "#4f8f5b",
     "macro_f1": "#e0a030",

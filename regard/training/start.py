@@ -26,6 +26,10 @@ class Start:
         self.config = config
         self.run = Run.open(directory)
         self.other = self.run.config
+        self.part = "picture." if config.shape.beside and not self.other.shape.beside else "encoder."
+        """What is taken first of all: the end that reads, or only the eyes of a run that looks at pictures."""
+        if self.part == "picture.":
+            return
         own, known = config.text.tokenizer, self.other.text.tokenizer
         if own not in (known, TokenizerSettings()):
             raise UsageError(
@@ -41,6 +45,9 @@ class Start:
     def weights_for(self, model: nn.Module) -> dict[str, Tensor]:
         """The weights that a model takes over, by its own names; the rest stay as they are."""
         there, own = read_weights(self.run.weights), weights_of(model)
+        if self.part == "picture.":
+            eyes = {name: tensor for name, tensor in there.items() if name.startswith("encoder.")}
+            there = {name.replace("encoder.", self.part, 1): tensor for name, tensor in eyes.items()}
         taken: dict[str, Tensor] = {}
         for name, tensor in own.items():
             found = self._found(name, there)
@@ -49,13 +56,14 @@ class Start:
             if found.shape != tensor.shape:
                 raise RegardError(self._misfit(name, f"is {shape_in_words(found)} there and {shape_in_words(tensor)}"))
             taken[name] = found
-        lost = [name for name in there if name.startswith("encoder.") and name not in taken]
-        if lost and any(name.startswith("encoder.") for name in own):
+        part = self.part
+        lost = [name for name in there if name.startswith(part) and name not in taken]
+        if lost and any(name.startswith(part) for name in own):
             raise RegardError(self._misfit(lost[0], "is there and not"))
-        missing = [name for name in own if name.startswith("encoder.") and name not in taken]
-        if missing and any(name.startswith("encoder.") for name in there):
+        missing = [name for name in own if name.startswith(part) and name not in taken]
+        if missing and any(name.startswith(part) for name in there):
             raise RegardError(self._misfit(missing[0], "is not there but"))
-        if not any(name.startswith(("encoder.", "decoder.layers.")) for name in taken):
+        if not any(name.startswith((part, "decoder.layers.")) for name in taken):
             raise UsageError(
                 f"model.start_from names {self.run.directory} ({self.other.shape.arrow}: {self.other.cell}), which has "
                 f"no part that this model ({self.config.cell}) could take over."
@@ -64,6 +72,8 @@ class Start:
 
     def _found(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:
         """The tensor that stands for one of ours in the other run."""
+        if self.part == "picture.":
+            return there.get(name)
         if name in VECTORS:
             target = name == "decoder.embedding.weight"
             if target and self.config.shape.encoder and not self.config.text.shared:

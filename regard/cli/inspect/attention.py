@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
+from regard.cli.inspect.output import AsJson, Output, Run, Second, Source, Target, check, joined, show
 
 EXAMPLES = """
 \b
@@ -13,7 +13,9 @@ Examples:
   regard inspect attention runs/mine "A dog runs." --target "Ein Hund läuft." -o picture.png
   regard inspect attention runs/mine "A dog runs." --kind encoder --layer 1 --head 0 -o head.svg
   regard inspect attention runs/mine "A dog runs." --words --json
-  regard inspect attention runs/entailment "$(printf 'A dog runs.\\tA dog sleeps.')" --kind between -o page.html
+  regard inspect attention runs/captions picture.png -o page.html
+  regard inspect attention runs/entailment "A dog runs." "A dog sleeps." --kind between -o page.html
+  regard inspect attention runs/visual-questions picture.png "how many circles are there ?" -o page.html
 """
 
 Kind = Annotated[
@@ -30,6 +32,7 @@ Words = Annotated[bool, typer.Option("--words", help="Merge tokens into words.")
 def attention(
     run: Run,
     source: Source,
+    second: Second = None,
     target: Target = None,
     kind: Kind = None,
     layer: Layer = None,
@@ -48,5 +51,5 @@ def attention(
     from regard.cli.inspect.opened import opened
 
     check(output)
-    trace = opened(run).trace(source, target)
+    trace = opened(run, pictures=True).trace(joined(source, second), target)
     show(inspection.attention(trace, kind, layer, head, words=words), output, as_json)  # type: ignore[arg-type]

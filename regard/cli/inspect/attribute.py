@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
+from regard.cli.inspect.output import AsJson, Output, Run, Second, Source, Target, check, joined, show
 
 EXAMPLES = """
 \b
@@ -20,6 +20,7 @@ Examples:
 def attribute(
     run: Run,
     source: Source,
+    second: Second = None,
     target: Target = None,
     method: Annotated[
         list[str] | None,
@@ -48,7 +49,7 @@ def attribute(
     usual = list(METHODS) if output or as_json else [next(iter(METHODS))]  # a table shows the first alone
     methods = cast(list[Method], list(dict.fromkeys(method or usual)))
     check_methods(methods)
-    trace = opened(run).trace(source, target)
+    trace = opened(run).trace(joined(source, second), target)
     both = len(trace.source) and len(trace.inputs)
     with bar() as progress:
         found: Result

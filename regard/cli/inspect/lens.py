@@ -16,4 +16,4 @@ def lens(run: Run, source: Source, target: Target = None, output: Output = None,
     from regard.cli.inspect.opened import opened
 
     check(output)
-    show(inspection.lens(opened(run).trace(source, target)), output, as_json)
+    show(inspection.lens(opened(run, pictures=True).trace(source, target)), output, as_json)

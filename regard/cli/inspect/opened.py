@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from regard.translator import Translator
 
 
-def opened(run: Path) -> "Translator | Predictor":
-    """A run of any shape: one that writes translations, one that writes texts, or one that only reads."""
+def opened(run: Path, *, pictures: bool = False) -> "Translator | Predictor":
+    """A run of any shape: one that writes translations, one that writes texts, or one that only reads.
+
+    One that looks at pictures is refused, unless the analysis can do with `pictures`.
+    """
     from regard.run import Run
 
     shape = Run.open(run).config.shape
@@ -21,6 +24,10 @@ def opened(run: Path) -> "Translator | Predictor":
         from regard.writer import Writer
 
         return Writer.load(run)
+    if shape.pictures and pictures:
+        from regard.captioner import Captioner
+
+        return Captioner.load(run)
     from regard.translator import Translator
 
     return Translator.load(run)

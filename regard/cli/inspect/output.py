@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from regard.inspection.result import Result
 
 Run = Annotated[Path, typer.Argument(help="Directory of a trained run.")]
-Source = Annotated[str, typer.Argument(help="The source text.")]
+Source = Annotated[str, typer.Argument(help="The source text, or the name of a picture.")]
+Second = Annotated[
+    str | None, typer.Argument(help="The second text of a pair, or the question about a picture.", metavar="[SECOND]")
+]
 Target = Annotated[
     str | None, typer.Option("--target", help="A target to be read, instead of what the model says.", metavar="TEXT")
 ]
@@ -19,6 +22,11 @@ Output = Annotated[
     typer.Option("--output", "-o", help="Write a page (.html), picture (.png, .svg, .pdf), .json or .txt."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
+
+
+def joined(source: str, second: str | None) -> str:
+    """A source of one text, or of two."""
+    return source if second is None else f"{source}\t{second}"
 
 
 def check(output: Path | None) -> None:

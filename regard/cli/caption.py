@@ -1,0 +1,190 @@
+"""`regard caption`: what a trained run sees in pictures."""
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.captioner import Captioner
+    from regard.inspection.looks import Look
+    from regard.search import Hypothesis, Search
+
+CHUNK = 64
+"""Pictures captioned before any caption is written."""
+MOST_SHOWN = 200
+"""Pictures on one page."""
+
+EXAMPLES = """
+\b
+Examples:
+  regard caption runs/captions picture.png
+  regard caption runs/captions *.png -o page.html              where it looked, word by word
+  regard caption runs/captions picture.png -o strip.png        the same as a picture
+  regard caption runs/captions *.png --format jsonl > captions.jsonl
+  regard caption runs/captions picture.png --beam 5 --n-best 3
+  regard caption runs/captions picture.png --sample --samples 5 --temperature 0.8 --seed 7
+  regard caption runs/captions "shapes: red circle 0 0, blue star 2 1"
+"""
+
+GROUPS = {
+    "Input and output": ("output", "form"),
+    "Beam search": ("beam", "n_best", "length_penalty", "coverage_penalty"),
+    "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed"),
+    "Constraints": ("prefix", "require", "forbid"),
+}
+"""How help groups the options."""
+
+
+def caption(
+    run: Annotated[Path, typer.Argument(help="Directory of a trained run that captions pictures.")],
+    pictures: Annotated[
+        list[str],
+        typer.Argument(
+            help="Pictures: PNG, JPEG, GIF, BMP or WebP files, paths into zip files, or scenes written out.",
+            metavar="PICTURE...",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write a page (.html), picture (.png, .svg, .pdf), .json or .txt.", metavar="FILE"
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="text (a line for a picture), tsv (picture, rank, score, caption) or jsonl.",
+            metavar="FORMAT",
+        ),
+    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
+    n_best: Annotated[int, typer.Option("--n-best", min=1, help="Captions given for each picture.")] = 1,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", min=0, help="Divide scores by length to this power.")
+    ] = None,
+    coverage_penalty: Annotated[
+        float, typer.Option("--coverage-penalty", min=0, help="How much places not looked at cost.")
+    ] = 0.0,
+    sampling: Annotated[bool, typer.Option("--sample", help="Draw captions at random from the model.")] = False,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each picture.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")] = None,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Captions begin with this text.", metavar="TEXT")
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", help="Captions contain this text; may be repeated.", metavar="TEXT"),
+    ] = None,
+    forbid: Annotated[
+        Path | None,
+        typer.Option("--forbid", help="Captions contain no phrase of this file (cat* is any ending).", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Write a caption for each picture, a line each; a page (-o page.html) shows where it looked for each word."""
+    from regard.cli.inspect.output import check
+
+    drawn = sampling or samples is not None
+    for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
+        if value is not None and not drawn:
+            raise UsageError(f"{name} is for sampling: add --sample.")
+    if drawn and beam is not None:
+        raise UsageError("--beam looks for the best caption and --sample draws at random: use one of them.")
+    if form not in (None, "text", "tsv", "jsonl"):
+        raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
+    if output is not None and form is not None:
+        raise UsageError(f"The ending of {output} says what is written: leave out --format.")
+    check(output)
+    if output is not None and len(pictures) > MOST_SHOWN:
+        raise UsageError(f"{len(pictures):,} pictures are too many for one page: show at most {MOST_SHOWN}.")
+
+    from regard.run import Run
+
+    Run.open(run)
+    from regard.captioner import Captioner
+    from regard.data.lines import read_lines
+    from regard.data.pictures import check_picture
+    from regard.search import Constraints, Search
+
+    count = max(n_best, samples or 1) if drawn else n_best
+    search = Search(
+        beam=beam,
+        count=count,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        samples=count if drawn else 0,
+        temperature=1.0 if temperature is None else temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed or 0,
+        constraints=Constraints(
+            prefix=prefix,
+            require=tuple(require or ()),
+            forbid=tuple(line.strip() for line in read_lines(forbid) if line.strip()) if forbid else (),
+        ),
+    )
+    captioner = Captioner.load(run)
+    for name in pictures:
+        check_picture(name)
+    form = form or ("tsv" if count > 1 else "text")
+    looks = _write(captioner, pictures, search, form, explain=output is not None)
+    if output is not None:
+        from regard.cli.inspect.output import show
+        from regard.inspection.looks import Looks
+
+        show(Looks(looks), output, as_json=False)
+
+
+def _write(captioner: "Captioner", pictures: list[str], search: "Search", form: str, *, explain: bool) -> "list[Look]":
+    """Caption pictures and print what comes out, in order; or, to be explained, keep where the model looked."""
+    from regard.evaluation.display import bar
+
+    looks: list[Look] = []
+    waiting, done = iter(pictures), 0
+    with bar() as progress:
+        while chunk := list(islice(waiting, CHUNK)):
+            for name, best in zip(chunk, captioner.hypotheses(chunk, search), strict=True):
+                if explain:
+                    looks.append(_look(captioner, name, best))
+                else:
+                    print(_told(name, best, form))
+                    sys.stdout.flush()
+            done += len(chunk)
+            if progress and len(pictures) > CHUNK:
+                progress("captioning", done, len(pictures))
+    return looks
+
+
+def _look(captioner: "Captioner", name: str, best: "list[Hypothesis]") -> "Look":
+    from regard.inspection.looks import Look
+
+    said = captioner.watched(name, best[0])
+    return Look.of(said, [(one.text, one.score) for one in best[1:]])
+
+
+def _told(name: str, best: "list[Hypothesis]", form: str) -> str:
+    """The captions of a picture: lines of a table, or an object."""
+    if form == "jsonl":
+        told: list[dict[str, Any]] = [
+            {"caption": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best
+        ]
+        others = {"others": told[1:]} if len(told) > 1 else {}
+        return json.dumps({"picture": name, **told[0], **others}, ensure_ascii=False)
+    texts = [" ".join(one.text.split()) for one in best]
+    if form == "text":
+        return "\n".join(texts)
+    rows = zip(best, texts, strict=True)
+    return "\n".join(f"{name}\t{rank}\t{one.score:.4f}\t{text}" for rank, (one, text) in enumerate(rows, start=1))

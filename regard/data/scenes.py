@@ -1,0 +1,297 @@
+"""Coloured shapes in a scene, sentences that are true of it, and questions with their answers.
+
+A scene is known in full: where every thing stands (its box), and whether a sentence is true (`is_true`). A model that
+describes pictures can be judged by truth rather than by likeness to one reference, and its attention by where it falls.
+Sizes are in pixels of the finished picture; things never overlap.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SIDE = 48
+"""Width and height of a picture."""
+CELLS = 3
+"""Things stand in a grid of so many cells a side, off the middle of their cell by a few pixels."""
+MOST = 4
+"""Things in a scene, at most."""
+
+COLOURS = {
+    "red": (214, 48, 49),
+    "green": (46, 160, 67),
+    "blue": (41, 98, 218),
+    "yellow": (241, 196, 15),
+    "purple": (142, 68, 173),
+    "orange": (243, 130, 33),
+    "black": (30, 30, 34),
+    "grey": (140, 146, 155),
+}
+SHAPES = ("circle", "square", "triangle", "star", "cross")
+NUMBERS = ("no", "one", "two", "three", "four")
+PLACES = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
+"""Relations of a thing to another: the sign of the distance across and down."""
+
+SCENE = "shapes:"
+"""How the name of a scene begins."""
+
+_FINER = 4
+"""Pictures are drawn so many times larger and shrunk, for smooth edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A shape of a colour in a cell of the scene."""
+
+    shape: str
+    colour: str
+    column: int
+    row: int
+    radius: int
+    """Half its width in pixels."""
+    shift: tuple[int, int]
+    """How far its middle is from the middle of its cell, in pixels."""
+
+    @property
+    def name(self) -> str:
+        """Such as `red circle`."""
+        return f"{self.colour} {self.shape}"
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Across and down, in pixels."""
+        cell = SIDE / CELLS
+        return (self.column + 0.5) * cell + self.shift[0], (self.row + 0.5) * cell + self.shift[1]
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom in pixels."""
+        x, y = self.middle
+        return x - self.radius, y - self.radius, x + self.radius, y + self.radius
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Some things, no two of which are alike in both shape and colour."""
+
+    things: tuple[Thing, ...]
+
+    @property
+    def name(self) -> str:
+        """The scene written out, from which `parse` makes it again: colour, shape, column, row, radius and shift."""
+        things = (
+            f"{one.name} {one.column} {one.row} {one.radius} {one.shift[0]} {one.shift[1]}" for one in self.things
+        )
+        return f"{SCENE} {', '.join(things)}"
+
+    def those(self, shape: str | None = None, colour: str | None = None) -> list[Thing]:
+        """The things of a shape, of a colour, or both."""
+        return [one for one in self.things if shape in (None, one.shape) and colour in (None, one.colour)]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about a scene, its one answer, and the things that it is about."""
+
+    question: str
+    answer: str
+    about: tuple[Thing, ...]
+
+
+def scenes(count: int, seed: int) -> Iterator[Scene]:
+    """So many different scenes, always the same for the same seed."""
+    generator = random.Random(f"shapes {seed}")
+    seen: set[Scene] = set()
+    while len(seen) < count:
+        scene = _scene(generator)
+        if scene not in seen:
+            seen.add(scene)
+            yield scene
+
+
+def _scene(generator: random.Random) -> Scene:
+    number = generator.randint(1, MOST)
+    kinds = generator.sample([(shape, colour) for shape in SHAPES for colour in COLOURS], number)
+    if number > 1 and generator.random() < 0.5:  # repeated shapes and colours make scenes worth telling apart
+        shape = kinds[0][0]
+        colours = generator.sample(list(COLOURS), 2)
+        kinds[:2] = [(shape, colour) for colour in colours]
+        kinds = list(dict.fromkeys(kinds))
+    cells = generator.sample([(column, row) for column in range(CELLS) for row in range(CELLS)], len(kinds))
+    things = []
+    for (shape, colour), (column, row) in zip(kinds, cells, strict=True):
+        radius = generator.randint(5, 7)
+        room = int(SIDE / CELLS / 2) - radius
+        shift = generator.randint(-room, room), generator.randint(-room, room)
+        things.append(Thing(shape, colour, column, row, radius, shift))
+    return Scene(tuple(sorted(things, key=lambda one: (one.row, one.column))))
+
+
+def parse(name: str) -> Scene:
+    """The scene that is written out; radius and shift of a thing may be left out."""
+    things = []
+    for part in name.removeprefix(SCENE).split(","):
+        colour, shape, *numbers = [*part.split(), "", ""]
+        try:
+            column, row, *rest = map(int, filter(None, numbers))
+            radius, across, down = rest or (6, 0, 0)
+        except ValueError:
+            column = row = radius = -1
+            across = down = 0
+        room = SIDE // CELLS // 2 - radius
+        placed = 0 <= column < CELLS and 0 <= row < CELLS and radius > 0 and max(abs(across), abs(down)) <= room
+        if colour not in COLOURS or shape not in SHAPES or not placed:
+            raise RegardError(
+                f"`{part.strip()[:80]}` is no thing of a scene: write a colour ({', '.join(COLOURS)}), a shape "
+                f"({', '.join(SHAPES)}), its column and its row (0 to {CELLS - 1}), such as `red circle 0 2`."
+            )
+        things.append(Thing(shape, colour, column, row, radius, (across, down)))
+    if len({(one.column, one.row) for one in things}) < len(things):
+        raise RegardError("Two things of this scene stand in the same place: give each a column and row of its own.")
+    return Scene(tuple(sorted(things, key=lambda one: (one.row, one.column))))
+
+
+def described(count: int, seed: int, sentences: int) -> Iterator[tuple[str, str]]:
+    """(a scene's name, a sentence that is true of it): so many scenes, with so many sentences each."""
+    generator = random.Random(f"captions {seed}")
+    for scene in scenes(count, seed):
+        for sentence in captions(scene, generator, sentences):
+            yield scene.name, sentence
+
+
+def asked(count: int, seed: int, number: int) -> Iterator[tuple[str, str]]:
+    """(a scene's name and behind a tab a question, its answer): so many scenes, with so many questions each."""
+    generator = random.Random(f"questions {seed}")
+    for scene in scenes(count, seed):
+        for one in questions(scene, generator, number):
+            yield f"{scene.name}\t{one.question}", one.answer
+
+
+def draw(scene: Scene, side: int = SIDE) -> "Image":
+    """The scene as a picture on a white ground, so many pixels wide and high."""
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError:
+        raise RegardError('Pictures need Pillow. Install it with: pip install "regard[images]"') from None
+    finer = _FINER * -(-side // SIDE)
+    large = Image.new("RGB", (SIDE * finer, SIDE * finer), (255, 255, 255))
+    pen = ImageDraw.Draw(large)
+    for thing in scene.things:
+        left, top, right, bottom = (edge * finer for edge in thing.box)
+        ink = COLOURS[thing.colour]
+        if thing.shape == "circle":
+            pen.ellipse((left, top, right, bottom), fill=ink)
+        elif thing.shape == "cross":
+            third = (right - left) / 3
+            pen.rectangle((left + third, top, right - third, bottom), fill=ink)
+            pen.rectangle((left, top + third, right, bottom - third), fill=ink)
+        else:
+            pen.polygon([(left + x * (right - left), top + y * (bottom - top)) for x, y in _OUTLINES[thing.shape]], ink)
+    return large.resize((side, side), Image.Resampling.LANCZOS)
+
+
+_OUTLINES = {
+    "square": [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)],
+    "triangle": [(0.5, 0.0), (1.0, 1.0), (0.0, 1.0)],
+    "star": [
+        (0.5, 0.0), (0.62, 0.36), (1.0, 0.38), (0.7, 0.61), (0.81, 0.98), (0.5, 0.77),
+        (0.19, 0.98), (0.3, 0.61), (0.0, 0.38), (0.38, 0.36),
+    ],
+}  # fmt: skip
+"""Corners within the unit square."""
+
+
+def captions(scene: Scene, generator: random.Random, count: int) -> list[str]:
+    """So many sentences that are true of a scene (some may be equal, where there is little to say)."""
+    return [_caption(scene, generator) for _ in range(count)]
+
+
+def _caption(scene: Scene, generator: random.Random) -> str:
+    things = list(scene.things)
+    generator.shuffle(things)
+    if len(things) == 1 or generator.random() < 0.25:
+        return f"there is {_article(things[0].name)}"
+    first, second = things[:2]
+    relations = [name for name in PLACES if _holds(name, first, second)]
+    if relations and generator.random() < 0.6:
+        return f"{_article(first.name)} is {generator.choice(relations)} {_article(second.name)}"
+    several = [shape for shape in SHAPES if len(scene.those(shape)) > 1]
+    if several and generator.random() < 0.5:
+        shape = generator.choice(several)
+        return f"there are {NUMBERS[len(scene.those(shape))]} {plural(shape)}"
+    return f"there is {_article(first.name)} and {_article(second.name)}"
+
+
+def questions(scene: Scene, generator: random.Random, count: int) -> list[Asked]:
+    """So many questions of all kinds, each with one answer only."""
+    return [_question(scene, generator) for _ in range(count)]
+
+
+def _question(scene: Scene, generator: random.Random) -> Asked:
+    kind = generator.choice(("colour", "number", "there", "place"))
+    unique = [one for one in scene.things if len(scene.those(one.shape)) == 1]
+    if kind == "colour" and unique:
+        thing = generator.choice(unique)
+        return Asked(f"what colour is the {thing.shape} ?", thing.colour, (thing,))
+    if kind == "number":
+        shape = generator.choice([*SHAPES, *(one.shape for one in scene.things)])
+        found = scene.those(shape)
+        return Asked(f"how many {plural(shape)} are there ?", NUMBERS[len(found)], tuple(found))
+    if kind == "place":
+        beside = [
+            (name, one, [other for other in scene.things if other != one and _holds(name, other, one)])
+            for one in scene.things
+            for name in PLACES
+        ]
+        answerable = [(name, one, others[0]) for name, one, others in beside if len(others) == 1]
+        if answerable:
+            name, one, other = generator.choice(answerable)
+            return Asked(f"what is {name} the {one.name} ?", other.name, (one, other))
+    if generator.random() < 0.5:
+        thing = generator.choice(scene.things)
+        return Asked(f"is there {_article(thing.name)} ?", "yes", (thing,))
+    absent = [f"{colour} {shape}" for shape in SHAPES for colour in COLOURS if not scene.those(shape, colour)]
+    return Asked(f"is there {_article(generator.choice(absent))} ?", "no", ())
+
+
+def is_true(sentence: str, scene: Scene) -> bool:
+    """Whether a sentence of the form that `captions` gives holds of a scene; any other sentence does not."""
+    thing = rf"an? ({'|'.join(COLOURS)}) ({'|'.join(SHAPES)})"
+    if found := re.fullmatch(rf"there is {thing}( and {thing})?", sentence):
+        first, second = found.group(2, 1), found.group(5, 4)
+        both = second != (None, None)
+        return bool(scene.those(*first)) and (not both or (first != second and bool(scene.those(*second))))
+    if found := re.fullmatch(rf"{thing} is ({'|'.join(PLACES)}) {thing}", sentence):
+        return any(
+            _holds(found.group(3), one, other)
+            for one in scene.those(*found.group(2, 1))
+            for other in scene.those(*found.group(5, 4))
+        )
+    if found := re.fullmatch(rf"there are ({'|'.join(NUMBERS[2:])}) ({'|'.join(map(plural, SHAPES))})", sentence):
+        shape = next(shape for shape in SHAPES if plural(shape) == found.group(2))
+        return len(scene.those(shape)) == NUMBERS.index(found.group(1))
+    return False
+
+
+def plural(shape: str) -> str:
+    """More than one of a shape."""
+    return f"{shape}es" if shape.endswith("s") else f"{shape}s"
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _holds(relation: str, one: Thing, other: Thing) -> bool:
+    """Whether a thing stands so to another: in another column (row), and further across (down) than it is beside."""
+    across, down = one.column - other.column, one.row - other.row
+    sign_across, sign_down = PLACES[relation]
+    if sign_across:
+        return across * sign_across > 0 and abs(across) >= abs(down)
+    return down * sign_down > 0 and abs(down) >= abs(across)

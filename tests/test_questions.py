@@ -1,0 +1,221 @@
+"""Questions about pictures: a picture and a text are two memories, and one answer is given."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from regard import inspection
+from regard.cli import main
+from regard.config.loading import from_mapping
+from regard.data.corpus import Pair, read
+from regard.data.prepare import prepare
+from regard.data.scenes import asked, draw, parse, questions, scenes
+from regard.errors import RegardError, UsageError
+from regard.predictor import Predictor
+from regard.run import Run
+from regard.shapes.choice import shape_of
+from regard.training.loop import train
+from regard.training.view import View
+from regard.weights import read_weights
+from tests.test_shapes import COURSE, corpus, settings, shape_and_model
+
+SCENE = "shapes: red circle 0 0, blue star 2 1"
+ASKED = [
+    f"{SCENE}\tis there a red circle ?",
+    f"{SCENE}\thow many stars are there ?",
+    "shapes: black cross 1 1\tis there a red circle ?",
+]
+ENCODERS = ("bag", "rnn", "conv", "transformer")
+
+
+def looker(directory: Path, **model: Any) -> Predictor:
+    more = {"model": model} if model else {}
+    shape, made, _ = shape_and_model("questions", directory, **more)
+    return Predictor(shape, made)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("form", ["conv", "patches"])
+def test_company_and_padding_change_nothing(encoder, form, tmp_path):
+    found = looker(tmp_path, encoder={"kind": encoder}, picture={"size": 16, "patch": 4, "layers": 1, "form": form})
+    together = found.shape.scores(found.model, ASKED)
+    alone = torch.cat([found.shape.scores(found.model, [one]) for one in ASKED])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(together[0], together[2], atol=1e-4)  # another picture
+    assert not torch.allclose(together[0], together[1], atol=1e-4)  # another question
+
+
+def test_the_loss_of_a_lesson_is_that_of_its_questions_one_by_one(tmp_path):
+    config = from_mapping(settings("questions", tmp_path))
+    prepared = prepare(config, tmp_path / "run")
+    shape = shape_of(config, prepared.form)
+    torch.manual_seed(0)
+    model = shape.build().eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        batches = list(shape.batches(prepared.validation).once())
+        loss = sum(shape.loss(model, shape.lesson(one, generator, learning=False)).nll.item() for one in batches)
+        scores = shape.scores(model, [pair.source for pair in prepared.validation_pairs])
+    right = torch.tensor([prepared.form.labels.number(pair.target) for pair in prepared.validation_pairs])
+    assert loss == pytest.approx(torch.nn.functional.cross_entropy(scores, right, reduction="sum").item(), rel=1e-4)
+
+
+def test_no_picture_is_both_learnt_from_and_judged_by(tmp_path):
+    config = from_mapping(settings("questions", tmp_path, data={"held_out_test": 20}))
+    prepared = prepare(config, tmp_path / "run")
+    parts = [{pair.source.split("\t")[0] for pair in part} for part in (prepared.validation_pairs, prepared.test_pairs)]
+    every = {pair.source.split("\t")[0] for pair in read(config.data.train)}
+    learnt = {prepared.form.pictures.names[prepared.train[place][0][0]] for place in range(len(prepared.train))}
+    assert parts[0] and parts[1] and not parts[0] & parts[1] and not learnt & (parts[0] | parts[1])
+    assert learnt | parts[0] | parts[1] <= every
+
+
+def test_generated_questions_are_always_the_same_and_have_true_answers():
+    assert list(asked(20, 7, 3)) == list(asked(20, 7, 3)) != list(asked(20, 8, 3))
+    for name, answer in asked(50, 1, 4):
+        picture, question = name.split("\t")
+        scene = parse(picture)
+        if question.startswith("how many"):
+            shape = next(one for one in ("circle", "square", "triangle", "star", "cross") if one in question)
+            assert ("no", "one", "two", "three", "four").index(answer) == len(scene.those(shape))
+        elif question.startswith("what colour"):
+            assert [one.colour for one in scene.those(question.split()[-2])] == [answer]
+        elif question.startswith("is there"):
+            colour, shape = question.split()[3:5]
+            assert bool(scene.those(shape, colour)) == (answer == "yes")
+
+
+def test_watched_is_unwatched_and_every_word_looks_at_the_whole_picture(tmp_path):
+    found = looker(tmp_path)
+    trace = found.trace(ASKED[0])
+    torch.testing.assert_close(
+        trace.log_probabilities[0], found.shape.scores(found.model, ASKED[:1])[0].log_softmax(-1)
+    )
+    seen = inspection.attention(trace)
+    to_picture = [one for one in seen.heads if one.kind == "picture"]
+    assert seen.kind == "picture" and len(to_picture) == 1
+    for one in to_picture:
+        assert one.weights.shape[1:] == (len(trace.source), 16)
+        torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]))
+    said = f"→ {trace.target.tokens[0]}"
+    assert seen.look is not None and seen.look.words == ["is", "there", "a", "red", "circle", "?", said]
+    answer = seen.look.maps()[-1].flatten()
+    torch.testing.assert_close(answer, torch.cat([one.weights[:, 0] for one in to_picture]).mean(0))
+
+
+def test_reasons_are_given_in_words_of_the_question(tmp_path):
+    found = inspection.reasons(looker(tmp_path).trace(ASKED[1]), ["occlusion"])
+    assert found.read.word_texts[1:-1] == ["how", "many", "stars", "are", "there", "?"]
+    assert found.reasons[0].methods["occlusion"].abs().sum() > 0
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("questions")
+    train(from_mapping(settings("questions", place)), place / "run", view=View())
+    return place / "run"
+
+
+def test_a_run_answers_by_the_command_line(run, tmp_path, capsys):
+    draw(parse(SCENE), 48).save(tmp_path / "a.png")
+    path = corpus(tmp_path / "in.tsv", [f"{tmp_path / 'a.png'}\tis there a red circle ?", "", ASKED[0]])
+    assert main(["predict", str(run), path, "--json"]) == 0
+    first, empty, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert sum(first["probabilities"].values()) == pytest.approx(1.0) and "label" not in empty
+    assert first["label"] == second["label"]  # the same picture, drawn and written out
+    for name in ("page.html", "picture.png", "data.json"):
+        words = ["inspect", "attention", str(run), str(tmp_path / "a.png"), "is there a red circle ?"]
+        assert main([*words, "-o", str(tmp_path / name)]) == 0
+    assert "data:image/png" in (tmp_path / "page.html").read_text()
+    assert json.loads((tmp_path / "data.json").read_text())["attention"]
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "accuracy" in found["scores"] and found["tables"][-1]["title"].startswith("By the first words")
+
+
+def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
+    for line, code, told in (
+        (SCENE, 1, "1 tab-separated texts"),
+        ("nowhere.png\tis there a red circle ?", 1, "nowhere.png"),
+        ("shapes: red potato 0 0\tis there a red circle ?", 1, "no thing of a scene"),
+    ):
+        assert main(["predict", str(run), corpus(tmp_path / "in.tsv", [line])]) == code
+        assert told in capsys.readouterr().err
+    for words, told in (
+        (["inspect", "attention", str(run), SCENE], "a tab between them"),
+        (["inspect", "attention", str(run), SCENE, " "], "not empty"),
+        (["inspect", "attention", str(run), SCENE, "is it ?", "--target", "perhaps"], "no label"),
+        (["inspect", "lens", str(run), SCENE], "a tab between them"),
+        (["translate", str(run)], "translates nothing"),
+        (["caption", str(run), SCENE], "captions no pictures"),
+    ):
+        assert main(words) in (1, 2)
+        assert told in capsys.readouterr().err
+
+
+def test_settings_that_do_not_fit_are_refused(tmp_path):
+    base = settings("questions", tmp_path)
+    for change, told in (
+        ({"model": {"encoder": {"kind": "image"}}}, "reads pictures"),
+        ({"model": {"decoder": {"kind": "rnn"}}}, "model.decoder has no place"),
+        ({"data": {"train": {"generate": "dates"}}}, "reads pictures"),
+    ):
+        with pytest.raises(RegardError, match=told):
+            train(from_mapping({**base, **change}), tmp_path / "run", view=View())
+    with pytest.raises(UsageError, match=r"model\.picture has no place"):
+        from_mapping(settings("classes", tmp_path, model={"picture": {"size": 16}}))
+
+
+def test_pictures_in_a_folder_with_questions_in_a_file(tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    generator, lines = random.Random(0), []
+    for number, scene in enumerate(scenes(30, 3)):
+        draw(scene, 24).save(folder / f"{number}.png")
+        lines += [f"{number}.png\t{one.question}\t{one.answer}" for one in questions(scene, generator, 3)]
+    columns = {"question_column": 2, "caption_column": 3}
+    section = {"images": str(folder), "captions": corpus(tmp_path / "q.tsv", lines), **columns}
+    config = settings("questions", tmp_path, training=COURSE | {"steps": 2, "validate_every": 2, "checkpoint_every": 2})
+    config["data"] = {"train": section, "held_out": 9}
+    outcome = train(from_mapping(config), tmp_path / "run", view=View())
+    assert "accuracy" in outcome.validation
+    records = [dict(zip(("image", "question", "answer"), line.split("\t"), strict=True)) for line in lines]
+    names = {"question_field": "question", "caption_field": "answer"}
+    path = corpus(tmp_path / "q.jsonl", [json.dumps(record) for record in records])
+    as_json = {"images": str(folder), "captions": path, **names}
+    shape = {"shape": {"kind": "questions"}}
+    both = [list(read(from_mapping({**shape, "data": {"train": one}}).data.train)) for one in (section, as_json)]
+    name, question, answer = lines[0].split("\t")
+    assert both[0] == both[1] and both[0][0] == Pair(f"{folder}/{name}\t{question}", answer)
+
+
+def test_a_folder_without_a_question_is_told_with_its_line(tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    Image.new("RGB", (8, 8)).save(folder / "a.png")
+    columns = {"question_column": 2, "caption_column": 3}
+    section = {"images": str(folder), "captions": corpus(tmp_path / "q.tsv", ["a.png\t \tyes"]), **columns}
+    config = settings("questions", tmp_path)
+    config["data"] = {"train": section}
+    with pytest.raises(RegardError, match=r"q\.tsv:1 has no question"):
+        prepare(from_mapping(config), tmp_path / "run")
+
+
+def test_eyes_can_be_taken_over_from_a_run_that_captions_pictures(run, tmp_path):
+    captions = settings("captions", tmp_path)
+    train(from_mapping(captions), tmp_path / "captions", view=View())
+    config = settings("questions", tmp_path, model={"start_from": str(tmp_path / "captions")})
+    config["training"] |= {"tune": "fresh", "steps": 4, "validate_every": 4, "checkpoint_every": 4}
+    train(from_mapping(config), tmp_path / "run", view=View())
+    there, here = (read_weights(Run.open(tmp_path / one).weights) for one in ("captions", "run"))
+    eyes = {name: tensor for name, tensor in here.items() if name.startswith("picture.")}
+    assert eyes and all(torch.equal(eyes[name], there[name.replace("picture.", "encoder.", 1)]) for name in eyes)
+    config["model"]["picture"] = {"size": 16, "patch": 4, "layers": 2}
+    with pytest.raises(RegardError, match="does not fit"):
+        train(from_mapping(config), tmp_path / "other", view=View())
