@@ -64,7 +64,7 @@ def measure(options: Options) -> str:
             settings = {**usual, **dict(law.changes), "do": law.do, law.axis: size}
             try:
                 with Worker(f"grow {law.do} {law.axis} {size}", "regard", "grow", settings, options.threads) as worker:
-                    found[size] = worker.ready()
+                    found[size] = worker.first_answer()
             except Unavailable as error:
                 failed[size] = str(error)
         facts["laws"].append(_law(law, found, failed))

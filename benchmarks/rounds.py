@@ -25,9 +25,11 @@ class Crowd:
         try:
             for name, worker in self.workers.items():
                 self._try(name, worker.start)
+            for name, worker in self.workers.items():
+                self._try(name, worker.first_answer)
             self._sgemm.start().ready()
             for name, worker in self.workers.items():
-                self._try(name, worker.ready)
+                self._try(name, worker.warm_up)
         except BaseException:
             self.__exit__()
             raise

@@ -70,9 +70,18 @@ class Worker:
         os.close(theirs)
         return self
 
-    def ready(self) -> dict[str, Any]:
-        """Wait until the program can be measured; what it says then."""
+    def first_answer(self) -> dict[str, Any]:
+        """What the program says first: that all is in memory, or all that it has to say."""
         return self._answer()
+
+    def warm_up(self) -> None:
+        """Let the program do for once what it will be measured at."""
+        self.ask(do="warm up")
+
+    def ready(self) -> None:
+        """Wait until the program can be measured."""
+        self.first_answer()
+        self.warm_up()
 
     def ask(self, **order: Any) -> dict[str, Any]:
         """One round: send the order, wait for the answer."""

@@ -68,7 +68,7 @@ def test_a_program_that_dies_is_reported_with_its_last_words(program):
 
 
 def test_one_that_fails_does_not_stop_the_others(program, monkeypatch):
-    good = program("answer(ready=True)\nwhile True:\n    command()\n    answer(seconds=1.0)")
+    good = program("answer(loaded=True)\nwhile True:\n    command()\n    answer(seconds=1.0)")
     bad = Worker("bad", "regard", "missing", {}, threads=1)
     crowd = Crowd({"bad": bad, "good": good}, threads=1)
     monkeypatch.setattr(crowd, "_sgemm", Worker("limit", "regard", good.program, {}, threads=1))

@@ -225,7 +225,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "data: {train: {generate: copy}}\nmodel: {encoder: {kind: transfomer}}\n",
-            "my.yaml:2: model.encoder.kind must be one of bag, rnn, conv, transformer, "
+            "my.yaml:2: model.encoder.kind must be one of bag, rnn, conv, transformer, image, "
             'not "transfomer"; did you mean transformer?',
         ),
         (

@@ -273,3 +273,9 @@ def test_a_word_that_is_picked_shows_its_own_lines_only(recurrent, rows, browser
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390  # a telephone shows it
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_letter_that_the_font_lacks_is_drawn_without_a_word(recurrent, tmp_path, recwarn):
+    pytest.importorskip("matplotlib", reason="the plots extra is not installed")
+    inspection.align(recurrent, ["a \U0001f436"], ["a \U0001f436"]).save(tmp_path / "align.png")
+    assert not [one for one in recwarn if "Glyph" in str(one.message)]

@@ -24,11 +24,17 @@ def command():
     return json.loads(line)
 
 
+def loaded():
+    """Say that all is in memory, and wait for the turn to warm up: two at once would wait for each other's threads."""
+    answer(loaded=True)
+    command()
+
+
 class Pace:
     """A training that pauses between rounds: `tick` stands before every update, with the tokens learnt so far."""
 
     def __init__(self, warmup):
-        self.left = warmup
+        self.left, self.loaded = warmup, False
         self.order = None
         self.updates = self.tokens = self.start = 0
 
@@ -36,6 +42,9 @@ class Pace:
         """Count an update that is done; where a round is full, report it and wait for the next."""
         now = time.perf_counter()
         if self.order is None:
+            if not self.loaded:
+                self.loaded = True
+                loaded()
             self.left -= 1
             if self.left >= 0:
                 return

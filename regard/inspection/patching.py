@@ -39,6 +39,9 @@ SMALLEST = 0.1
 TOKENS = 4096
 """Padded tokens of a batch of patched passes."""
 
+MOST_TOLD = 25
+"""Tokens of a source that an error shows."""
+
 WIDEST = 12.0
 """Inches across that maps of a picture may stand side by side."""
 
@@ -317,9 +320,8 @@ def _parting(clean: Trace, corrupted: Trace) -> int:
     """The first target position where the answers differ, or what is wrong with the pair."""
     if len(clean.source) != len(corrupted.source):
         raise UsageError(
-            f"The sources have {len(clean.source)} and {len(corrupted.source)} tokens ({'|'.join(clean.source.tokens)} "
-            f"and {'|'.join(corrupted.source.tokens)}), but each position must correspond to one: change words to "
-            "words of as many tokens."
+            f"The sources have {len(clean.source)} and {len(corrupted.source)} tokens ({_begun(clean)} and "
+            f"{_begun(corrupted)}), but each position must correspond to one: change words to words of as many tokens."
         )
     if clean.source.ids == corrupted.source.ids:
         raise UsageError("The two sources are the same to this model: change a word in one of them.")
@@ -331,6 +333,12 @@ def _parting(clean: Trace, corrupted: Trace) -> int:
             "that the corrupted source should lead to (--instead)."
         )
     return place
+
+
+def _begun(trace: Trace) -> str:
+    """The tokens of a source, so many that they can be read."""
+    tokens = trace.source.tokens
+    return "|".join(tokens[:MOST_TOLD]) + ("|…" if len(tokens) > MOST_TOLD else "")
 
 
 _Layout = list[tuple[Recovery, list[list[Spot | None]]]]

@@ -2,6 +2,7 @@
 
 import html
 import json
+import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,9 @@ class Result(ABC):
             durable.write(path, f"{self}\n")
         elif ending in PICTURES:
             figure = self.draw()
-            durable.build(path, lambda aside: figure.savefig(aside, format=ending, dpi=160, bbox_inches="tight"))
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Glyph .* missing")  # drawn as a box; the page has every letter
+                durable.build(path, lambda aside: figure.savefig(aside, format=ending, dpi=160, bbox_inches="tight"))
         else:
             raise UsageError(f"{path} has no ending that says what to write: use one of .{', .'.join(ENDINGS)}.")
 
