@@ -13,7 +13,7 @@ import pytest
 import typer
 
 import regard
-import regard.cli
+import regard.cli.verbs
 from regard.cli import main
 from regard.config.loading import load
 from regard.config.presets import PRESETS
@@ -184,7 +184,7 @@ def test_every_failure_ends_in_a_sentence_and_a_code(
 ) -> None:
     app = typer.Typer()
     app.command()(failing(error))
-    monkeypatch.setattr(regard.cli, "app", app)
+    monkeypatch.setattr(regard.cli.verbs, "app", app)
     monkeypatch.delenv("REGARD_DEBUG", raising=False)
     assert main([]) == code
     err = capsys.readouterr().err
@@ -197,7 +197,7 @@ def test_a_traceback_is_shown_when_asked_for(
 ) -> None:
     app = typer.Typer()
     app.command()(failing(ZeroDivisionError("x")))
-    monkeypatch.setattr(regard.cli, "app", app)
+    monkeypatch.setattr(regard.cli.verbs, "app", app)
     monkeypatch.setenv("REGARD_DEBUG", "1")
     assert main([]) == 1
     assert "Traceback" in capsys.readouterr().err

@@ -126,7 +126,8 @@ def test_contrast_prints_accuracy_by_category(run, capsys, tmp_path):
         (tmp_path / f"{name}.tsv").write_text("".join(rows))
     suites = (tmp_path / "one.tsv", tmp_path / "other.tsv")
     code, out, _ = typed(capsys, "contrast", run.directory, *suites, "-o", tmp_path / "items.tsv")
-    assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["category", "one", "other", "all"]
+    by_category = out.split("\n\n")[0]
+    assert code == 0 and [line.split()[0] for line in by_category.splitlines()] == ["category", "one", "other", "all"]
     facts = json.loads(typed(capsys, "contrast", run.directory, *suites, "--json")[1])
     assert facts["total"]["count"] == 60 and facts["categories"]["one"] == facts["categories"]["other"]
     margins = [float(line.split("\t")[0]) for line in (tmp_path / "items.tsv").read_text().splitlines()[1:]]

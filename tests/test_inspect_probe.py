@@ -16,7 +16,7 @@ from regard.inspection.probes import Examples, train_probes
 from regard.inspection.probing import control_labels, untrained
 from regard.inspection.states import Reading, layer_taps, word_states
 from regard.text.specials import EOS
-from tests.cells import VOCABULARY, model_of
+from tests.cells import model_of
 
 LABELS, LAYERS, WIDTH = 4, 3, 12
 
@@ -123,14 +123,15 @@ def test_the_first_layer_is_what_the_model_reads_and_the_last_what_it_remembers(
     torch.testing.assert_close(states[-1], memory.states[0, :3])
 
 
-def test_an_untrained_model_has_the_shape_and_nothing_of_the_weights():
-    model = model_of("transformer>transformer/attention")
+def test_an_untrained_model_has_the_shape_and_nothing_of_the_weights(transformer_run):
+    translator = regard.load(transformer_run)
+    model = translator.model
     state = torch.get_rng_state()
-    other = untrained(model, seed=1)
+    other = untrained(translator, seed=1)
     assert torch.equal(torch.get_rng_state(), state)
     shapes = {name: one.shape for name, one in model.named_parameters()}
     assert {name: one.shape for name, one in other.named_parameters()} == shapes
-    assert len(other.output_bias) == VOCABULARY
+    assert len(other.output_bias) == len(model.output_bias)
     assert not torch.allclose(other.source_embedding.weight, model.source_embedding.weight)
 
 
