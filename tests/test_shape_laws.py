@@ -15,7 +15,7 @@ from regard.models.transducer import Transducer
 from regard.nn import taps
 from regard.predictor import Predictor
 from regard.search import Search
-from regard.text.specials import BOS, EOS, PAD, SEP
+from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 from regard.training.loop import train
 from regard.training.view import View
 from regard.writer import Writer
@@ -115,7 +115,7 @@ def test_the_future_does_not_leak_without_a_source(decoder):
 
 
 @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
-def test_what_is_written_does_not_depend_on_company(decoder, tmp_path):
+def test_a_beam_of_one_is_greedy_and_company_changes_nothing(decoder, tmp_path):
     shape, model, _ = shape_and_model(
         "language", tmp_path, model={"decoder": {"kind": decoder}}, decoding={"max_length": 8}
     )
@@ -123,6 +123,15 @@ def test_what_is_written_does_not_depend_on_company(decoder, tmp_path):
     prompts, search = ["w1 w2", "", "w3", "w4 w5"], Search()
     together = [one[0].tokens for one in writer.hypotheses(prompts, search, beam=1)]
     assert together == [writer.hypotheses([prompt], search, beam=1)[0][0].tokens for prompt in prompts]
+    with torch.no_grad():
+        for prompt, tokens in zip(prompts, together, strict=True):
+            ids = [BOS, *shape.form.source.encode_batch([prompt])[0]]
+            for token in tokens:
+                read = torch.tensor([ids])
+                scores = model(read, read)[0, -1]  # V
+                scores[[PAD, BOS, SEP, MASK]] = -torch.inf  # never said
+                assert int(scores.argmax()) == token
+                ids.append(token)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
