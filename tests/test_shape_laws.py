@@ -79,22 +79,13 @@ def alone(source: torch.Tensor, row: int) -> torch.Tensor:
     return source[row : row + 1, : int((source[row] != PAD).sum())]
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_step_by_step_is_all_at_once_without_a_source(decoder):
-    model = language_model(decoder)
+@pytest.mark.parametrize(
+    ("decoder", "positions"),
+    [*((decoder, None) for decoder in DECODERS), *(("transformer", positions) for positions in POSITIONS)],
+)
+def test_step_by_step_is_all_at_once_without_a_source(decoder, positions):
+    model = language_model(decoder, *([positions] if positions else []))
     inputs = torch.randint(6, VOCABULARY, (3, 6), generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        memory = model.encode(inputs)
-        whole, state = model.scores(model.decode(memory, inputs)), model.start(memory)
-        for place in range(inputs.shape[1]):
-            step, state = model.step(inputs[:, place], state)
-            torch.testing.assert_close(step, whole[:, place], atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("positions", POSITIONS)
-def test_step_by_step_is_all_at_once_with_every_kind_of_position(positions):
-    model = language_model("transformer", positions)
-    inputs = torch.randint(6, VOCABULARY, (2, 6), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         memory = model.encode(inputs)
         whole, state = model.scores(model.decode(memory, inputs)), model.start(memory)

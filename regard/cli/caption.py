@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,14 +75,10 @@ def caption(
     ] = 0.0,
     sampling: Annotated[bool, typer.Option("--sample", help="Draw captions at random from the model.")] = False,
     samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each picture.")] = None,
-    temperature: Annotated[
-        float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")
-    ] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")] = None,
-    top_p: Annotated[
-        float | None, typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     prefix: Annotated[
         str | None, typer.Option("--prefix", help="Captions begin with this text.", metavar="TEXT")
     ] = None,
@@ -98,9 +95,7 @@ def caption(
     from regard.cli.inspect.output import check
 
     drawn = sampling or samples is not None
-    for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
-        if value is not None and not drawn:
-            raise UsageError(f"{name} is for sampling: add --sample.")
+    check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
         raise UsageError("--beam looks for the best caption and --sample draws at random: use one of them.")
     if form not in (None, "text", "tsv", "jsonl"):

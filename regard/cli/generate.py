@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn
+
 CHUNK = 64
 """Beginnings written on before any text is shown."""
 
@@ -34,14 +36,10 @@ def generate(
     ] = None,
     sampling: Annotated[bool, typer.Option("--sample", help="Draw at random from the model.")] = False,
     samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw.")] = None,
-    temperature: Annotated[
-        float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")
-    ] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")] = None,
-    top_p: Annotated[
-        float | None, typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Look for the likeliest text; 1 is greedy.")] = None,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Most tokens to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with its log-probability.")] = False,
@@ -51,9 +49,7 @@ def generate(
     from regard.run import Run
 
     drawn = sampling or samples is not None
-    for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
-        if value is not None and not drawn:
-            raise UsageError(f"{name} is for sampling: add --sample.")
+    check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
         raise UsageError("--beam looks for the likeliest text and --sample draws at random: use one of them.")
     Run.open(run)

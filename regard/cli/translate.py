@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn
 from regard.cli.places import check_places
 from regard.cli.words import told_apart
 from regard.errors import UsageError
@@ -92,16 +93,10 @@ def translate(
     diversity: Annotated[float, typer.Option("--diversity", min=0, help="How much they do.")] = 0.5,
     sampling: Annotated[bool, typer.Option("--sample", help="Draw outputs at random from the model.")] = False,
     samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each line.")] = None,
-    temperature: Annotated[
-        float | None,
-        typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder."),
-    ] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     mbr: Annotated[
         str | None,
         typer.Option(
@@ -165,9 +160,7 @@ def translate(
     if mbr is not None and samples is None:
         samples = max(MBR_SAMPLES, n_best)
     drawn = sampling or samples is not None or mbr is not None
-    for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
-        if value is not None and not drawn:
-            raise UsageError(f"{name} is for sampling: add --sample.")
+    check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
         raise UsageError("--beam looks for the best output and --sample draws at random: use one of them.")
     if drawn and mbr is None:

@@ -1,0 +1,25 @@
+"""The options of drawing at random, the same for every verb that writes text."""
+
+from typing import Annotated
+
+import typer
+
+from regard.errors import UsageError
+
+Temperature = Annotated[
+    float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")
+]
+TopK = Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the K likeliest tokens.")]
+TopP = Annotated[
+    float | None, typer.Option("--top-p", help="Draw from the likeliest tokens that hold this probability.")
+]
+Seed = Annotated[int | None, typer.Option("--seed", help="The same seed draws the same; 0 by default.")]
+
+
+def check_drawn(
+    drawn: bool, temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None
+) -> None:
+    """Refuse what only drawing needs where nothing is drawn."""
+    for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
+        if value is not None and not drawn:
+            raise UsageError(f"{name} is for sampling: add --sample.")
