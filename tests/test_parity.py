@@ -1,7 +1,5 @@
 """Our layers against torch's own, with the same weights."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
@@ -10,7 +8,6 @@ from regard.models.encoders import TransformerEncoderLayer
 from regard.models.transformer_decoder import TransformerDecoderLayer
 from regard.nn.attention import Attention, Remembered, causal_mask, lookup
 from regard.nn.recurrence import RecurrentLayer, backwards
-from regard.nn.scores import make_score
 from tests.cells import cell
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
@@ -160,10 +157,3 @@ def test_unprojected_attention_returns_a_mixture_of_the_states_themselves():
     same = Remembered(torch.zeros(1, 1, S, D), memory[:, None])
     torch.testing.assert_close(layer(torch.randn(1, 1, D), same)[0, 0], memory[0].mean(0), **CLOSE)
     assert not list(layer.parameters())
-
-
-def test_every_head_of_a_bilinear_score_starts_as_a_linear_layer_does():
-    torch.manual_seed(0)
-    score = make_score("bilinear", heads=4, query_width=64, key_width=32)
-    expected = math.sqrt(2 / (64 + 32))  # Glorot and Bengio (2010)
-    torch.testing.assert_close(score.weight.std((1, 2)), torch.full((4,), expected), rtol=0.1, atol=0)

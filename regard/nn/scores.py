@@ -54,8 +54,7 @@ class Bilinear(Score):
     def __init__(self, heads: int, query_width: int, key_width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(heads, query_width, key_width))
-        for matrix in self.weight:
-            nn.init.xavier_uniform_(matrix)
+        nn.init.xavier_uniform_(self.weight)
 
     def prepare_queries(self, queries: Tensor) -> Tensor:
         """q ↦ qᵀW."""
