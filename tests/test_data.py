@@ -20,6 +20,7 @@ from regard.data import prepare as preparing
 from regard.data.alignment import first_misaligned
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
 from regard.data.corpus import Pair, read
+from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.lines import LONGEST_LINE, read_lines
 from regard.data.prepare import prepare
 from regard.data.store import StoreWriter, TokenStore
@@ -289,6 +290,37 @@ def test_a_test_part_can_be_held_out_beside_validation(tmp_path: Path) -> None:
     assert len(tested.test_pairs) == 10 and len(tested.train) == 270
     named = config(corpus, held_out=20, held_out_test=10, test=numbers(tmp_path / "test.tsv", 7))
     assert len(prepare(named, tmp_path / "named").test_pairs) == 7
+
+
+def test_joined_pairs_are_whole_pairs_of_the_corpus_one_behind_the_other(tmp_path: Path) -> None:
+    corpus = numbers(tmp_path / "x.tsv", 300)
+    plain = prepare(config(corpus, held_out=20), tmp_path / "plain")
+    joined = prepare(config(corpus, held_out=20, joined=0.5), tmp_path / "joined")
+    assert joined.validation_pairs == plain.validation_pairs and joined.form.source.size == plain.form.source.size
+    kept = {tuple(map(tuple, plain.train[place])) for place in range(len(plain.train))}
+    pairs = [tuple(map(tuple, joined.train[place])) for place in range(len(joined.train))]
+    longer = [pair for pair in pairs if pair not in kept]
+    assert len(pairs) - len(longer) == len(kept) == 280
+    assert len(longer) == joined.report.joined and 100 < len(longer) < 180
+    for source, target in longer:
+        assert len(source) == len(target) in (8, 12, 16)
+        pieces = [(source[start : start + 4], target[start : start + 4]) for start in range(0, len(source), 4)]
+        assert set(pieces) <= kept
+    assert "made by joining" in str(joined.report)
+
+
+def test_joining_is_the_same_for_the_same_seed_and_drops_nothing_of_the_corpus(tmp_path: Path) -> None:
+    pairs = [(number, Pair(f"s{number}", f"t{number}")) for number in range(1, 500)]
+    first, again, other = (list(with_joined(pairs, 1.5, seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert [found for found in first if found[0]] == pairs
+    assert 650 < sum(number == NO_NUMBER for number, _ in first) < 850
+
+
+def test_joined_pairs_that_are_too_long_are_not_counted_as_dropped(tmp_path: Path) -> None:
+    corpus = numbers(tmp_path / "x.tsv", 300)
+    report = prepare(config(corpus, joined=1.0, cleaning={"max_length": 8}), tmp_path / "run").report
+    assert not report.dropped and 0 < report.joined < 150
 
 
 def test_prepared_once_is_reopened_without_the_corpus(tmp_path: Path) -> None:

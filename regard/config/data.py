@@ -325,5 +325,7 @@ class Data(Section):
     """Pairs set aside from `train` when there is no `validation` (never more than a tenth of them)."""
     held_out_test: int = Field(default=0, ge=0)
     """Pairs set aside from `train` when there is no `test`, likewise; they are scored at the end and choose nothing."""
+    joined: float = Field(default=0.0, ge=0.0, le=10.0)
+    """Longer pairs made of short ones: for every hundred pairs of `train`, `100 * joined` more of two to four each."""
     cleaning: Cleaning = Cleaning()
     """Which training pairs are dropped."""

@@ -112,6 +112,10 @@ def _check_corpora(shape: Shape, data: Data) -> None:
                 f"data.{name} has sources of {_texts(corpus.texts)}, but data.train of {_texts(data.train.texts)}: "
                 "give both the same."
             )
+    if data.joined and data.train.texts > 1:
+        raise UsageError(
+            f"data.joined puts pairs one behind another, but sources are {_texts(data.train.texts)} here: leave it out."
+        )
 
 
 def _with_eyes(model: Model) -> Model:

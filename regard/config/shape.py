@@ -10,8 +10,8 @@ from pydantic import Field
 
 from regard.config.section import Section
 
-READS_ONLY = ("model.decoder", "model.join", "model.picture", "text.target")
-WRITES_ONLY = ("model.encoder", "model.join", "model.picture", "text.target")
+READS_ONLY = ("model.decoder", "model.join", "model.picture", "text.target", "data.joined")
+WRITES_ONLY = ("model.encoder", "model.join", "model.picture", "text.target", "data.joined")
 
 
 class _Shape(Section):
@@ -137,7 +137,7 @@ class Captions(_Shape):
     pictures = True
     decoder = True
     corpora = ("images", "generate")
-    out_of_place = ("text.target", "model.picture")
+    out_of_place = ("text.target", "model.picture", "data.joined")
 
     kind: Literal["captions"] = "captions"
     doubly_stochastic: float = Field(default=0.0, ge=0.0)
@@ -160,7 +160,7 @@ class Questions(_Shape):
     pictures = True
     beside = True
     corpora = ("images", "generate")
-    out_of_place = ("model.decoder", "model.join", "text.target")
+    out_of_place = ("model.decoder", "model.join", "text.target", "data.joined")
 
     kind: Literal["questions"] = "questions"
     looks: int = Field(default=2, ge=1, le=32)

@@ -55,6 +55,8 @@ class CleaningReport:
     """Pairs set aside for validation."""
     tested: int = 0
     """Pairs set aside for the test."""
+    joined: int = 0
+    """Pairs made by joining others, beside those kept."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Number of pairs dropped for each reason."""
     examples: dict[str, int] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class CleaningReport:
             rows.append(("held out", self.held_out, ""))
         if self.tested:
             rows.append(("held out for the test", self.tested, ""))
+        if self.joined:
+            rows.append(("made by joining", self.joined, ""))
         rows += [
             (f"dropped: {reason}", count, f"first: pair {self.examples[reason]:,}")
             for reason, count in self.dropped.items()

@@ -15,6 +15,7 @@ from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
 from regard.data.corpus import Pair, describe, located
 from regard.data.form import Form
 from regard.data.forms import form_of
+from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.progress import Progress, reported
 from regard.data.store import StoreWriter, TokenStore
 from regard.errors import RegardError
@@ -112,8 +113,9 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         if missing := form.missing([pair for _, pair in some]):
             report.notes.append(f"The {name} data {missing}")
     numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
-    too_long = stored(numbered, form, cleaning.max_length, directory / "data" / "train")
-    if too_long:
+    joined = with_joined(numbered, data.joined, config.training.seed) if data.joined else numbered
+    too_long = stored(joined, form, cleaning.max_length, directory / "data" / "train")
+    if too_long := [number for number in too_long if number != NO_NUMBER]:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
     if not report.train:
@@ -125,6 +127,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         raise RegardError(
             f"no validation {_one(form_kind)} is left after cleaning: see data.validation and data.cleaning."
         )
+    report.joined = len(TokenStore(directory / "data" / "train")) - report.train if data.joined else 0
     _write_pairs(directory / "data" / "validation.jsonl", validation)
     _write_pairs(directory / "data" / "test.jsonl", test)
     durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
