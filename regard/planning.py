@@ -33,6 +33,7 @@ from regard.text.learning import DEFAULT_VOCABULARY
 from regard.text.specials import SPECIALS
 from regard.training.crew import Crew
 from regard.training.objective import CHUNK_ELEMENTS
+from regard.training.optimizer import matrices
 from regard.training.summary import parameters_by_part
 from regard.training.trainer import Trainer
 
@@ -289,7 +290,8 @@ def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[s
     size = sum(parameter.numel() for parameter in model.parameters()) * NUMBER
     optimizer = config.training.optimizer
     moments = 2 if optimizer.kind != "sgd" else int(optimizer.momentum > 0)
-    parts: dict[str, float] = {"weights": size, "gradients": size, "optimiser": moments * size}
+    spared = sum(matrix.numel() for matrix in matrices(model)) * NUMBER if optimizer.kind == "muon" else 0
+    parts: dict[str, float] = {"weights": size, "gradients": size, "optimiser": moments * size - spared}
     if config.training.ema:
         parts["average"] = size
     vocabulary = len(model.get_parameter("output_bias"))

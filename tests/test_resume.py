@@ -30,7 +30,7 @@ EXPOSED = [
     "model.decoder.layers=1",
     "training.exposure.scheduled_sampling.kind=linear", "training.exposure.word_dropout=0.1",
     "training.exposure.corruption.replace=0.1", "training.exposure.corruption.delete=0.1", "training.ema=0.9",
-    "training.average=2", "training.schedule.warmup=5",
+    "training.average=2", "training.schedule.warmup=5", "training.optimizer.kind=muon",
 ]  # fmt: skip
 PLAIN = [
     "text.tokenizer.kind=bpe", "text.bpe_dropout=0.2",

@@ -24,6 +24,7 @@ from regard.training.continuation import check_continuation
 from regard.training.ema import MovingAverage
 from regard.training.exposure import corrupt, drop_words, expose, mixing, share_of_truth
 from regard.training.loop import train
+from regard.training.muon import orthogonal
 from regard.training.objective import cross_entropy
 from regard.training.outcome import mean_weights
 from regard.training.schedule import Plateau, learning_rate
@@ -248,6 +249,36 @@ class TestUpdate:
         for name, parameter in model.named_parameters():
             assert (id(parameter) in decaying) == (parameter.dim() > 1 and "embedding" not in name), name
 
+    @pytest.mark.parametrize("shape", [(6, 6), (4, 9), (9, 4), (1, 5)])
+    def test_muon_keeps_a_matrix_directions_and_levels_their_lengths(self, shape):
+        random = torch.Generator().manual_seed(1)
+        given = torch.randn(3, *shape, generator=random, dtype=torch.float64)
+        u, lengths, v = torch.linalg.svd(given, full_matrices=False)
+        lengths = 0.3 + lengths / lengths.amax(-1, keepdim=True)  # none so small that five rounds leave it behind
+        given = 1e-4 * u @ torch.diag_embed(lengths) @ v
+        found = orthogonal(given)
+        inside = u.mT @ found @ v.mT
+        torch.testing.assert_close(inside, torch.diag_embed(inside.diagonal(dim1=1, dim2=2)), atol=1e-6, rtol=0)
+        assert inside.diagonal(dim1=1, dim2=2).min() > 0.6 and inside.diagonal(dim1=1, dim2=2).max() < 1.3
+        assert not orthogonal(torch.zeros(1, *shape)).any()
+
+    def test_muon_leaves_all_but_inner_matrices_to_adamw(self, prepared):
+        models = {}
+        for kind in ("adamw", "muon"):
+            one = trainer(prepared, tiny(f"training.optimizer.kind={kind}", "training.optimizer.learning_rate=0.01"))
+            before = {name: parameter.detach().clone() for name, parameter in one.model.named_parameters()}
+            one.update()
+            one.close()
+            models[kind] = {name: (p.detach() - before[name]) for name, p in one.model.named_parameters()}
+        inner = {name for name in models["muon"] if name.endswith((".weight", "_weight")) and "embedding" not in name}
+        inner -= {name for name, moved in models["muon"].items() if moved.dim() != 2}
+        assert len(inner) > 4
+        for name, moved in models["muon"].items():
+            if name not in inner:
+                torch.testing.assert_close(moved, models["adamw"][name], rtol=1e-4, atol=1e-8, msg=name)
+            elif moved.any():
+                assert not torch.allclose(moved, models["adamw"][name], rtol=1e-2), name
+
     def test_accumulating_batches_is_one_large_batch(self, prepared):
         whole, parts = (
             trainer(prepared, tiny("model.dropout=0", f"training.accumulate={n}", "training.optimizer.kind=sgd"))
@@ -388,6 +419,7 @@ class TestSettings:
             (
                 ["training.optimizer.kind=sgd", "training.optimizer.momentum=0.9", "training.schedule.kind=plateau"],
                 ["training.optimizer.kind=adam", "training.schedule.kind=cosine", "training.precision=bfloat16"],
+                ["training.optimizer.kind=muon", "training.optimizer.weight_decay=0.1"],
                 ["training.ema=0.9", "training.average=2", "training.tensorboard=true",
                  "training.early_stopping.metric=exact"],
             )

@@ -84,7 +84,8 @@ def _resolved_training(training: Training, width: int) -> Training:
     """The course of training with its peak rate and its warm-up."""
     optimizer, schedule = training.optimizer, training.schedule
     if optimizer.learning_rate is None:
-        rate = 0.5 if optimizer.kind == "sgd" else min(0.002, 0.002 * (256 / width) ** 0.5)
+        most = 0.006 if optimizer.kind == "muon" else 0.002
+        rate = 0.5 if optimizer.kind == "sgd" else most * min(1.0, (256 / width) ** 0.5)
         optimizer = optimizer.model_copy(update={"learning_rate": rate})
     if schedule.warmup is None:
         schedule = schedule.model_copy(update={"warmup": min(400, training.steps // 5)})

@@ -10,10 +10,10 @@ from regard.config.section import Section
 class Optimizer(Section):
     """What turns gradients into steps."""
 
-    kind: Literal["adamw", "adam", "sgd"] = "adamw"
-    """AdamW (Loshchilov and Hutter, 2019) needs the least care."""
+    kind: Literal["adamw", "muon", "adam", "sgd"] = "adamw"
+    """AdamW (Loshchilov and Hutter, 2019) needs the least care; Muon (Jordan et al., 2024) needs far fewer steps."""
     learning_rate: float | None = Field(default=None, gt=0.0, le=100.0)
-    """Peak rate; by default 0.002 at width 256 and falling with the square root of the width (SGD: 0.5)."""
+    """Peak rate; by default 0.002 (Muon: 0.006) up to width 256, then falling with its square root; for SGD 0.5."""
     beta1: float = Field(default=0.9, ge=0.0, lt=1.0)
     """Adam: memory of the mean."""
     beta2: float = Field(default=0.98, ge=0.0, lt=1.0)

@@ -7,10 +7,12 @@ from torch import Tensor, nn
 
 from regard.config.training import Optimizer as OptimizerConfig
 from regard.nn.embeddings import TokenEmbedding
+from regard.nn.recurrence import RecurrentLayer
+from regard.training.muon import Muon
 
 
 def build(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
-    """Adam, AdamW or SGD; matrices decay, biases, norms and embeddings do not."""
+    """Muon, Adam, AdamW or SGD; matrices decay, biases, norms and embeddings do not."""
     rate = config.learning_rate or 0.0
     spared = {
         id(parameter)
@@ -21,6 +23,9 @@ def build(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     decaying = [parameter for parameter in parameters if parameter.dim() > 1 and id(parameter) not in spared]
     steady = [parameter for parameter in parameters if parameter.dim() <= 1 or id(parameter) in spared]
+    inner = matrices(model) if config.kind == "muon" else []
+    taken = {id(parameter) for parameter in inner}
+    decaying = [parameter for parameter in decaying if id(parameter) not in taken]
     groups = [
         {"params": group, "weight_decay": decay}
         for group, decay in ((decaying, config.weight_decay), (steady, 0.0))
@@ -29,8 +34,19 @@ def build(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
     fused = all(parameter.device.type in ("cpu", "cuda") for parameter in parameters)
     if config.kind == "sgd":
         return torch.optim.SGD(groups, lr=rate, momentum=config.momentum, fused=fused)
-    kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
-    return kind(groups, lr=rate, betas=(config.beta1, config.beta2), fused=fused)
+    betas = config.beta1, config.beta2
+    if inner:
+        return Muon(inner, groups, rate=rate, betas=betas, weight_decay=config.weight_decay, fused=fused)
+    kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
+    return kind(groups, lr=rate, betas=betas, fused=fused)
+
+
+def matrices(model: nn.Module) -> list[Tensor]:
+    """The weights of all maps from states to states that may change: no tables of vectors, no vectors."""
+    maps = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
+    recurrences = [module for module in model.modules() if isinstance(module, RecurrentLayer)]
+    found = [*maps, *(weight for each in recurrences for weight in (each.input_weight, each.state_weight))]
+    return [parameter for parameter in dict.fromkeys(found) if parameter.requires_grad]
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -1,0 +1,88 @@
+"""Muon: a matrix moves equally far in all of its directions, however small the gradient in some of them.
+
+The mean M = U S Vᵀ of a matrix's gradients is replaced by U Vᵀ (Jordan et al., "Muon: an optimizer for hidden layers in
+neural networks", 2024), which a few rounds of a polynomial approach without any decomposition. Scaled to the length
+that Adam's steps have, one learning rate serves both (Liu et al., "Muon is scalable for LLM training", 2025); all that
+is no matrix between states, such as embeddings and biases, is left to AdamW.
+
+torch has a Muon too; it computes in bfloat16, one matrix at a time, which a CPU does slowly. Here all matrices of
+a shape go together, in 32 bits.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+QUINTIC = (3.4445, -4.7750, 2.0315)
+"""a x + b x³ + c x⁵ brings the singular values of (0, 1] to about one in a few rounds (Jordan et al., 2024)."""
+ROUNDS = 5
+MEMORY = 0.95
+"""Share of the mean gradient that stays at each step."""
+LENGTH = 0.2
+"""The usual size of an entry of Adam's steps (Liu et al., 2025)."""
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon for matrices, AdamW for groups of other parameters."""
+
+    def __init__(
+        self,
+        matrices: Sequence[Tensor],
+        others: Sequence[Mapping[str, Any]],
+        *,
+        rate: float,
+        betas: tuple[float, float],
+        weight_decay: float,
+        fused: bool,
+    ) -> None:
+        groups = [{"params": list(matrices), "weight_decay": weight_decay}, *map(dict, others)]
+        super().__init__(groups, {"lr": rate})
+        self.others = torch.optim.AdamW([dict(group) for group in others], lr=rate, betas=betas, fused=fused)
+        self.others.state = self.state  # one memory, under every parameter's name
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        matrices, *others = self.param_groups
+        for parameters in _by_shape(matrices["params"]):
+            self._move(parameters, matrices["lr"], matrices["weight_decay"])
+        for group, mine in zip(self.others.param_groups, others, strict=True):
+            group["lr"] = mine["lr"]
+        self.others.step()
+
+    def _move(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
+        """One step of matrices of one shape."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        for parameter in parameters:
+            if "mean" not in self.state[parameter]:
+                self.state[parameter]["mean"] = torch.zeros_like(parameter)
+        means = [self.state[parameter]["mean"] for parameter in parameters]
+        torch._foreach_lerp_(means, gradients, 1 - MEMORY)
+        ahead = torch._foreach_lerp(gradients, means, MEMORY)  # Nesterov's: where the mean will be
+        if weight_decay:
+            torch._foreach_mul_(parameters, 1 - rate * weight_decay)
+        size = LENGTH * max(parameters[0].shape) ** 0.5  # the larger a matrix, the smaller its entries were
+        torch._foreach_add_(parameters, orthogonal(torch.stack(ahead)).unbind(), alpha=-rate * size)
+
+
+def orthogonal(matrices: Tensor) -> Tensor:
+    """N×R×C matrices with the same directions, and singular values near one."""
+    upright = matrices.shape[1] > matrices.shape[2]
+    flat = matrices.mT if upright else matrices
+    flat = flat / flat.norm(dim=(1, 2), keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
+    first, third, fifth = QUINTIC
+    for _ in range(ROUNDS):
+        square = flat @ flat.mT
+        flat = torch.baddbmm(flat, torch.baddbmm(square, square, square, beta=third, alpha=fifth), flat, beta=first)
+    return flat.mT if upright else flat
+
+
+def _by_shape(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Those that have a gradient, by their shape."""
+    shapes: dict[torch.Size, list[Tensor]] = {}
+    for parameter in parameters:
+        if parameter.grad is not None:
+            shapes.setdefault(parameter.shape, []).append(parameter)
+    return list(shapes.values())
