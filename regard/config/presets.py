@@ -99,9 +99,17 @@ def _paper_training(*, steps: int, learning_rate: float, average: int) -> Settin
 
 PRESETS: dict[str, Preset] = {
     "transformer-tiny": Preset(
-        "The size for corpora of ten to a hundred thousand pairs, such as Multi30k; strong dropout.",
-        "Wu et al., 2021",
-        {"model": _transformer(layers=4, width=128, feed_forward=256, heads=4, dropout=0.3)},
+        "The size for corpora of ten to a hundred thousand pairs, such as Multi30k, and a short course that suits it.",
+        "Wu et al., 2021; Jordan et al., 2024",
+        {
+            "model": _transformer(layers=4, width=128, feed_forward=256, heads=4, dropout=0.1),
+            "training": {
+                "steps": 3000,
+                "batch_tokens": 1024,
+                "optimizer": {"kind": "muon"},
+                "schedule": {"kind": "cosine"},
+            },
+        },
     ),
     "transformer-small": Preset(
         "Half the depth and width of the base model: a hundred thousand to a million pairs.",
