@@ -52,12 +52,15 @@ class RunConfig(Section):
         return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
 
     def refuse_out_of_place(self, said: Mapping[str, Any]) -> None:
-        """Refuse settings that mean nothing in this shape; a preset may bring them, but nobody should write them."""
+        """Refuse settings that mean nothing in this shape; a preset may bring them, but nobody should write them.
+
+        What is empty or nought says nothing, and a run's own file has it.
+        """
         for path in self.shape.out_of_place:
             value: Any = said
             for name in path.split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
-            if value is not None:
+            if value:
                 raise UsageError(
                     f"{path} has no place in shape `{self.shape.kind}` ({self.shape.arrow}): leave it out."
                 )
