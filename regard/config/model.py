@@ -218,10 +218,12 @@ class Model(Section):
 
     @property
     def attentions(self) -> list[str]:
-        """The names of all attentions of the cell, the encoder's first."""
+        """The names of all attentions of the cell, the encoder's first; what a shape adds has names of its own."""
         names = []
         if isinstance(self.encoder, TransformerEncoder | ImageEncoder) and attends(self.encoder):
             names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
+        if self.picture is not None and attends(self.picture):
+            names += [f"picture.layers.{depth}.attention" for depth in range(self.picture.layers)]
         to_source = self.join is not None and self.join.kind == "attention"
         if isinstance(self.decoder, RnnDecoder):
             return [*names, "decoder.source_attention"] if to_source else names

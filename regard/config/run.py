@@ -41,6 +41,7 @@ class RunConfig(Section):
             encoder_wanted=self.shape.encoder,
             decoder_wanted=self.shape.decoder,
             picture_wanted=self.shape.beside,
+            beside=self.shape.attentions,
         )
         _check_corpora(self.shape, self.data)
         _check_training(self.shape, self.training, self.model.start_from)

@@ -42,6 +42,11 @@ class _Shape(Section):
         return "text"
 
     @property
+    def attentions(self) -> tuple[str, ...]:
+        """The names of attentions with heads that can be pruned, beside those of its ends."""
+        return ()
+
+    @property
     def scores(self) -> tuple[str, ...]:
         """The scores that it is judged by, beside its loss."""
         return ()
@@ -167,6 +172,11 @@ class Questions(_Shape):
     """How often the words of the question look at the picture, each time knowing what they have seen before."""
     class_weights: Literal["none", "balanced"] = "none"
     """`balanced` gives every answer the same say, however rare it is."""
+
+    @property
+    def attentions(self) -> tuple[str, ...]:
+        """Of each look: at the other words, and at the picture."""
+        return tuple(f"looks.{n}.{one}" for n in range(self.looks) for one in ("attention", "picture_attention"))
 
     @property
     def head(self) -> str:

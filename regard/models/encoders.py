@@ -113,11 +113,13 @@ class ConvEncoder(Encoder):
 class TransformerEncoderLayer(nn.Module):
     """x + SelfAttention(norm x), then x + FeedForward(norm x); post-norm: norm(x + f(x)) (Vaswani et al., 2017)."""
 
-    def __init__(self, cell: config.Model, part: config.TransformerEncoder, depth: int = 0) -> None:
+    def __init__(
+        self, cell: config.Model, part: config.TransformerEncoder, name: str = "encoder.layers.0"
+    ) -> None:
         super().__init__()
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
-        self.attention = self_attention(cell, width, f"encoder.layers.{depth}.attention")
+        self.attention = self_attention(cell, width, f"{name}.attention")
         self.attention_norm = make_norm(part.norm, width)
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width)
@@ -142,7 +144,7 @@ class TransformerEncoder(Encoder):
         super().__init__()
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
-        self.layers = Stack(TransformerEncoderLayer(cell, part, depth) for depth in range(part.layers))
+        self.layers = Stack(TransformerEncoderLayer(cell, part, f"encoder.layers.{depth}") for depth in range(part.layers))
         self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:

@@ -46,7 +46,7 @@ def self_attention(cell: config.Model, width: int, name: str) -> Attention:
         width=width // heads,
         max_distance=positions.max_distance,
         ntk=positions.ntk,
-        kept=_kept(cell, name),
+        kept=kept_heads(cell, name),
     )
     return _attention(cell, width, width, distances, name)
 
@@ -58,7 +58,7 @@ def source_attention(cell: config.Model, width: int, name: str) -> Attention | N
     return _attention(cell, width, width_of(cell.encoder), None, name)
 
 
-def _kept(cell: config.Model, name: str) -> list[int] | None:
+def kept_heads(cell: config.Model, name: str) -> list[int] | None:
     """The heads that pruning has left of an attention; nothing if it was not pruned."""
     return (cell.pruned or {}).get(name)
 
@@ -74,7 +74,7 @@ def _attention(cell: config.Model, width: int, memory_width: int, distances: Dis
         shared=how.keys_values == "shared",
         dropout=how.dropout,
         distances=distances,
-        kept=_kept(cell, name),
+        kept=kept_heads(cell, name),
     )
 
 
