@@ -134,6 +134,9 @@ def _pushed(model: Model | Reader, ids: list[int], places: Tensor, directions: T
     open_attention = f"{end}.*.weights"  # the fused kernel has no dual form
     watched = taps.watch(model, *names, open_attention, write={names[0]: push})
     with forward_ad.dual_level(), _differentiable(model), watched as recording:
-        read_text(model, source)
+        if end == "encoder":
+            model.encode(source)
+        else:
+            read_text(model, source)
         found = [forward_ad.unpack_dual(recording[name]).tangent for name in names]  # type: ignore[no-untyped-call]
         return torch.stack([one.double().square().sum(-1).cpu() for one in found])

@@ -13,7 +13,7 @@ Examples:
 def lens(run: Run, source: Source, target: Target = None, output: Output = None, as_json: AsJson = False) -> None:
     """Show what each decoder layer would have said: the rank and probability of each word, and the layer's own."""
     from regard import inspection
-    from regard.cli.inspect.opened import opened
+    from regard.inspection.opening import opened
 
     check(output)
-    show(inspection.lens(opened(run, pictures=True).trace(source, target)), output, as_json)
+    show(inspection.lens(opened(run).trace(source, target)), output, as_json)

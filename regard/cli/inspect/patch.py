@@ -39,11 +39,11 @@ def patch(
     changes nothing, 1 where it brings back the whole difference.
     """
     from regard import inspection
-    from regard.cli.inspect.opened import translating
     from regard.evaluation.display import bar
+    from regard.inspection.opening import opened, translating
 
     check(output)
-    translator = translating(run, "Patching compares the answers")
+    translator = translating(opened(run), "Patching compares the answers")
     traces = translator.trace(clean, target), translator.trace(corrupted, instead)
     with bar() as progress:
         found = inspection.patch(*traces, progress=progress)
