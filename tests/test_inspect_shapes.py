@@ -302,7 +302,7 @@ def test_a_head_made_to_look_at_the_token_before_is_found_to_do_so_in_every_shap
     subject, examples = attending(kind, tmp_path, positions={"kind": "bias"})
     end = "decoder" if kind == "language" else "encoder"
     name = f"{end}.layers.0.attention"
-    bias = attentions(subject.model)[name].distances.bias
+    bias = attentions(subject.model)[name].distances.weight
     middle = bias.shape[1] // 2
     with torch.no_grad():
         bias[0, middle - 1] = 100.0

@@ -176,6 +176,8 @@ class Embeddings(Section):
     """`target`: output layer = target embeddings (Press and Wolf, 2017); `all`: source too, the default if joint."""
     scale: bool = True
     """Multiply token vectors by √width (Vaswani et al., 2017); off in some imported models."""
+    norm: bool = False
+    """LayerNorm over token vectors and what positions add to them, before the first layer, as in BERT."""
 
 
 Encoder = Annotated[
@@ -197,6 +199,8 @@ class Model(Section):
     """Model width D, unless a part has its own; 256 suits corpora of ten thousand to a million pairs."""
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     """Dropout wherever the part's paper puts it."""
+    norm_epsilon: Annotated[float, Field(gt=0.0, le=0.1)] = 1e-5
+    """What every LayerNorm adds to the variance that it divides by; imported models have their own (BERT: 1e-12)."""
     encoder: Encoder | None = TransformerEncoder()
     """What reads the source; in a shape that reads none there is no encoder."""
     picture: ImageEncoder | None = None

@@ -193,7 +193,7 @@ class Masked(_Shape):
     """n → n, masked: hidden words are guessed from those around them, so that an encoder learns a language."""
 
     arrow = "n → n, masked"
-    corpora = ("text", "json_text")
+    corpora = ("text", "json_text", "imported")
 
     kind: Literal["masked"] = "masked"
     share: float = Field(default=0.15, gt=0.0, lt=1.0)

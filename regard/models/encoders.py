@@ -120,9 +120,9 @@ class TransformerEncoderLayer(nn.Module):
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
         self.attention = self_attention(cell, width, f"{name}.attention")
-        self.attention_norm = make_norm(part.norm, width)
+        self.attention_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.feed_forward = feed_forward(cell, part)
-        self.feed_forward_norm = make_norm(part.norm, width)
+        self.feed_forward_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
@@ -145,7 +145,7 @@ class TransformerEncoder(Encoder):
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
         self.layers = Stack(TransformerEncoderLayer(cell, part, f"encoder.layers.{depth}") for depth in range(part.layers))
-        self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
+        self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source."""

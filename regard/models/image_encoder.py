@@ -79,7 +79,7 @@ class PatchImageEncoder(ImageEncoder):
         self.layers = Stack(
             TransformerEncoderLayer(unplaced, layers, f"{name}.layers.{depth}") for depth in range(part.layers)
         )
-        self.norm = make_norm(layers.norm, width)
+        self.norm = make_norm(layers.norm, width, cell.norm_epsilon)
 
     def look(self, pixels: Tensor) -> Tensor:
         """The features of each place: B×S×D."""

@@ -38,7 +38,7 @@ class Look(nn.Module):
             kept=kept_heads(cell, f"looks.{depth}.picture_attention"),
         )
         self.feed_forward = FeedForward(width, 4 * width, activation="relu", dropout=cell.dropout)
-        self.norms = Stack(nn.LayerNorm(width) for _ in range(3))
+        self.norms = Stack(nn.LayerNorm(width, eps=cell.norm_epsilon) for _ in range(3))
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
@@ -61,7 +61,7 @@ class Looker(Chooser):
         part = settled(cell.picture)
         self.picture = make_image_encoder(cell, part, "picture")
         self.looks = Stack(Look(cell, self.width, settled(part.width), depth) for depth in range(how.looks))
-        self.norm = nn.LayerNorm(self.width)
+        self.norm = nn.LayerNorm(self.width, eps=cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
         self.classifier = nn.Linear(self.width, answers)
 
