@@ -23,9 +23,18 @@ transformers = pytest.importorskip("transformers", reason="needs pip install 're
 
 PIECES = [
     "[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "dog", "cat", "run", "##s", "##ning", "##n",
-    "##ing", "sit", "a", "un", "##believ", "##able", "!", ",", ".", "'", "t", "don", "cafe", "好", "w", "##1", "##2", "1", "2",
+    "##ing", "sit", "a", "un", "##believ", "##able", "!", ",", ".", "'", "t", "don", "cafe", "好", "w", "##1",
+    "##2", "1", "2",
 ]  # fmt: skip
-TEXTS = ["the dog runs .", "unbelievable , don't run!", "a  Café sits", "好好 the cat", "the xylophone", "(dog)", "12 w12"]
+TEXTS = [
+    "the dog runs .",
+    "unbelievable , don't run!",
+    "a  Café sits",
+    "好好 the cat",
+    "the xylophone",
+    "(dog)",
+    "12 w12",
+]
 
 
 def save_bert(directory: Path, kind: str = "BertForMaskedLM", **settings: Any) -> Any:

@@ -21,6 +21,7 @@ from regard.run import Run
 from regard.training.view import View
 from tests.cells import ATTENTIONS, CELLS, POSITIONS, model_of, sentences
 
+
 def removed(model: Model, kept: dict[str, list[int]]) -> Model:
     """What is left of a model that reads and writes."""
     sizes = len(model.source_embedding.weight), len(model.decoder.embedding.weight)

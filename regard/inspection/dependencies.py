@@ -70,8 +70,8 @@ class Dependencies:
 
     def _count(self, direction: Direction, pairs: list[tuple[str, int, int, int]], looks: dict[str, Tensor]) -> None:
         """The pairs (relation, sentence, from, to) of one direction, and where heads B×H×W look from each word."""
-        for name, _, here, there in pairs:
-            self.offsets.setdefault((name, direction), Counter())[there - here] += 1
+        for name, _, one, other in pairs:
+            self.offsets.setdefault((name, direction), Counter())[other - one] += 1
         known = sorted({name for name, *_ in pairs})
         number = torch.tensor([known.index(name) for name, *_ in pairs])
         sentence, here, there = torch.tensor([one[1:] for one in pairs]).unbind(1)

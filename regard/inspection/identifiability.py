@@ -301,9 +301,7 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
     shown = demonstrate(trace, effective, others)
     picture = trace.picture if trace.reads_only else None
     places = picture.side if picture else Side([], [], [], [])
-    return Identifiability(
-        trace.source, trace.target, trace.inputs, places, found, shown, read, blended, projections
-    )
+    return Identifiability(trace.source, trace.target, trace.inputs, places, found, shown, read, blended, projections)
 
 
 def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Tensor]) -> list[Demonstration]:

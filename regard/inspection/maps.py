@@ -256,14 +256,18 @@ def _check(
     return min(layers) if layer is None else layer
 
 
+SIDES_LACKING: dict[Kind, str] = {
+    "picture": "it looks at none beside a text",
+    "places": "it looks at none beside a text, or not by patches (model.picture.form=patches)",
+    "between": "it does not read two texts apart and attend from one to the other (shape.pairs=attended)",
+}
+"""Why a model lacks kinds of attention that few models have."""
+
+
 def _why(kind: Kind, trace: Trace) -> str:
     """Why a model has no attention of a kind."""
-    if kind == "picture":
-        return "it looks at none beside a text"
-    if kind == "places":
-        return "no picture stands beside a text, or its encoder has no self-attention (model.picture.form=patches)"
-    if kind == "between":
-        return "it does not read two texts apart and attend from one to the other (shape.pairs=attended)"
+    if kind in SIDES_LACKING:
+        return SIDES_LACKING[kind]
     if kind == "source" and trace.reads_only:
         return "its states are not pooled by attention (shape.pool=attention)"
     if kind == "source":

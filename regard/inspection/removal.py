@@ -39,7 +39,8 @@ def without_heads(model: M, kept: Kept, build: Callable[[config.Model], M]) -> M
     smaller = build(cell_without_heads(model.cell, kept))
     torch.set_rng_state(random)
     put_weights(smaller, weights)
-    return smaller.to(model.device).train(model.training)
+    smaller.to(model.device).train(model.training)
+    return smaller
 
 
 NO_PROJECTIONS = (

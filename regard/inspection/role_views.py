@@ -138,8 +138,9 @@ class Roles(Result):
     @property
     def by(self) -> str:
         """What importance was judged by, in a sentence."""
-        return f"Importance by {self.pairs} validation {self.noun}; the whole model's loss there is {self.loss:.3f} " + (
-            f"({self.loss_name})."
+        return (
+            f"Importance by {self.pairs} validation {self.noun}; the whole model's loss there is {self.loss:.3f} "
+            + (f"({self.loss_name}).")
         )
 
     def to_json(self) -> dict[str, Any]:

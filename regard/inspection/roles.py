@@ -58,8 +58,8 @@ LEAST_PAIRS = 100
 BATCH_TOKENS = 4096
 
 NO_HEADS = (
-    "This model ({cell}) has no attention, so it has no heads to describe: regard inspect attribute and probe look into "
-    "every model."
+    "This model ({cell}) has no attention, so it has no heads to describe: regard inspect attribute and probe look "
+    "into every model."
 )
 
 
@@ -87,9 +87,7 @@ def heads(
     prepared = prepare(opened.config, opened.directory)
     counted = Frequencies(prepared.form.frequencies(prepared.train))
     examples = prepared.validation_pairs
-    return describe(
-        subject, examples, corpus, counted, pairs=pairs, score=score, most=most, progress=progress
-    )
+    return describe(subject, examples, corpus, counted, pairs=pairs, score=score, most=most, progress=progress)
 
 
 def describe(
@@ -103,7 +101,7 @@ def describe(
     most: int | None = None,
     progress: Progress | None = None,
 ) -> Roles:
-    """As `heads`, of any shape and model: examples, a corpus (a file, or texts), how often tokens of a text occurred."""
+    """As `heads`, of any shape and model: examples, a corpus (a file, or texts), how often tokens occurred."""
     shape, model = subject.shape, subject.model
     found = attentions(model)
     if not any(one.heads for one in found.values()):
@@ -157,14 +155,12 @@ def lessons(shape: Shape[Any], examples: Sequence[Pair], device: torch.device) -
         yield shape.lesson(batch, random, learning=False).to(device)
 
 
-def _sentences(
-    corpus: Path | str | Sequence[str], subject: Predictor, most: int | None
-) -> tuple[list[Matched], str]:
+def _sentences(corpus: Path | str | Sequence[str], subject: Predictor, most: int | None) -> tuple[list[Matched], str]:
     """The sentences of a corpus that fit the model, and what to call it."""
     if end_of_text(subject.model) is None:
         raise UsageError(
-            f"A corpus is read as text, and {subject.config.cell} reads pictures: leave --corpus out, and its heads are "
-            "described over its own validation examples."
+            f"A corpus is read as text, and {subject.config.cell} reads pictures: leave --corpus out, and its heads "
+            "are described over its own validation examples."
         )
     longest = min(longest_sentence(subject.config), subject.config.data.cleaning.max_length)
     tokenizer = subject.source_tokenizer
@@ -257,7 +253,7 @@ class _Work:
 def _scores(
     subject: Predictor, examples: Sequence[Pair], progress: Progress | None
 ) -> tuple[str, dict[tuple[str, int] | None, float]]:
-    """The first score of the run's shape with each head left out, and with all (under `None`); greedily, where it writes."""
+    """The first score of the run's shape with each head left out, and with all (under `None`); texts are greedy."""
     model = subject.model
     every: list[tuple[str, int] | None] = [None, *every_head(model)]
     found: dict[tuple[str, int] | None, float] = {}

@@ -53,7 +53,7 @@ def cell_of(config: Mapping[str, Any], place: str) -> Model:
         encoder=TransformerEncoder(
             layers=_number(config, "num_hidden_layers", place),
             feed_forward=_number(config, "intermediate_size", place),
-            activation=activation,  # type: ignore[arg-type]
+            activation=activation,
             norm_place="post",
         ),
         attention=Attention(

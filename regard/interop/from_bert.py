@@ -102,9 +102,9 @@ def _card(run: Run, config: RunConfig, directory: Path, *, guesses: bool) -> str
     """The page of an imported run: what it is, where it comes from, how to use it."""
     parameters = run.info["parameters"]
     said = (
-        f"It fills blanks: `echo \"a man rides a ___\" | regard predict {run.directory}`."
+        f'It fills blanks: `echo "a man rides a ___" | regard predict {run.directory}`.'
         if guesses
-        else "The file has no layer that guesses hidden words like ours: that one is fresh, and its guesses mean nothing."
+        else "The file has no layer that guesses hidden words like ours: that is fresh, and its guesses mean nothing."
     )
     return f"""# {run.name}
 

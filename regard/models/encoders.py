@@ -113,9 +113,7 @@ class ConvEncoder(Encoder):
 class TransformerEncoderLayer(nn.Module):
     """x + SelfAttention(norm x), then x + FeedForward(norm x); post-norm: norm(x + f(x)) (Vaswani et al., 2017)."""
 
-    def __init__(
-        self, cell: config.Model, part: config.TransformerEncoder, name: str = "encoder.layers.0"
-    ) -> None:
+    def __init__(self, cell: config.Model, part: config.TransformerEncoder, name: str = "encoder.layers.0") -> None:
         super().__init__()
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
@@ -144,7 +142,9 @@ class TransformerEncoder(Encoder):
         super().__init__()
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
-        self.layers = Stack(TransformerEncoderLayer(cell, part, f"encoder.layers.{depth}") for depth in range(part.layers))
+        self.layers = Stack(
+            TransformerEncoderLayer(cell, part, f"encoder.layers.{depth}") for depth in range(part.layers)
+        )
         self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:

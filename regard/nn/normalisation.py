@@ -4,5 +4,5 @@ from torch import nn
 
 
 def make_norm(kind: str, width: int, epsilon: float = 1e-5) -> nn.Module:
-    """LayerNorm (Ba et al., 2016), ε added to its variance, or RMSNorm (Zhang and Sennrich, 2019) over the last axis."""
+    """LayerNorm (Ba et al., 2016) with its ε, or RMSNorm (Zhang and Sennrich, 2019), over the last axis."""
     return nn.LayerNorm(width, eps=epsilon) if kind == "layer" else nn.RMSNorm(width, eps=1e-6)

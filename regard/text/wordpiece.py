@@ -1,4 +1,4 @@
-"""WordPiece vocabularies (Schuster and Nakajima, 2012; as in BERT, Devlin et al., 2019): trained elsewhere, read here."""
+"""WordPiece vocabularies (Schuster and Nakajima, 2012), as BERT has them: trained elsewhere, read here."""
 
 import json
 from collections.abc import Sequence
@@ -94,7 +94,7 @@ class WordPieceTokenizer(Tokenizer):
         starts = [not here.isspace() and (not place or text[place - 1].isspace()) for place, here in enumerate(text)]
         number = [count - 1 for count in accumulate(starts)]  # of the word that each character stands in
         words = [max(number[start], 0) if start < len(number) else 0 for start, _ in encoding.offsets]
-        return Encoded(encoding.ids, encoding.tokens, [tuple(span) for span in encoding.offsets], words)
+        return Encoded(encoding.ids, encoding.tokens, list(encoding.offsets), words)
 
 
 def read_vocabulary(path: Path) -> list[str]:

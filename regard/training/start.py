@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from torch import Tensor, nn
 
@@ -76,7 +76,7 @@ class Start:
         own, known = self.config.model, self.other.model
         if own.encoder is None or known.encoder is None or own.encoder.kind != known.encoder.kind:
             return
-        pairs = {
+        pairs: dict[str, list[Any]] = {
             "model.encoder.activation": [getattr(one.encoder, "activation", None) for one in (own, known)],
             "model.norm_epsilon": [one.norm_epsilon for one in (own, known)],
             "model.attention.score": [one.attention.score for one in (own, known)],
@@ -86,8 +86,8 @@ class Start:
         for name, (here, there) in pairs.items():
             if here != there and own.encoder.kind == "transformer":
                 raise UsageError(
-                    f"{name} is {here} here and {there} in {self.run.directory}, which model.start_from names: the same "
-                    f"weights would do other things. Set {name}={there}."
+                    f"{name} is {here} here and {there} in {self.run.directory}, which model.start_from names: the "
+                    f"same weights would do other things. Set {name}={there}."
                 )
 
     def _found(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:

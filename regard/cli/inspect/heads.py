@@ -23,7 +23,9 @@ def heads(
         Path | None,
         typer.Option("--corpus", help="CoNLL-U (.conllu), or plain text; by default the run's validation examples."),
     ] = None,
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Validation examples by which importance is judged.")] = 200,
+    pairs: Annotated[
+        int, typer.Option("--pairs", min=1, help="Validation examples by which importance is judged.")
+    ] = 200,
     most: Annotated[int | None, typer.Option("--sentences", min=1, help="Read no more than so many.")] = None,
     score: Annotated[
         bool, typer.Option("--score", help="Also answer them once without each head: what is lost of the run's score.")

@@ -19,7 +19,9 @@ Examples:
 
 def identify(
     run: Run,
-    source: Annotated[str | None, typer.Argument(help="The source text, or the name of a picture; or use --corpus.")] = None,
+    source: Annotated[
+        str | None, typer.Argument(help="The source text, or the name of a picture; or use --corpus.")
+    ] = None,
     second: Second = None,
     target: Target = None,
     corpus: Annotated[Path | None, typer.Option("--corpus", help="Texts, one a line, or CoNLL-U.")] = None,

@@ -52,7 +52,9 @@ def report(
     if output is not None and output.suffix.lower().removeprefix(".") in PICTURES:
         raise UsageError(f"A report is no picture: write {output.with_suffix('.html')}, or draw single analyses.")
     with bar() as progress:
-        found = inspection.report(run, joined(source, second), target, corrupted=corrupted, corpus=corpus, progress=progress)
+        found = inspection.report(
+            run, joined(source, second), target, corrupted=corrupted, corpus=corpus, progress=progress
+        )
     show(found, output, as_json)
     if output is not None:
         for name, why in found.left_out.items():
