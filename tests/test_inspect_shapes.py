@@ -1,6 +1,7 @@
 """Looking into models that only read, or only write: what holds of a trace holds of theirs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from regard.data.corpus import Pair
 from regard.data.prepare import prepare
 from regard.errors import UsageError
 from regard.inspection.interventions import attentions, scale_head, scale_heads
+from regard.inspection.patching import Spot, differences
 from regard.inspection.pruning import chosen
 from regard.inspection.reasons import trusted
 from regard.inspection.removal import without_heads
@@ -23,6 +25,7 @@ from regard.nn import taps
 from regard.predictor import Predictor
 from regard.shapes.choice import shape_of
 from regard.shapes.shape import Lesson
+from regard.trace import Side
 from regard.training.loop import train
 from regard.training.view import View
 from regard.writer import Writer
@@ -210,7 +213,7 @@ def test_the_command_line_looks_into_every_shape(runs, capsys, tmp_path):
 def test_what_does_not_apply_says_so_in_a_sentence(runs, capsys, tmp_path):
     text = corpus(tmp_path / "a.txt", ["w1 w2"])
     for words in (
-        ["lens", "RUN", "w1 w2"], ["contributions", "RUN", "w1 w2"], ["patch", "RUN", "w1", "w2"],
+        ["contributions", "RUN", "w1 w2"], ["patch", "RUN", "w1", "w1"], ["identify", "RUN"],
         ["align", "RUN", "--source", text, "--target", text], ["attention", "RUN", "w1 w2", "--kind", "between"],
         ["prune", "RUN", "--keep", "1", "--which", "decoder"],
     ):  # fmt: skip
@@ -395,8 +398,70 @@ def test_a_report_shows_what_applies_to_a_run_and_says_why_the_rest_does_not(kin
         "classes-rnn": {"attribute", "identify"},
         "language": {"attention", "attribute", "lens", "identify"},
         "captions": {"attention", "lens", "identify"},
-    }.get(kind, {"attention", "attribute", "identify"})
+    }.get(kind, {"attention", "attribute", "lens", "identify"})
     every = {"attention", "contributions", "attribute", "lens", "align", "identify", "patch", "heads", "probe", "prune"}
     assert set(said["results"]) | set(said["left_out"]) == every
     assert all(reason.endswith(".") and len(reason) < 300 for reason in said["left_out"].values())
     assert all(f"left out: {name}" in told for name in said["left_out"])
+
+
+@pytest.mark.parametrize("kind", ["classes", "pairs", "tags", "masked", "questions"])
+def test_the_last_layer_of_a_reader_says_what_the_model_says(kind, tmp_path):
+    subject, examples = attending(kind, tmp_path)
+    trace = subject.trace(TEXTS.get(kind, examples[0].source))
+    found = inspection.lens(trace)
+    torch.testing.assert_close(found.probabilities[-1], trace.said.exp(), atol=1e-5, rtol=1e-4)
+    assert set(found.ranks[-1].tolist()) == {1} and all(rank is not None for rank in found.decided)
+    assert len(found.top) == (2 if kind == "questions" else 1)  # a layer, and a look
+
+
+def test_a_layer_says_what_the_tagger_would_say_of_its_states(tmp_path):
+    layers = {"encoder": {"kind": "transformer", "layers": 3}}
+    subject, _ = attending("tags", tmp_path, **layers)
+    trace = subject.trace("w1 w2 w3")
+    found, model = inspection.lens(trace), subject.model
+    for layer in range(3):
+        states = trace.activations[f"encoder.layers.{layer}.states"][1:4]  # behind BOS
+        with torch.no_grad():
+            shares = model.classifier(model.encoder.norm(states)).softmax(-1)
+        said = shares.gather(1, torch.tensor(trace.target.ids)[:, None])[:, 0]
+        torch.testing.assert_close(found.probabilities[layer], said, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["classes", "pairs", "apart", "masked", "questions"])
+def test_copying_nothing_changes_nothing_and_copying_all_states_recovers_all(kind, tmp_path):
+    shape = "pairs" if kind == "apart" else kind
+    subject, examples = attending(shape, tmp_path)
+    if kind == "apart":
+        (tmp_path / "apart").mkdir()
+        made, model, _ = shape_and_model(
+            "pairs",
+            tmp_path / "apart",
+            model={"attention": {"heads": 2}, **ATTENDING["pairs"]},
+            shape={"pairs": "apart"},
+        )
+        subject = Predictor(made, model)
+    with torch.no_grad():
+        for name, parameter in subject.model.named_parameters():
+            if not name.startswith(("encoder.", "picture.", "looks.")) and parameter.dim() > 1:
+                parameter.mul_(10.0)  # so that two texts differ by more than nothing
+    texts = {"pairs": ("w1 w2\tw3 w4", "w5 w2\tw3 w9"), "masked": ("w1 w2 ___", "w7 w5 ___")}
+    texts["questions"] = tuple(f"{examples[0].source.split(chr(9))[0]}\t{one}" for one in ("is there a", "how many a"))
+    clean, corrupted = texts.get(shape, ("w1 w2 w3", "w7 w5 w3"))
+    traces = [subject.trace(text) for text in (clean, corrupted)]
+    place, favour = 0, traces[0].log_probabilities[0] - traces[1].log_probabilities[0]  # V
+    ids = int(favour.argmax()), int(favour.argmin())
+    told = Side.of_labels(["a"], [ids[0]]), Side.of_labels(["b"], [ids[1]])
+    one, other = (replace(trace, target=side) for trace, side in zip(traces, told, strict=True))
+    found = inspection.patch(one, other)
+    assert found.wholes[0][1] == pytest.approx(1.0, abs=1e-3)
+    itself = differences(other, other.activations, [(Spot("encoder.layers.0.states"),)], ids, place)
+    assert itself.item() == pytest.approx(found.before[1], abs=1e-3)
+    kinds = {each.kind for each in found.maps}
+    assert (
+        "encoder" in kinds
+        and ("picture" in kinds) == (kind == "questions")
+        and ("between" in kinds) == (kind == "pairs")
+    )
+    for ending in ("html", "txt"):
+        found.save(tmp_path / f"patch.{ending}")

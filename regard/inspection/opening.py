@@ -31,6 +31,16 @@ def translating(subject: Translator | Predictor, what: str) -> Translator:
     )
 
 
+def answering(subject: Translator | Predictor, what: str) -> Translator | Predictor:
+    """A run that answers a source text, or why `what` cannot be asked of it."""
+    if isinstance(subject, Captioner) or not subject.config.shape.encoder:
+        raise UsageError(
+            f"{what} to two source texts, and this run has none ({subject.config.shape.arrow}): regard inspect all "
+            "shows what applies to it."
+        )
+    return subject
+
+
 def reading_text(subject: Translator | Predictor, what: str) -> Translator | Predictor:
     """A run whose source is text, or why `what` cannot be asked of it."""
     if isinstance(subject, Captioner):

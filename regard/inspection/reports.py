@@ -14,7 +14,7 @@ from regard.inspection.identifiability import identify
 from regard.inspection.identification import identify_corpus, read_texts
 from regard.inspection.layer_lens import lens
 from regard.inspection.maps import attention
-from regard.inspection.opening import opened, reading_text, translating
+from regard.inspection.opening import answering, opened, reading_text, translating
 from regard.inspection.page import Panel, Part, render_parts
 from regard.inspection.patching import patch
 from regard.inspection.probing import probe
@@ -135,7 +135,9 @@ def report(
     if corrupted is None:
         left_out["patch"] = NO_CORRUPTED
     else:
-        analyses["patch"] = lambda: patch(trace, whole().trace(corrupted), progress=progress)
+        analyses["patch"] = lambda: patch(
+            trace, answering(subject, "Patching compares the answers").trace(corrupted), progress=progress
+        )
     if corpus is None:
         left_out |= {"heads": NO_CORPUS, "probe": NO_CORPUS}
     else:
