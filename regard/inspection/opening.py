@@ -10,6 +10,10 @@ from regard.translator import Translator
 from regard.writer import Writer
 
 
+REMEDY = ": regard inspect all shows what applies to it."
+"""How a refusal ends, but in a report of all."""
+
+
 def opened(run: Path | str) -> Translator | Predictor:
     """A run of any shape: one that writes translations, texts or captions, or one that only reads."""
     shape = Run.open(run).config.shape
@@ -25,27 +29,18 @@ def translating(subject: Translator | Predictor, what: str) -> Translator:
     shape = subject.config.shape
     if isinstance(subject, Translator) and shape.encoder and not shape.pictures:
         return subject
-    raise UsageError(
-        f"{what} of a source text and its translation, and this run has not both ({shape.arrow}): regard inspect all "
-        "shows what applies to it."
-    )
+    raise UsageError(f"{what} of a source text and its translation, and this run has not both ({shape.arrow}){REMEDY}")
 
 
 def answering(subject: Translator | Predictor, what: str) -> Translator | Predictor:
     """A run that answers a source text, or why `what` cannot be asked of it."""
     if isinstance(subject, Captioner) or not subject.config.shape.encoder:
-        raise UsageError(
-            f"{what} to two source texts, and this run has none ({subject.config.shape.arrow}): regard inspect all "
-            "shows what applies to it."
-        )
+        raise UsageError(f"{what} to two source texts, and this run has none ({subject.config.shape.arrow}){REMEDY}")
     return subject
 
 
 def reading_text(subject: Translator | Predictor, what: str) -> Translator | Predictor:
     """A run whose source is text, or why `what` cannot be asked of it."""
     if isinstance(subject, Captioner):
-        raise UsageError(
-            f"{what}, and this run reads pictures ({subject.config.shape.arrow}): regard inspect all shows what "
-            "applies to it."
-        )
+        raise UsageError(f"{what}, and this run reads pictures ({subject.config.shape.arrow}){REMEDY}")
     return subject

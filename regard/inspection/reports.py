@@ -14,7 +14,7 @@ from regard.inspection.identifiability import identify
 from regard.inspection.identification import identify_corpus, read_texts
 from regard.inspection.layer_lens import lens
 from regard.inspection.maps import attention
-from regard.inspection.opening import answering, opened, reading_text, translating
+from regard.inspection.opening import REMEDY, answering, opened, reading_text, translating
 from regard.inspection.page import Panel, Part, render_parts
 from regard.inspection.patching import patch
 from regard.inspection.probing import probe
@@ -158,7 +158,8 @@ def report(
         try:
             results[name] = analyse()
         except RegardError as error:
-            left_out[name] = str(error)
+            said = str(error)
+            left_out[name] = f"{said.removesuffix(REMEDY)}." if said.endswith(REMEDY) else said
     if progress:
         progress("analyses", len(analyses), len(analyses))
     what = "translation" if isinstance(subject, Translator) and len(trace.source) else "text"
