@@ -9,7 +9,6 @@ from regard.run import Run
 from regard.translator import Translator
 from regard.writer import Writer
 
-
 REMEDY = ": regard inspect all shows what applies to it."
 """How a refusal ends, but in a report of all."""
 
