@@ -158,8 +158,8 @@ def report(
         try:
             results[name] = analyse()
         except RegardError as error:
-            said = str(error)
-            left_out[name] = f"{said.removesuffix(REMEDY)}." if said.endswith(REMEDY) else said
+            why = str(error)
+            left_out[name] = f"{why.removesuffix(REMEDY)}." if why.endswith(REMEDY) else why
     if progress:
         progress("analyses", len(analyses), len(analyses))
     what = "translation" if isinstance(subject, Translator) and len(trace.source) else "text"
