@@ -9,10 +9,12 @@ import torch
 
 from regard.cli import main
 from regard.config.loading import from_mapping
+from regard.config.text import Tokenizer as TokenizerSettings
 from regard.errors import RegardError, UsageError
 from regard.interop.from_huggingface import import_run
 from regard.predictor import Predictor
 from regard.run import Run
+from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, MASK, SEP, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer
 from regard.text.wordpiece import MARKS, Folding, WordPieceTokenizer, renumbered
@@ -135,6 +137,15 @@ def test_case_is_kept_where_the_model_keeps_it(tmp_path):
     assert UNK in Predictor.load(tmp_path / "run").source_tokenizer.encode("The").ids
 
 
+def test_a_vocabulary_file_can_be_the_tokenizer_of_a_run_of_ones_own(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+    settings = TokenizerSettings(kind="wordpiece", model=str(tmp_path / "vocab.txt"), lower=True)
+    made = learn(settings, lambda: iter([]), "text.tokenizer")
+    assert made.encode("The dogs").tokens == ["▁the", "▁dog", "s"] and made.size == len(PIECES) + 1
+    with pytest.raises(UsageError, match="needs a trained model"):
+        from_mapping({"data": {"train": {"generate": "copy"}}, "text": {"tokenizer": {"kind": "wordpiece"}}})
+
+
 def start_from(place: Path, directory: Path, **model: Any) -> dict[str, Any]:
     """A classifier that starts from an imported run, as its card says."""
     import yaml
@@ -186,6 +197,8 @@ def test_what_cannot_be_imported_says_why_and_leaves_nothing(tmp_path, capsys):
         ({"hidden_act": "gelu_new"}, "activation `gelu_new`"),
         ({"position_embedding_type": "relative_key"}, "relative_key"),
         ({"hidden_size": None}, "no usable `hidden_size`"),
+        ({"num_hidden_layers": 10**9}, "layers is 1000000000"),
+        ({"hidden_dropout_prob": "much"}, "dropout is much"),
         ({"num_hidden_layers": 4}, "no tensor bert.encoder.layer.3.attention.self.query.weight"),
         ({"intermediate_size": 90}, "intermediate.dense.weight is 80×48, where config.json calls for 90×48"),
         ({"vocab_size": 99}, "not of one model"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from regard.config.cell import resolve
@@ -46,23 +47,29 @@ def cell_of(config: Mapping[str, Any], place: str) -> Model:
         raise RegardError(f"{place} has positions of the type `{positions}`: only `absolute` ones can be imported.")
     if config.get("is_decoder") or config.get("add_cross_attention"):
         raise RegardError(f"{place} makes a decoder of BERT: only its encoder can be imported.")
-    cell = Model(
-        width=_number(config, "hidden_size", place),
-        dropout=float(config.get("hidden_dropout_prob", 0.1)),
-        norm_epsilon=float(config.get("layer_norm_eps", 1e-12)),
-        encoder=TransformerEncoder(
-            layers=_number(config, "num_hidden_layers", place),
-            feed_forward=_number(config, "intermediate_size", place),
-            activation=activation,
-            norm_place="post",
-        ),
-        attention=Attention(
-            heads=_number(config, "num_attention_heads", place),
-            dropout=float(config.get("attention_probs_dropout_prob", 0.0)),
-        ),
-        positions=Positions(kind="learned", max_length=_number(config, "max_position_embeddings", place)),
-        embeddings=Embeddings(norm=True),
-    )
+    try:
+        cell = Model(
+            width=_number(config, "hidden_size", place),
+            dropout=config.get("hidden_dropout_prob", 0.1),
+            norm_epsilon=config.get("layer_norm_eps", 1e-12),
+            encoder=TransformerEncoder(
+                layers=_number(config, "num_hidden_layers", place),
+                feed_forward=_number(config, "intermediate_size", place),
+                activation=activation,
+                norm_place="post",
+            ),
+            attention=Attention(
+                heads=_number(config, "num_attention_heads", place),
+                dropout=config.get("attention_probs_dropout_prob", 0.0),
+            ),
+            positions=Positions(kind="learned", max_length=_number(config, "max_position_embeddings", place)),
+            embeddings=Embeddings(norm=True),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RegardError(
+            f"{place} describes a model that no cell can be: {first['loc'][-1]} is {str(first['input'])[:40]}."
+        ) from error
     return resolve(cell, shared_vocabulary=True, decoder_wanted=False)
 
 

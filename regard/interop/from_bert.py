@@ -41,8 +41,9 @@ def import_bert(directory: Path, run_directory: Path, settings: Mapping[str, Any
     checkpoint, rows = Checkpoint(directory), torch.tensor(order)
     weights = encoder_weights(cell, checkpoint, rows, len(pieces))
     head = head_weights(cell, checkpoint, rows, len(pieces))
-    torch.manual_seed(0)
-    model = MaskedModel(cell, len(tokens))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # what is fresh is the same each time
+        model = MaskedModel(cell, len(tokens))
     put_weights(model, {**weights_of(model), **weights, **(head or {})}, origin=f"The weights in {checkpoint.path}")
     config = _config(cell, directory, vocabulary, folding)
     run = Run.create(run_directory, config)
