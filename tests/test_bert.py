@@ -244,3 +244,9 @@ def test_the_command_line_says_how_to_start_from_it_and_blanks_are_filled(tmp_pa
     answer = Predictor.load(tmp_path / "run").predict("the ___ runs")
     assert len(answer.facts["blanks"]) == 1 and len(answer.facts["blanks"][0]) == 5
     assert main(["inspect", "attention", str(tmp_path / "run"), "the ___ runs"]) == 0
+    assert main(["inspect", "heads", str(tmp_path / "run")]) == 2
+    assert "give a --corpus of texts" in capsys.readouterr().err
+    (tmp_path / "texts.txt").write_text("the dog runs\na cat sits , unbelievable !\n" * 15)
+    assert main(["inspect", "heads", str(tmp_path / "run"), "--corpus", str(tmp_path / "texts.txt"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert len(said["heads"]) == 12 and said["loss"] > 0 and said["noun"] == "texts of texts.txt"

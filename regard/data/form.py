@@ -51,6 +51,8 @@ class Form(ABC):
     """The sides of a pair that hold text: only these are cleaned and tokenised."""
     noun: ClassVar[str] = "texts"
     """What examples are called."""
+    plain: ClassVar[bool] = False
+    """Whether an example is a text and nothing else, so that any text is one."""
     frames: tuple[Frame, Frame] = (SOURCE_FRAME, TARGET_FRAME)
     """The special tokens around each side in a batch."""
     frame: Frame = SOURCE_FRAME

@@ -26,6 +26,7 @@ class Documents(Form):
     """A document to be written: in a store it has no source, and is the target; it may be of any length."""
 
     noun = "documents"
+    plain = True
     frame = Frame((BOS,), ())
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -78,6 +79,7 @@ class Passages(Read):
     """A text to be read with words hidden; one that is too long is cut, and nothing of it is lost."""
 
     noun = "documents"
+    plain = True
 
     @classmethod
     def cleaning(cls, config: RunConfig) -> Cleaning:

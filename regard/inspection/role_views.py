@@ -130,7 +130,7 @@ class Roles(Result):
         """What the heads of a kind were described over."""
         names = {one.attention for one in self.of_kind(kind)}
         parts = [f"{self.sentences:,} sentences of {self.corpus}"] if names & set(self.read) else []
-        told = f"{self.examples:,} validation {self.noun}"
+        told = f"{self.examples:,} {self.noun}"
         if parts and not names <= set(self.read):
             return f"{parts[0]}; those of the looks over {told}"
         return parts[0] if parts else told
@@ -138,9 +138,8 @@ class Roles(Result):
     @property
     def by(self) -> str:
         """What importance was judged by, in a sentence."""
-        return (
-            f"Importance by {self.pairs} validation {self.noun}; the whole model's loss there is {self.loss:.3f} "
-            + (f"({self.loss_name}).")
+        return f"Importance by {self.pairs} {self.noun}; the whole model's loss there is {self.loss:.3f} " + (
+            f"({self.loss_name})."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from regard.data.store import HeldStore
 from regard.errors import UsageError
 from regard.inspection.dependencies import Dependencies, Relation
 from regard.inspection.habits import Frequencies, Habits, equal_tokens
+from regard.inspection.identification import read_texts
 from regard.inspection.importance import Importance, every_head, importance
 from regard.inspection.interventions import attentions, scale_head
 from regard.inspection.maps import kind_of, layer_of
@@ -57,6 +58,9 @@ LEAST_PAIRS = 100
 
 BATCH_TOKENS = 4096
 
+MOST_TEXTS = 1000
+"""Texts of a corpus that serve as examples, where a run has none of its own."""
+
 NO_HEADS = (
     "This model ({cell}) has no attention, so it has no heads to describe: regard inspect attribute and probe look "
     "into every model."
@@ -80,10 +84,16 @@ def heads(
     """
     opened = Run.open(run)
     subject = Predictor.load(opened.directory)
+    form = subject.shape.form
     if not is_prepared(opened.directory):
-        raise UsageError(
-            f"{opened.directory} no longer holds its data (data/), by whose examples heads are judged: put it back."
-        )
+        if corpus is None or not form.plain:
+            remedy = "give a --corpus of texts." if form.plain else "put it back."
+            raise UsageError(
+                f"{opened.directory} holds no data (data/), by whose examples heads would be judged: {remedy}"
+            )
+        texts = [Pair(text, "") for text in read_texts(corpus, most or MOST_TEXTS)]
+        noun = f"texts of {Path(corpus).name}"
+        return describe(subject, texts, corpus, None, pairs=pairs, score=score, most=most, noun=noun, progress=progress)
     prepared = prepare(opened.config, opened.directory)
     counted = Frequencies(prepared.form.frequencies(prepared.train))
     examples = prepared.validation_pairs
@@ -99,6 +109,7 @@ def describe(
     pairs: int = 200,
     score: bool = False,
     most: int | None = None,
+    noun: str | None = None,
     progress: Progress | None = None,
 ) -> Roles:
     """As `heads`, of any shape and model: examples, a corpus (a file, or texts), how often tokens occurred."""
@@ -136,7 +147,7 @@ def describe(
         read=sorted(by_corpus),
         examples=len(shown),
         pairs=len(judged),
-        noun=shape.form.noun,
+        noun=noun or f"validation {shape.form.noun}",
         loss=weighed.loss,
         loss_name=shape.loss_name,
         metric=metric,
