@@ -223,6 +223,10 @@ def vocabularies(config: RunConfig, pairs: Sequence[Pair]) -> tuple[int, int]:
 
 
 def _vocabulary(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
+    if tokenizer.kind == "wordpiece" and tokenizer.model is not None:
+        from regard.text.wordpiece import read_vocabulary
+
+        return len(read_vocabulary(Path(tokenizer.model))) + 1  # one symbol is two of ours
     if tokenizer.kind == "sentencepiece" and tokenizer.model is not None:
         from regard.text.sentencepiece import SentencePieceTokenizer
 

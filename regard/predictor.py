@@ -53,7 +53,7 @@ class Predictor:
     @property
     def frame(self) -> Frame:
         """The special tokens around what is read."""
-        return self.shape.form.frames[0]
+        return self.shape.form.frame
 
     def fresh(self) -> Model | Reader:
         """A model of the same shape that has learned nothing."""

@@ -33,7 +33,7 @@ _SPELT = re.compile("(?:<0x[0-9A-F]{2}>)+")
 """Letters that a vocabulary has no token for are spelt in bytes."""
 
 NO_DECODER = (
-    "This asks how a decoder writes, and the model of this run only reads: regard inspect attention, attribute, "
+    "This asks how a decoder writes, and the model of this run only reads: regard inspect attention, heads, attribute, "
     "identify and probe look into that."
 )
 

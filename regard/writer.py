@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.config.run import RunConfig
+from regard.data.batches import Frame
 from regard.errors import RegardError, UsageError
 from regard.models import Model
 from regard.search import Hypothesis, Search, StepModel
@@ -35,6 +36,11 @@ class Writer(Translator):
             return
         use = f"regard {config.shape.verb} {directory}"
         raise UsageError(f"{directory} is no language model ({config.shape.arrow}: {config.cell}): use {use}.")
+
+    @property
+    def frame(self) -> Frame:
+        """The special token before what is read."""
+        return Frame((BOS,), ())
 
     def write(self, prompt: str, search: Search | None = None) -> list[str]:
         """Whole texts that begin with a prompt, which may be empty: as many as the search gives."""

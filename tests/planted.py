@@ -14,8 +14,11 @@ from torch import Tensor
 from regard.config.loading import from_mapping
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer as Settings
+from regard.data.form import Parallel
 from regard.models import Model, build
 from regard.nn.attention import Attention
+from regard.predictor import Predictor
+from regard.shapes.translation import Translation
 from regard.text.learning import train as learn
 from regard.text.specials import SPECIALS
 from regard.translator import Translator
@@ -43,6 +46,12 @@ def planted() -> Translator:
     settings = Settings(kind="words", min_frequency=1)
     tokenizer = learn(settings, lambda: iter([" ".join(SYMBOLS)]), "text.tokenizer")
     return Translator(model(), config(), tokenizer, tokenizer)
+
+
+def subject(translator: Translator) -> Predictor:
+    """A translator as any run is opened: by its shape."""
+    form = Parallel(translator.source_tokenizer, translator.target_tokenizer)
+    return Predictor(Translation(translator.config, form), translator.model)
 
 
 def config() -> RunConfig:

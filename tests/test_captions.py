@@ -268,10 +268,14 @@ class TestCommand:
         told = capsys.readouterr().err
         assert message in " ".join(told.split()) and "Traceback" not in told
 
-    @pytest.mark.parametrize("verb", ["patch", "attribute", "contributions", "identify", "all"])
+    @pytest.mark.parametrize("verb", ["patch", "attribute", "contributions"])
     def test_analyses_of_text_say_that_this_is_none(self, run, verb, capsys):
         assert main(["inspect", verb, str(run), *NAMES[: 2 if verb == "patch" else 1]]) == 2
-        assert "use regard caption" in " ".join(capsys.readouterr().err.split())
+        assert "regard inspect all shows what applies to it" in " ".join(capsys.readouterr().err.split())
+
+    @pytest.mark.parametrize("verb", ["identify", "all"])
+    def test_what_applies_to_a_picture_is_shown(self, run, verb, tmp_path):
+        assert main(["inspect", verb, str(run), NAMES[0], "-o", str(tmp_path / "page.html")]) == 0
 
     def test_the_lens_reads_every_layer_over_a_picture(self, run, tmp_path, capsys):
         assert main(["inspect", "lens", str(run), NAMES[0], "-o", str(tmp_path / "a.html")]) == 0

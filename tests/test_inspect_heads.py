@@ -20,8 +20,9 @@ from regard.inspection.importance import absences, gradients, importance
 from regard.inspection.interventions import attentions
 from regard.inspection.roles import describe
 from regard.inspection.words import match
+from regard.shapes.translation import written
 from tests.cells import CELLS, model_of, sentences
-from tests.planted import ENCODER, LONGEST, SOURCE, SYMBOLS, TRUTH, planted
+from tests.planted import ENCODER, LONGEST, SOURCE, SYMBOLS, TRUTH, planted, subject
 
 
 def texts(count: int, seed: int = 0) -> list[str]:
@@ -37,7 +38,7 @@ def translator():
 @pytest.fixture(scope="module")
 def found(translator):
     read = texts(60)
-    return describe(translator, read, [Pair(text, text) for text in read[:20]])
+    return describe(subject(translator), [Pair(text, text) for text in read[:20]], read)
 
 
 def test_the_planted_model_says_its_source_again(translator):
@@ -62,15 +63,22 @@ def test_the_head_that_copies_is_the_one_that_is_needed(found, translator):
     across = max((one for one in found.heads if one.kind == "source"), key=lambda one: one.rise)
     assert across.head == 1 and across.importance == pytest.approx(1.0)
     read = texts(6, seed=4)
-    told = describe(translator, read, [Pair(text, text) for text in read], bleu=True)
-    lost = {(one.attention, one.head): one.bleu_lost for one in told.heads}
+    told = describe(subject(translator), [Pair(text, text) for text in read], read, score=True)
+    lost = {(one.attention, one.head): one.score_lost for one in told.heads}
+    assert told.metric == "bleu"
     assert lost[SOURCE, 1] > 50 and lost[SOURCE, 0] == lost[ENCODER, 2] == 0
+
+
+def within(size: int, real: int) -> torch.Tensor:
+    """Where a row may look if only the first so many tokens are real: 1×T×S."""
+    kept = torch.arange(size) < real
+    return (kept[:, None] & kept)[None]
 
 
 def test_a_row_without_real_tokens_counts_for_nothing():
     weights = torch.eye(4).expand(1, 2, 4, 4)
     habits = Habits(2)
-    habits.add(weights, torch.tensor([3]), torch.tensor([3]))
+    habits.add(weights, within(4, 3))
     assert habits.rows == 3 and habits.surest.tolist() == [3.0, 3.0]
     assert habits.best_offset(0) == (0, 3) and habits.reachable(-1) == 2 and habits.reachable(5) == 0
 
@@ -78,7 +86,7 @@ def test_a_row_without_real_tokens_counts_for_nothing():
 def test_the_end_symbol_is_not_looked_at():
     weights = torch.tensor([[0.1, 0.2, 0.7]]).expand(1, 1, 3, 3)
     habits = Habits(1)
-    habits.add(weights, torch.tensor([2]), torch.tensor([2]))
+    habits.add(weights, within(3, 2))
     assert habits.surest.item() == pytest.approx(0.4)
     assert dict(habits.offsets[0]) == {1: 1, 0: 1}
 
@@ -93,7 +101,7 @@ def test_only_sentences_with_a_rare_token_are_asked_for_it():
     weights = torch.zeros(2, 1, 4, 4)
     weights[:, :, :, 1] = 1.0
     habits = Habits(1)
-    habits.add(weights, torch.tensor([4, 4]), torch.tensor([4, 4]), None, rarity)
+    habits.add(weights, within(4, 4).expand(2, -1, -1), None, rarity)
     assert habits.rare_rows == 4 and habits.rare.item() == 4 and habits.chance == 2.0
 
 
@@ -103,8 +111,9 @@ def test_a_store_counts_every_token_it_holds(transformer_run):
     for number in range(len(store)):
         for side, ids in zip(by_hand, store[number], strict=True):
             side.update(ids.tolist())
-    for counts, side in zip(store.counts(40), by_hand, strict=True):
-        assert {token: count for token, count in enumerate(counts.tolist()) if count} == side
+    for name, side in zip(("source", "target"), by_hand, strict=True):
+        counts = store.counts(name, 40).tolist()
+        assert {token: count for token, count in enumerate(counts) if count} == side
 
 
 CONLLU = """# text = the dog barks loudly
@@ -161,12 +170,15 @@ def test_gradients_say_how_the_loss_of_a_sentence_moves_with_a_head(name):
     source, inputs = sentences(3, 5, seed=5)
     target = torch.cat([inputs, inputs[:, :1] * 0], dim=1)
     target[torch.arange(3), (inputs != 0).sum(1)] = 2
-    together = gradients(model, [(source, target)])
-    apart = [gradients(model, [(source[row : row + 1], target[row : row + 1])]) for row in range(3)]
-    for one in attentions(model):
-        mean = torch.stack([each[one] for each in apart]).mean(0)
+    shape = subject(planted()).shape
+    lesson = written(source, target[:, :-1], target[:, 1:])
+    rows = [written(source[row : row + 1], target[row : row + 1, :-1], target[row : row + 1, 1:]) for row in range(3)]
+    together = gradients(shape, model, [lesson])
+    apart = [gradients(shape, model, [row]) for row in rows]
+    for one in attentions(model):  # the mean over answers, so that a sentence of many has as many votes
+        mean = sum(each[one] * row.count for each, row in zip(apart, rows, strict=True)) / lesson.count
         torch.testing.assert_close(together[one], mean, rtol=1e-3, atol=1e-6)
-    whole, without = absences(model, [(source, target)])
+    whole, without = absences(shape, model, [lesson])
     assert set(without) == set(attentions(model)) and whole > 0
 
 
@@ -174,7 +186,7 @@ def test_importance_is_a_vector_of_length_one_in_each_layer(transformer_run):
     model = regard.load(transformer_run).model
     source = torch.tensor([[6, 7, 8, 2]])
     target = torch.tensor([[1, 6, 7, 8, 2]])
-    weighed = importance(model, [(source, target)])
+    weighed = importance(subject(planted()).shape, model, [written(source, target[:, :-1], target[:, 1:])])
     for name in attentions(model):
         assert weighed.share(name).norm().item() == pytest.approx(1.0)
 
@@ -226,9 +238,9 @@ def test_a_model_without_attention_has_no_heads(translator):
     without = planted()
     without.model = model_of("gru-both>gru/transformed")
     with pytest.raises(UsageError, match="no attention"):
-        describe(without, ["a b"], [Pair("a", "a")])
-    with pytest.raises(UsageError, match="at least one sentence pair"):
-        describe(translator, ["a b"], [])
+        describe(subject(without), [Pair("a", "a")], ["a b"])
+    with pytest.raises(UsageError, match="at least one example"):
+        describe(subject(translator), [], ["a b"])
 
 
 def test_a_head_can_be_picked_in_the_page_and_the_colours_changed(found, tmp_path, browser):

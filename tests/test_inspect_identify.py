@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import regard
 from regard import inspection
 from regard.cli.verbs import app
+from regard.data.batches import SOURCE_FRAME
 from regard.errors import RegardError
 from regard.inspection.effective import Mixed, Slices, elsewhere, project
-from regard.inspection.identification import _Pair as Pair
 from regard.inspection.identification import likenesses, read_texts
 from regard.inspection.interventions import attentions
 from regard.inspection.states import layer_taps
@@ -126,9 +126,10 @@ def test_equal_values_share_what_they_are_given():
 
 def test_neither_company_nor_padding_changes_ranks_and_likeness():
     model = model_of("transformer>transformer/attention")
-    pairs = [Pair(LONG[:-1], LONG[4:16]), Pair(LONG[:3], LONG[:2]), Pair(LONG[2:14], LONG[:-1])]
-    together = likenesses(model, pairs)
-    alone = [one for pair in pairs for one in likenesses(model, [pair])]
+    sources, targets = [LONG[:-1], LONG[:3], LONG[2:14]], [LONG[4:16], LONG[:2], LONG[:-1]]
+    together = likenesses(model, sources, targets, SOURCE_FRAME)
+    pairs = zip(sources, targets, strict=True)
+    alone = [one for source, target in pairs for one in likenesses(model, [source], [target], SOURCE_FRAME)]
     key = lambda one: (one.kind, one.layer, one.length, one.rank, one.identifiable)  # noqa: E731
     assert sorted(map(key, together)) == sorted(map(key, alone))
     pairwise = zip(sorted(together, key=key), sorted(alone, key=key), strict=True)

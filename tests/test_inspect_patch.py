@@ -14,9 +14,10 @@ from regard.cli import main
 from regard.inspection import patching
 from regard.inspection.patching import ENCODER_LAYERS, SUMMARY, Spot, differences
 from regard.inspection.removal import without_heads
+from regard.models import build
 from regard.text.specials import BOS, EOS
 from regard.trace import Side, trace
-from tests.cells import CELLS, model_of
+from tests.cells import CELLS, VOCABULARY, model_of
 
 CLEAN, CORRUPTED = [9, 7, 8, 12, EOS], [9, 15, 8, 12, EOS]
 PREFIX, ANSWER, INSTEAD = [11, 6], 9, 13
@@ -99,6 +100,7 @@ def test_layers_may_have_lost_heads(monkeypatch):
     model = without_heads(
         model_of("transformer>transformer/attention"),
         {"encoder.layers.0.attention": [1], "decoder.layers.1.source_attention": [], "decoder.layers.0.attention": [0]},
+        lambda cell: build(cell, VOCABULARY, VOCABULARY),
     )
     pair = traced(model, CLEAN, ANSWER), traced(model, CORRUPTED, INSTEAD)
     monkeypatch.setattr(patching, "SMALLEST", 0.01)  # the model is random

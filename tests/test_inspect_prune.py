@@ -15,10 +15,18 @@ from regard.errors import UsageError
 from regard.inspection.gates import HIGH, LOW, TEMPERATURE, Gates, closed
 from regard.inspection.interventions import attentions, scale_heads
 from regard.inspection.removal import without_heads
+from regard.models import Model, build
 from regard.nn import taps
 from regard.run import Run
 from regard.training.view import View
 from tests.cells import ATTENTIONS, CELLS, POSITIONS, model_of, sentences
+
+
+def removed(model: Model, kept: dict[str, list[int]]) -> Model:
+    """What is left of a model that reads and writes."""
+    sizes = len(model.source_embedding.weight), len(model.decoder.embedding.weight)
+    return without_heads(model, kept, lambda cell: build(cell, *sizes))
+
 
 PROJECTED = [
     name for name, cell in CELLS.items() if cell.attentions and cell.attention.project and cell.attention.heads > 1
@@ -31,7 +39,7 @@ def test_removed_heads_are_zeroed_heads_in_any_cell(name):
     source, inputs = sentences(4, 6, seed=1)
     for kept in ([0], [1], []):
         chosen = dict.fromkeys(attentions(model), kept)
-        smaller = without_heads(model, chosen)
+        smaller = removed(model, chosen)
         heads = {one: found.heads for one, found in attentions(model).items()}
         off = {(one, head): 0.0 for one in chosen for head in range(heads[one]) if head not in kept}
         with torch.no_grad():
@@ -44,7 +52,7 @@ def test_removed_heads_are_zeroed_heads_in_any_cell(name):
 @pytest.mark.parametrize("name", PROJECTED)
 def test_a_pruned_model_decodes_step_by_step_what_it_reads_at_once(name):
     kept = {one: [1] if place % 2 else [] for place, one in enumerate(CELLS[name].attentions)}
-    model = without_heads(model_of(name), kept)
+    model = removed(model_of(name), kept)
     source, inputs = sentences(3, 5, seed=2)
     with torch.no_grad():
         whole = model(source, inputs)
@@ -63,9 +71,9 @@ def test_every_score_and_position_kind_is_among_the_cells_that_can_be_pruned():
 def test_pruning_twice_counts_heads_from_those_that_are_left():
     model = model_of("transformer>transformer/relative")
     name = "encoder.layers.0.attention"
-    twice = without_heads(without_heads(model, {name: [1, 3]}), {name: [1]})
+    twice = removed(removed(model, {name: [1, 3]}), {name: [1]})
     assert twice.cell.pruned == {name: [3]}
-    once = without_heads(model, {name: [3]})
+    once = removed(model, {name: [3]})
     source, inputs = sentences(2, 4, seed=0)
     with torch.no_grad():
         assert torch.equal(twice(source, inputs), once(source, inputs))
@@ -91,7 +99,7 @@ def test_a_cell_says_which_heads_are_left_and_refuses_those_it_has_not():
 def test_heads_without_projections_cannot_be_removed():
     model = model_of("gru-both>gru/before/additive-1")
     with pytest.raises(UsageError, match="no projections"):
-        without_heads(model, {"decoder.source_attention": []})
+        removed(model, {"decoder.source_attention": []})
 
 
 @given(st.floats(-6, 6))
@@ -206,10 +214,11 @@ def test_wrong_usage_is_told_and_nothing_is_written(arguments, said, transformer
 
 
 def test_a_model_without_such_heads_says_so(copy_run, capsys):
-    assert main(["inspect", "prune", str(copy_run), "--keep", "0"]) == 2
-    assert "has no heads of the kind `encoder`: use --which source" in capsys.readouterr().err
-    assert main(["inspect", "prune", str(copy_run), "--keep", "0", "--which", "source"]) == 2
-    assert "no projections" in capsys.readouterr().err
+    assert main(["inspect", "prune", str(copy_run), "--keep", "0", "--which", "encoder"]) == 2
+    assert "has no heads of the kind `encoder`, and none that can be taken apart" in capsys.readouterr().err
+    for more in ([], ["--which", "source"], ["--which", "all"]):
+        assert main(["inspect", "prune", str(copy_run), "--keep", "0", *more]) == 2
+        assert "no projections" in capsys.readouterr().err
 
 
 def test_an_interruption_leaves_nothing_behind(transformer_run, tmp_path):
@@ -236,7 +245,7 @@ def test_fixed_gates_and_removed_heads_say_the_same(transformer_run):
     with torch.no_grad(), taps.watch(model, write=closed(kept, model)):
         gated = model(source, inputs)
     with torch.no_grad():
-        torch.testing.assert_close(without_heads(model, kept)(source, inputs), gated, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(removed(model, kept)(source, inputs), gated, rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_frozen_stays_and_a_name_that_nothing_has_is_refused(tmp_path):

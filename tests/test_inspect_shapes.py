@@ -1,21 +1,31 @@
 """Looking into models that only read, or only write: what holds of a trace holds of theirs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from regard import inspection
 from regard.cli import main
-from regard.config.loading import from_mapping
+from regard.config.loading import dump, from_mapping
+from regard.data.corpus import Pair
 from regard.data.prepare import prepare
 from regard.errors import UsageError
+from regard.inspection.interventions import attentions, scale_head, scale_heads
+from regard.inspection.patching import Spot, differences
+from regard.inspection.pruning import chosen
 from regard.inspection.reasons import trusted
+from regard.inspection.removal import without_heads
+from regard.inspection.roles import describe, lessons
 from regard.nn import taps
 from regard.predictor import Predictor
 from regard.shapes.choice import shape_of
+from regard.shapes.shape import Lesson
+from regard.trace import Side
 from regard.training.loop import train
 from regard.training.view import View
 from regard.writer import Writer
@@ -163,8 +173,8 @@ def test_a_language_model_is_looked_into_by_its_text(decoder, tmp_path):
         assert {one.kind for one in inspection.attention(trace).heads} == {"decoder"}
     with pytest.raises(UsageError, match="no source"):
         inspection.contributions(trace)
-    with pytest.raises(UsageError, match="encoder"):
-        inspection.identify(trace)
+    mixed = inspection.identify(trace).mixing.contributions
+    assert mixed.triu(1).abs().max() == 0 and mixed.shape[1:] == (5, 5)  # BOS and four words
     with pytest.raises(UsageError, match="no target"):
         found.trace("w1", "w2")
 
@@ -203,9 +213,9 @@ def test_the_command_line_looks_into_every_shape(runs, capsys, tmp_path):
 def test_what_does_not_apply_says_so_in_a_sentence(runs, capsys, tmp_path):
     text = corpus(tmp_path / "a.txt", ["w1 w2"])
     for words in (
-        ["lens", "RUN", "w1 w2"], ["contributions", "RUN", "w1 w2"], ["patch", "RUN", "w1", "w2"],
-        ["align", "RUN", "--source", text, "--target", text], ["identify", "RUN", "--corpus", text],
-        ["prune", "RUN", "--keep", "1"], ["attention", "RUN", "w1 w2", "--kind", "between"],
+        ["contributions", "RUN", "w1 w2"], ["patch", "RUN", "w1", "w1"], ["identify", "RUN"],
+        ["align", "RUN", "--source", text, "--target", text], ["attention", "RUN", "w1 w2", "--kind", "between"],
+        ["prune", "RUN", "--keep", "1", "--which", "decoder"],
     ):  # fmt: skip
         assert main(["inspect", *(str(runs["tags"]) if one == "RUN" else one for one in words)]) == 2
         told = capsys.readouterr().err
@@ -231,3 +241,229 @@ def test_shapes_build_the_same_models_for_probes(tmp_path):
     prepared = prepare(config, tmp_path / "run")
     shape = shape_of(config, prepared.form)
     assert Predictor(shape, shape.build()).fresh().state_dict().keys() == shape.build().state_dict().keys()
+
+
+ATTENDING: dict[str, dict[str, Any]] = {
+    "classes": {"encoder": {"kind": "transformer", "layers": 1}},
+    "number": {"encoder": {"kind": "transformer", "layers": 1}},
+    "pairs": {"encoder": {"kind": "transformer", "layers": 1}},
+    "tags": {"encoder": {"kind": "transformer", "layers": 1}},
+    "masked": {"encoder": {"kind": "transformer", "layers": 1}},
+    "language": {"decoder": {"kind": "transformer", "layers": 1}},
+    "captions": {
+        "encoder": {"kind": "image", "form": "patches", "size": 16, "patch": 8, "layers": 1},
+        "decoder": {"kind": "transformer", "layers": 1},
+    },
+    "questions": {
+        "encoder": {"kind": "transformer", "layers": 1},
+        "picture": {"form": "patches", "size": 16, "patch": 8, "layers": 1},
+    },
+}
+"""Every shape, small, with attention wherever it can have some."""
+
+
+def attending(kind: str, directory: Path, **more: Any) -> tuple[Predictor, list[Pair]]:
+    """A model of a shape, and examples of it."""
+    attention = {"attention": {"heads": 2}, **ATTENDING[kind], **more}
+    pairs = {"shape": {"pairs": "attended"}} if kind == "pairs" else {}
+    shape, model, prepared = shape_and_model(kind, directory, model=attention, **pairs)
+    return Predictor(shape, model), prepared.validation_pairs
+
+
+def loss_of(subject: Predictor, given: list[Lesson], write: dict[str, Any] | None = None) -> float:
+    """The loss of some lessons, for each answer, with an intervention."""
+    with torch.no_grad(), taps.watch(subject.model, write=write):
+        total = sum(subject.shape.loss(subject.model, lesson).nll.item() for lesson in given)
+    return total / sum(lesson.count for lesson in given)
+
+
+@pytest.mark.parametrize("kind", ATTENDING)
+def test_every_head_of_every_shape_is_described_by_the_shapes_own_loss(kind, tmp_path):
+    subject, examples = attending(kind, tmp_path)
+    found = describe(subject, examples)
+    every = [(name, head) for name, one in attentions(subject.model).items() for head in range(one.heads)]
+    assert [(one.attention, one.head) for one in found.heads] == every
+    given = list(lessons(subject.shape, examples, subject.model.device))
+    assert found.loss == pytest.approx(loss_of(subject, given), rel=1e-5)
+    for one in found.heads[:: len(found.heads) - 1]:
+        without = loss_of(subject, given, scale_head(one.attention, one.head, 0.0))
+        assert one.rise == pytest.approx(without - found.loss, abs=1e-5)
+        assert one.rows > 0 and 0 < one.confidence <= 1
+    for ending in ("html", "json", "txt"):
+        found.save(tmp_path / f"heads.{ending}")
+    kinds = {one.kind for one in found.heads}
+    assert kinds == {
+        "pairs": {"encoder", "between"},
+        "language": {"decoder"},
+        "captions": {"encoder", "decoder", "source"},
+        "questions": {"encoder", "picture", "places"},
+    }.get(kind, {"encoder"})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ATTENDING if kind != "captions"])
+def test_a_head_made_to_look_at_the_token_before_is_found_to_do_so_in_every_shape(kind, tmp_path):
+    subject, examples = attending(kind, tmp_path, positions={"kind": "bias"})
+    end = "decoder" if kind == "language" else "encoder"
+    name = f"{end}.layers.0.attention"
+    bias = attentions(subject.model)[name].distances.weight
+    middle = bias.shape[1] // 2
+    with torch.no_grad():
+        bias[0, middle - 1] = 100.0
+        bias[1, middle] = 100.0
+    corpus = [" ".join(f"w{n % 12}" for n in range(start, start + 5)) for start in range(9)]
+    for over in (None, corpus):
+        before, itself = (one for one in describe(subject, examples, over).heads if one.attention == name)
+        assert before.offset == -1 and before.of_possible == 1.0 and "positional" in before.roles
+        assert itself.offset == 0 and itself.of_possible == itself.same == 1.0
+
+
+def test_a_word_that_comes_later_cannot_be_followed_by_a_language_model(tmp_path):
+    subject, examples = attending("language", tmp_path)
+    path = tmp_path / "small.conllu"
+    row = "1\tw1\tw1\tX\t_\t_\t2\tdet\t_\t_\n2\tw2\tw2\tX\t_\t_\t0\troot\t_\t_\n3\tw3\tw3\tX\t_\t_\t2\tobj\t_\t_\n\n"
+    path.write_text(row * 100)
+    found = describe(subject, examples, path)
+    assert {(one.name, one.direction) for one in found.relations} == {("det", "to dependent"), ("obj", "to head")}
+    assert all(one.offset == -1 and one.baseline == 1.0 for one in found.relations)
+    assert all(offset <= 0 for one in found.heads for offset in one.offsets)
+
+
+@pytest.mark.parametrize("kind", ATTENDING)
+def test_removed_heads_are_zeroed_heads_in_every_shape(kind, tmp_path):
+    subject, examples = attending(kind, tmp_path)
+    model, shape = subject.model, subject.shape
+    given = list(lessons(shape, examples, model.device))
+
+    def build(cell: Any) -> Any:
+        return shape_of(shape.config.model_copy(update={"model": cell}), shape.form).build()
+
+    _, names = chosen(model, "all")
+    assert set(attentions(model)) - set(names) == ({"between"} if kind == "pairs" else set())
+    for kept in ([1], []):
+        smaller = without_heads(model, dict.fromkeys(names, kept), build).eval()
+        off = scale_heads({(name, head): 0.0 for name in names for head in range(2) if head not in kept})
+        assert loss_of(Predictor(shape, smaller), given) == pytest.approx(loss_of(subject, given, off), rel=1e-4)
+        assert sum(p.numel() for p in smaller.parameters()) < sum(p.numel() for p in model.parameters())
+        left = from_mapping(yaml.safe_load(dump(shape.config.model_copy(update={"model": smaller.cell}))))
+        assert left.model.pruned == dict.fromkeys(names, kept)
+
+
+@pytest.mark.parametrize("kind", ["classes", "language", "questions"])
+def test_a_run_of_any_shape_is_pruned_into_a_run_of_its_own(kind, tmp_path):
+    config = from_mapping(settings(kind, tmp_path, model={"attention": {"heads": 2}, **ATTENDING[kind]}))
+    train(config, tmp_path / "run", view=View())
+    found = inspection.prune(tmp_path / "run", keep=1, steps=20, directory=tmp_path / "small", view=View())
+    small = Predictor.load(tmp_path / "small")
+    assert sum(attentions(small.model)[name].heads for name in found.kept) == 1
+    measure = {"language": "perplexity"}.get(kind, "accuracy")
+    assert found.metric == measure and f"validation {measure}" in [name for name, *_ in found.scores]
+    frozen = [name for name in dict(small.model.named_parameters()) if name.split(".")[0] in ("classifier", "picture")]
+    old, new = Predictor.load(tmp_path / "run").model.state_dict(), small.model.state_dict()
+    assert all(torch.equal(old[name], new[name]) for name in frozen) and (frozen or kind == "language")
+
+
+@pytest.mark.parametrize("kind", ["classes", "pairs", "masked", "language", "questions"])
+def test_identifiability_over_a_corpus_is_told_of_whatever_reads_text(kind, tmp_path):
+    subject, _ = attending(kind, tmp_path)
+    opened: Any = subject
+    if kind == "language":
+        opened = Writer(subject.model, subject.config, subject.source_tokenizer)
+    rows = [f"w{n % 12} w{n % 5} w{n % 7} w3 w4 w5 w6 w7 w8 w9 w10"[: 12 + 2 * (n % 8)].strip() for n in range(40)]
+    texts = [f"{row}\t{row}" if kind == "pairs" else row for row in rows]
+    found = inspection.identify_corpus(opened, texts)
+    assert found.sentences == (80 if kind == "pairs" else 40)
+    assert {one.kind for one in found.likenesses} == {"decoder" if kind == "language" else "encoder"}
+    assert all(-1 <= one.correlation <= 1.00001 and one.rank <= one.length for one in found.likenesses)
+    assert found.tokens.found["none", "cosine", "sentence"][0] == 1.0  # a token is found in its own vector
+    assert found.mixing.median[0] == pytest.approx(1.0)  # and is all that is in it
+    for ending in ("html", "json", "txt"):
+        found.save(tmp_path / f"identification.{ending}")
+
+
+@pytest.mark.parametrize("kind", ["classes-rnn", "pairs", "language", "captions", "questions"])
+def test_a_report_shows_what_applies_to_a_run_and_says_why_the_rest_does_not(kind, tmp_path, capsys):
+    shape = kind.removesuffix("-rnn")
+    model = {} if kind == "classes-rnn" else {"model": {"attention": {"heads": 2}, **ATTENDING[shape]}}
+    pairs = {"shape": {"pairs": "attended"}} if kind == "pairs" else {}
+    train(from_mapping(settings(shape, tmp_path, **model, **pairs)), tmp_path / "run", view=View())
+    picture = "shapes: red circle 0 0, blue star 2 1"
+    words = {"captions": [picture], "questions": [picture, "how many circles are there ?"]}.get(shape, ["w1 w2 w3"])
+    words = ["w1 w2", "w3 w4"] if kind == "pairs" else words
+    page = tmp_path / "report.html"
+    assert main(["inspect", "all", str(tmp_path / "run"), *words, "-o", str(page)]) == 0
+    told = capsys.readouterr().err
+    assert main(["inspect", "all", str(tmp_path / "run"), *words, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert set(said["results"]) == {
+        "classes-rnn": {"attribute", "identify"},
+        "language": {"attention", "attribute", "lens", "identify"},
+        "captions": {"attention", "lens", "identify"},
+    }.get(kind, {"attention", "attribute", "lens", "identify"})
+    answers = {"classes-rnn": {"yes", "no"}, "pairs": {"same", "other"}, "language": {""}}
+    assert said["target"] in answers.get(kind, {said["target"]}) and "this run" not in said["target"]
+    every = {"attention", "contributions", "attribute", "lens", "align", "identify", "patch", "heads", "probe", "prune"}
+    assert set(said["results"]) | set(said["left_out"]) == every
+    assert all(reason.endswith(".") and len(reason) < 300 for reason in said["left_out"].values())
+    assert all(f"left out: {name}" in told for name in said["left_out"])
+
+
+@pytest.mark.parametrize("kind", ["classes", "pairs", "tags", "masked", "questions"])
+def test_the_last_layer_of_a_reader_says_what_the_model_says(kind, tmp_path):
+    subject, examples = attending(kind, tmp_path)
+    trace = subject.trace(TEXTS.get(kind, examples[0].source))
+    found = inspection.lens(trace)
+    torch.testing.assert_close(found.probabilities[-1], trace.said.exp(), atol=1e-5, rtol=1e-4)
+    assert set(found.ranks[-1].tolist()) == {1} and all(rank is not None for rank in found.decided)
+    assert len(found.top) == (2 if kind == "questions" else 1)  # a layer, and a look
+
+
+def test_a_layer_says_what_the_tagger_would_say_of_its_states(tmp_path):
+    layers = {"encoder": {"kind": "transformer", "layers": 3}}
+    subject, _ = attending("tags", tmp_path, **layers)
+    trace = subject.trace("w1 w2 w3")
+    found, model = inspection.lens(trace), subject.model
+    for layer in range(3):
+        states = trace.activations[f"encoder.layers.{layer}.states"][1:4]  # behind BOS
+        with torch.no_grad():
+            shares = model.classifier(model.encoder.norm(states)).softmax(-1)
+        said = shares.gather(1, torch.tensor(trace.target.ids)[:, None])[:, 0]
+        torch.testing.assert_close(found.probabilities[layer], said, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["classes", "pairs", "apart", "masked", "questions"])
+def test_copying_nothing_changes_nothing_and_copying_all_states_recovers_all(kind, tmp_path):
+    shape = "pairs" if kind == "apart" else kind
+    subject, examples = attending(shape, tmp_path)
+    if kind == "apart":
+        (tmp_path / "apart").mkdir()
+        made, model, _ = shape_and_model(
+            "pairs",
+            tmp_path / "apart",
+            model={"attention": {"heads": 2}, **ATTENDING["pairs"]},
+            shape={"pairs": "apart"},
+        )
+        subject = Predictor(made, model)
+    with torch.no_grad():
+        for name, parameter in subject.model.named_parameters():
+            if not name.startswith(("encoder.", "picture.", "looks.")) and parameter.dim() > 1:
+                parameter.mul_(10.0)  # so that two texts differ by more than nothing
+    texts = {"pairs": ("w1 w2\tw3 w4", "w5 w2\tw3 w9"), "masked": ("w1 w2 ___", "w7 w5 ___")}
+    texts["questions"] = tuple(f"{examples[0].source.split(chr(9))[0]}\t{one}" for one in ("is there a", "how many a"))
+    clean, corrupted = texts.get(shape, ("w1 w2 w3", "w7 w5 w3"))
+    traces = [subject.trace(text) for text in (clean, corrupted)]
+    place, favour = 0, traces[0].log_probabilities[0] - traces[1].log_probabilities[0]  # V
+    ids = int(favour.argmax()), int(favour.argmin())
+    told = Side.of_labels(["a"], [ids[0]]), Side.of_labels(["b"], [ids[1]])
+    one, other = (replace(trace, target=side) for trace, side in zip(traces, told, strict=True))
+    found = inspection.patch(one, other)
+    assert found.wholes[0][1] == pytest.approx(1.0, abs=1e-3)
+    itself = differences(other, other.activations, [(Spot("encoder.layers.0.states"),)], ids, place)
+    assert itself.item() == pytest.approx(found.before[1], abs=1e-3)
+    kinds = {each.kind for each in found.maps}
+    assert (
+        "encoder" in kinds
+        and ("picture" in kinds) == (kind == "questions")
+        and ("between" in kinds) == (kind == "pairs")
+    )
+    for ending in ("html", "txt"):
+        found.save(tmp_path / f"patch.{ending}")

@@ -11,6 +11,7 @@ Examples:
   regard import opus-mt-en-de runs/opus-en-de     a directory fetched from the Hugging Face hub
   echo "A dog runs." | regard translate runs/opus-en-de
   regard export runs/opus-en-de --to ctranslate2 fast/ --quantize int8
+  regard import bert-base-uncased runs/bert       an encoder, for model.start_from=runs/bert
 """
 
 
@@ -18,18 +19,26 @@ def import_(
     directory: Annotated[
         Path,
         typer.Argument(
-            help="Hugging Face directory of a Marian model: config.json, model.safetensors or pytorch_model.bin, "
-            "source.spm, target.spm, vocab.json.",
+            help="Hugging Face directory: config.json, model.safetensors or pytorch_model.bin, and of a Marian model "
+            "source.spm, target.spm, vocab.json, of BERT vocab.txt or tokenizer.json.",
             metavar="DIR",
         ),
     ],
     run: Annotated[Path, typer.Argument(help="Directory of the new run.", metavar="RUN")],
 ) -> None:
-    """Make a run of a Marian model, such as the OPUS-MT ones: every other command then works on it."""
+    """Make a run of a Marian model, such as the OPUS-MT ones, or of BERT: every other command then works on it."""
     from regard.interop.from_huggingface import import_run
 
     made = import_run(directory, run)
     info = made.info
-    size = info["tokenizers"]["target"]["vocabulary"]
+    config = made.config
+    size = list(info["tokenizers"].values())[-1]["vocabulary"]
     print(f"{run}: {info['cell']}, {info['parameters']:,} parameters, {size:,} tokens.")
-    print(f"Try it: echo ... | regard translate {run}")
+    if config.shape.decoder:
+        print(f"Try it: echo ... | regard translate {run}")
+        return
+    from regard.interop.from_bert import start_settings
+
+    if info["head"] == "fresh":
+        print("It has no layer that guesses hidden words like ours: that one is fresh, and its guesses mean nothing.")
+    print(f"Start a run of your own from it with\n\n{start_settings(config, run)}")

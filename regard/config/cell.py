@@ -1,5 +1,6 @@
 """What follows from the choice of a cell: its remaining settings, or why it cannot work."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from regard.config.model import (
@@ -41,10 +42,11 @@ def resolve(
     encoder_wanted: bool = True,
     decoder_wanted: bool = True,
     picture_wanted: bool = False,
+    beside: Sequence[str] = (),
 ) -> Model:
     """The same cell with every `None` filled in; refuses, in one sentence, a cell that cannot work.
 
-    An end that is not wanted is left off, and with it the join.
+    An end that is not wanted is left off, and with it the join; `beside` names the attentions that a shape adds.
     """
     encoder = _with_width(model.encoder or TransformerEncoder(), model.width) if encoder_wanted else None
     decoder = _with_width(model.decoder or TransformerDecoder(), model.width) if decoder_wanted else None
@@ -53,7 +55,7 @@ def resolve(
     attention = _attention(model.attention, join, encoder, decoder)
     positions = _positions(model.positions, attention, encoder, decoder)
     embeddings = _embeddings(model.embeddings, model.width, shared_vocabulary)
-    _check_pruned(model, attention)
+    _check_pruned(model, attention, [*model.attentions, *beside])
     return model.model_copy(
         update={
             "encoder": encoder,
@@ -205,7 +207,7 @@ def _positions(
     return positions
 
 
-def _check_pruned(model: Model, attention: Attention) -> None:
+def _check_pruned(model: Model, attention: Attention, there: Sequence[str]) -> None:
     """Refuse heads that the cell does not have."""
     heads = settled(attention.heads)
     for name, kept in (model.pruned or {}).items():
@@ -213,8 +215,8 @@ def _check_pruned(model: Model, attention: Attention) -> None:
             raise UsageError(
                 "model.pruned leaves out projections of heads, and model.attention.project is off: there are none."
             )
-        if name not in model.attentions:
-            known = ", ".join(model.attentions[:3]) or "none"
+        if name not in there:
+            known = ", ".join(there[:3]) or "none"
             raise UsageError(f"model.pruned names {name}, which this cell does not have; there are: {known} …")
         if kept != sorted(set(kept)) or any(head >= heads for head in kept):
             raise UsageError(

@@ -176,6 +176,8 @@ class Embeddings(Section):
     """`target`: output layer = target embeddings (Press and Wolf, 2017); `all`: source too, the default if joint."""
     scale: bool = True
     """Multiply token vectors by √width (Vaswani et al., 2017); off in some imported models."""
+    norm: bool = False
+    """LayerNorm over token vectors and what positions add to them, before the first layer, as in BERT."""
 
 
 Encoder = Annotated[
@@ -197,6 +199,8 @@ class Model(Section):
     """Model width D, unless a part has its own; 256 suits corpora of ten thousand to a million pairs."""
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
     """Dropout wherever the part's paper puts it."""
+    norm_epsilon: Annotated[float, Field(gt=0.0, le=0.1)] = 1e-5
+    """What every LayerNorm adds to the variance that it divides by; imported models have their own (BERT: 1e-12)."""
     encoder: Encoder | None = TransformerEncoder()
     """What reads the source; in a shape that reads none there is no encoder."""
     picture: ImageEncoder | None = None
@@ -218,10 +222,12 @@ class Model(Section):
 
     @property
     def attentions(self) -> list[str]:
-        """The names of all attentions of the cell, the encoder's first."""
+        """The names of all attentions of the cell, the encoder's first; what a shape adds has names of its own."""
         names = []
         if isinstance(self.encoder, TransformerEncoder | ImageEncoder) and attends(self.encoder):
             names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
+        if self.picture is not None and attends(self.picture):
+            names += [f"picture.layers.{depth}.attention" for depth in range(self.picture.layers)]
         to_source = self.join is not None and self.join.kind == "attention"
         if isinstance(self.decoder, RnnDecoder):
             return [*names, "decoder.source_attention"] if to_source else names

@@ -17,6 +17,10 @@ LEAST_WITH_BYTES = 263
 """Six special tokens, a token for each byte, and one more: the smallest vocabulary that can spell everything."""
 
 
+READ = ("sentencepiece", "wordpiece")
+"""Kinds of tokenizer that are read, not learnt."""
+
+
 class RunConfig(Section):
     """One file describes one run: what it learns from, what it is, how it learns, how it speaks."""
 
@@ -41,6 +45,7 @@ class RunConfig(Section):
             encoder_wanted=self.shape.encoder,
             decoder_wanted=self.shape.decoder,
             picture_wanted=self.shape.beside,
+            beside=self.shape.attentions,
         )
         _check_corpora(self.shape, self.data)
         _check_training(self.shape, self.training, self.model.start_from)
@@ -179,7 +184,7 @@ def _check_positions(model: Model, longest: int) -> None:
 def _check_vocabulary(text: Text) -> None:
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if (
-            tokenizer.kind not in ("words", "sentencepiece")
+            tokenizer.kind not in ("words", *READ)
             and tokenizer.vocabulary is not None
             and tokenizer.vocabulary < LEAST_WITH_BYTES
         ):
@@ -191,17 +196,18 @@ def _check_vocabulary(text: Text) -> None:
 
 def _check_sentencepiece(text: Text) -> None:
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
-        if tokenizer.kind == "sentencepiece" and tokenizer.model is None:
-            raise UsageError(f"{place} of kind `sentencepiece` needs a trained model: set {place}.model to its file.")
-        if tokenizer.kind != "sentencepiece" and tokenizer.model is not None:
+        if tokenizer.kind in READ and tokenizer.model is None:
             raise UsageError(
-                f"{place}.model is a setting of kind `sentencepiece`, and this one is `{tokenizer.kind}`: set "
-                f"{place}.kind=sentencepiece, or leave it out."
+                f"{place} of kind `{tokenizer.kind}` needs a trained model: set {place}.model to its file."
             )
-        if tokenizer.kind == "sentencepiece" and tokenizer.vocabulary is not None:
+        if tokenizer.kind not in READ and tokenizer.model is not None:
             raise UsageError(
-                f"{place}.vocabulary is {tokenizer.vocabulary}, but that of a SentencePiece model is its own: "
-                "leave it out."
+                f"{place}.model is a setting of kind `sentencepiece` or `wordpiece`, and this one is "
+                f"`{tokenizer.kind}`: set {place}.kind to one of these, or leave it out."
+            )
+        if tokenizer.kind in READ and tokenizer.vocabulary is not None:
+            raise UsageError(
+                f"{place}.vocabulary is {tokenizer.vocabulary}, but that of a trained model is its own: leave it out."
             )
 
 

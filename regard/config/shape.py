@@ -42,6 +42,11 @@ class _Shape(Section):
         return "text"
 
     @property
+    def attentions(self) -> tuple[str, ...]:
+        """The names of attentions with heads that can be pruned, beside those of its ends."""
+        return ()
+
+    @property
     def scores(self) -> tuple[str, ...]:
         """The scores that it is judged by, beside its loss."""
         return ()
@@ -169,6 +174,11 @@ class Questions(_Shape):
     """`balanced` gives every answer the same say, however rare it is."""
 
     @property
+    def attentions(self) -> tuple[str, ...]:
+        """Of each look: at the other words, and at the picture."""
+        return tuple(f"looks.{n}.{one}" for n in range(self.looks) for one in ("attention", "picture_attention"))
+
+    @property
     def head(self) -> str:
         """What comes out, in a word."""
         return "answers"
@@ -183,7 +193,7 @@ class Masked(_Shape):
     """n → n, masked: hidden words are guessed from those around them, so that an encoder learns a language."""
 
     arrow = "n → n, masked"
-    corpora = ("text", "json_text")
+    corpora = ("text", "json_text", "imported")
 
     kind: Literal["masked"] = "masked"
     share: float = Field(default=0.15, gt=0.0, lt=1.0)

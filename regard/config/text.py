@@ -10,11 +10,11 @@ from regard.config.section import Section
 class Tokenizer(Section):
     """One tokenizer, trained on the training corpus as the first act of a run."""
 
-    kind: Literal["bpe", "unigram", "characters", "words", "sentencepiece"] = "bpe"
+    kind: Literal["bpe", "unigram", "characters", "words", "sentencepiece", "wordpiece"] = "bpe"
     """`bpe` and `unigram` fall back to bytes, so nothing is ever unknown; `words` has an unknown word.
-    `sentencepiece` is not learnt but read from `model`."""
+    `sentencepiece` and `wordpiece` are not learnt but read from `model`."""
     model: str | None = None
-    """`sentencepiece`: the file of a trained SentencePiece model, relative to the current directory."""
+    """`sentencepiece`: the file of a trained SentencePiece model; `wordpiece`: a `vocab.txt`, as BERT has it."""
     vocabulary: int | None = Field(default=None, ge=16)
     """Number of tokens; by default as many as the corpus supports, up to 8,000 (good for small corpora)."""
     min_frequency: int = Field(default=2, ge=1)

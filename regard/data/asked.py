@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regard.config.run import RunConfig
 from regard.data.batches import Frame
 from regard.data.corpus import Pair
@@ -12,6 +15,7 @@ from regard.data.labels import Labels
 from regard.data.picture_store import PictureStore
 from regard.data.pictured import Pictured, pixels_a_side
 from regard.data.reading import Labelled
+from regard.data.store import TokenStore
 from regard.text.joined import TAB
 from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
@@ -65,6 +69,13 @@ class Asked(Pictured, Labelled):
             [[numbers[self.together(pair)], BOS, *ids] for pair, ids in zip(pairs, questions, strict=True)],
             [[self.labels.number(pair.target.strip())] for pair in pairs],
         )
+
+    def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
+        """How often each token occurs in the questions of a store, whose sources begin with a picture's number."""
+        counts = np.zeros(self.source.size, dtype=np.int64)
+        for place in range(len(store)):
+            np.add.at(counts, store[place][0][1:], 1)
+        return counts
 
     def fact(self) -> str:
         """The vocabularies in a few words."""

@@ -10,6 +10,9 @@ from itertools import compress
 from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regard.config.data import Cleaning
 from regard.config.loading import load
 from regard.config.run import RunConfig
@@ -48,8 +51,12 @@ class Form(ABC):
     """The sides of a pair that hold text: only these are cleaned and tokenised."""
     noun: ClassVar[str] = "texts"
     """What examples are called."""
+    plain: ClassVar[bool] = False
+    """Whether an example is a text and nothing else, so that any text is one."""
     frames: tuple[Frame, Frame] = (SOURCE_FRAME, TARGET_FRAME)
     """The special tokens around each side in a batch."""
+    frame: Frame = SOURCE_FRAME
+    """The special tokens around a text that a model reads by itself."""
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
         self.source, self.target = source, target
@@ -104,6 +111,10 @@ class Form(ABC):
     def ids(self) -> int:
         """One more than the largest id that a store may have to hold."""
         return max(vocabulary.size for vocabulary in self.vocabularies.values())
+
+    def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
+        """How often each token of the texts that are read occurs in a store."""
+        return store.counts("source", self.source.size)
 
     def gather(self, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None) -> None:
         """Keep in a data directory what examples only name, such as pictures, before they are encoded."""

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.config.data import ImageFiles
@@ -122,6 +123,10 @@ class Captioned(Pictured):
             [[numbers[pair.source.split(TAB)[0]]] for pair in pairs],
             self.target.encode_batch([pair.target for pair in pairs]),
         )
+
+    def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
+        """How often each token occurs in the captions of a store."""
+        return store.counts("target", self.target.size)
 
     def fact(self) -> str:
         """The tokenizer in a few words."""

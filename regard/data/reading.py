@@ -29,6 +29,7 @@ class Read(Form):
     """A text that is read; of this form itself, nothing is to be said of it."""
 
     frames = (WHOLE, Frame())
+    frame = WHOLE
 
     def __init__(self, source: Tokenizer) -> None:
         super().__init__(source, source)

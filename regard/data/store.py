@@ -72,10 +72,9 @@ class TokenStore:
         """Number of tokens of all sources and of all targets."""
         return len(self._tokens[0]), len(self._tokens[1])
 
-    def counts(self, vocabulary: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How often each id occurs among all sources and among all targets."""
-        source, target = (_counted(tokens, vocabulary) for tokens in self._tokens)
-        return source, target
+    def counts(self, side: str, vocabulary: int) -> NDArray[np.int64]:
+        """How often each id occurs among all sources, or among all targets."""
+        return _counted(self._tokens[SIDES.index(side)], vocabulary)
 
     def verify(self) -> None:
         """Read everything and compare with the checksums."""
@@ -86,6 +85,16 @@ class TokenStore:
                     checksum = zlib.crc32(block, checksum)
             if checksum != expected["crc32"]:
                 raise _damaged(self.directory, f"the checksum of {name} is wrong")
+
+
+class HeldStore(TokenStore):
+    """A store of a few pairs, held in memory."""
+
+    def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]):
+        sides = sources, targets
+        self.header = {"pairs": len(sources)}
+        self._tokens = [np.fromiter(chain.from_iterable(rows), dtype=np.uint32) for rows in sides]
+        self._offsets = [np.cumsum([0, *map(len, rows)], dtype=np.int64) for rows in sides]
 
 
 class StoreWriter:

@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regard.config.data import Cleaning
 from regard.config.run import RunConfig
 from regard.config.shape import LanguageModel
-from regard.data.batches import Batches
+from regard.data.batches import Batches, Frame
 from regard.data.corpus import Pair
 from regard.data.form import Form, Pairs, Rows, Vocabulary, learn_tokenizer
 from regard.data.packing import PackedBatches
 from regard.data.reading import Read
 from regard.data.store import TokenStore
+from regard.text.specials import BOS
 from regard.text.tokenizer import Tokenizer
 
 ANY_LENGTH = 1 << 40
@@ -22,6 +26,8 @@ class Documents(Form):
     """A document to be written: in a store it has no source, and is the target; it may be of any length."""
 
     noun = "documents"
+    plain = True
+    frame = Frame((BOS,), ())
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__(tokenizer, tokenizer)
@@ -54,6 +60,10 @@ class Documents(Form):
         """The tokenizer in a few words."""
         return f"{self.source.size:,} tokens, {self.source.kind}"
 
+    def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
+        """How often each token occurs in the documents of a store."""
+        return store.counts("target", self.target.size)
+
     def batches(
         self, config: RunConfig, store: TokenStore, *, rank: int = 0, world_size: int = 1, learning: bool = False
     ) -> Batches:
@@ -69,6 +79,7 @@ class Passages(Read):
     """A text to be read with words hidden; one that is too long is cut, and nothing of it is lost."""
 
     noun = "documents"
+    plain = True
 
     @classmethod
     def cleaning(cls, config: RunConfig) -> Cleaning:

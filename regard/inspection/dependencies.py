@@ -1,7 +1,8 @@
 """Whether a head looks from a word to the word it depends on, or back: each relation and direction apart.
 
 Axes: B sentences, H heads, S tokens, W words. What is given to a word is the sum of what its tokens are given, and a
-word gives the mean of what its tokens give; the end symbol is no word.
+word gives the mean of what its tokens give; the end symbol is no word. Where a word sees only those before it, only
+pairs count whose other word comes before.
 """
 
 from collections import Counter
@@ -27,7 +28,7 @@ class Relation:
     """Such as `nsubj`."""
     direction: Direction
     pairs: int
-    """How many there are in the corpus."""
+    """How many there are in the corpus, that can be seen."""
     offset: int
     """The most frequent offset, in words, from the word that looks to the other."""
     baseline: float
@@ -39,52 +40,64 @@ class Relation:
 class Dependencies:
     """Sums over the batches of an annotated corpus, for some attentions."""
 
-    def __init__(self, heads: dict[str, int]) -> None:
-        self.heads = heads
-        self.offsets: dict[str, Counter[int]] = {}
+    def __init__(self, heads: dict[str, int], *, causal: bool = False) -> None:
+        self.heads, self.causal = heads, causal
+        self.offsets: dict[tuple[str, Direction], Counter[int]] = {}
         self.hits: dict[tuple[str, str, Direction], Tensor] = {}
 
     def add(self, weights: dict[str, Tensor], batch: Sequence[Matched]) -> None:
         """One batch: weights B×H×S×S of each attention."""
-        places = torch.tensor(
-            [
-                (row, dependent, word.head, dependent)
-                for row, one in enumerate(batch)
-                for dependent, word in enumerate(one.sentence.words)
-                if word.head >= 0
-            ]
-        ).reshape(-1, 4)
-        names = [word.relation for one in batch for word in one.sentence.words if word.head >= 0]
-        for name, (_, dependent, head, _) in zip(names, places.tolist(), strict=True):
-            self.offsets.setdefault(name, Counter())[head - dependent] += 1
-        if not names:
-            return
-        known = sorted(set(names))
-        number = torch.tensor([known.index(name) for name in names])
+        found = [
+            (word.relation, row, dependent, word.head)
+            for row, one in enumerate(batch)
+            for dependent, word in enumerate(one.sentence.words)
+            if word.head >= 0
+        ]
+        pairs: dict[Direction, list[tuple[str, int, int, int]]] = {  # relation, sentence, from, to
+            "to head": [(name, row, dependent, head) for name, row, dependent, head in found],
+            "to dependent": [(name, row, head, dependent) for name, row, dependent, head in found],
+        }
         giving, given = merging(batch, next(iter(weights.values())).shape[-1])
         real = given.sum(1) > 0  # B×W
-        sentence, dependents, heads = places[:, 0], places[:, 1], places[:, 2]
-        for attention, of in weights.items():
-            looks = (giving[:, None] @ of @ given[:, None]).masked_fill(~real[:, None, None], -1.0).argmax(-1)  # B×H×W
-            for direction, (here, there) in zip(DIRECTIONS, ((dependents, heads), (heads, dependents)), strict=True):
-                right = (looks[sentence, :, here] == there[:, None]).double()  # N×H
-                sums = torch.zeros(len(known), right.shape[1], dtype=torch.float64).index_add_(0, number, right)
-                for name, row in zip(known, sums, strict=True):
-                    key = (attention, name, direction)
-                    self.hits[key] = self.hits[key] + row if key in self.hits else row
+        looks = {
+            attention: (giving[:, None] @ of @ given[:, None]).masked_fill(~real[:, None, None], -1.0).argmax(-1)
+            for attention, of in weights.items()
+        }  # B×H×W each
+        for direction, every in pairs.items():
+            some = [one for one in every if not self.causal or one[3] < one[2]]
+            if some:
+                self._count(direction, some, looks)
+
+    def _count(self, direction: Direction, pairs: list[tuple[str, int, int, int]], looks: dict[str, Tensor]) -> None:
+        """The pairs (relation, sentence, from, to) of one direction, and where heads B×H×W look from each word."""
+        for name, _, one, other in pairs:
+            self.offsets.setdefault((name, direction), Counter())[other - one] += 1
+        known = sorted({name for name, *_ in pairs})
+        number = torch.tensor([known.index(name) for name, *_ in pairs])
+        sentence, here, there = torch.tensor([one[1:] for one in pairs]).unbind(1)
+        for attention, at in looks.items():
+            right = (at[sentence, :, here] == there[:, None]).double()  # N×H
+            sums = torch.zeros(len(known), right.shape[1], dtype=torch.float64).index_add_(0, number, right)
+            for name, row in zip(known, sums, strict=True):
+                key = (attention, name, direction)
+                self.hits[key] = self.hits[key] + row if key in self.hits else row
 
     def relations(self, least: int) -> list[Relation]:
         """What was found of relations with at least so many pairs, the most frequent first."""
         found = []
-        for name, offsets in sorted(self.offsets.items(), key=lambda item: (-item[1].total(), item[0])):
-            pairs = offsets.total()
-            if pairs < least:
-                continue
-            offset, times = min(offsets.items(), key=lambda item: (-item[1], abs(item[0]), item[0]))
+        totals: Counter[str] = Counter()
+        for (name, _), offsets in self.offsets.items():
+            totals[name] += offsets.total()
+        for name in sorted(totals, key=lambda name: (-totals[name], name)):
             for direction in DIRECTIONS:
+                offsets = self.offsets.get((name, direction), Counter())
+                pairs = offsets.total()
+                if pairs < least:
+                    continue
+                sign = 1 if direction == "to head" else -1  # of equals, the same pair of words both ways
+                offset, times = min(offsets.items(), key=lambda item: (-item[1], abs(item[0]), sign * item[0]))
                 shares = {one: (self.hits[one, name, direction] / pairs).tolist() for one in self.heads}
-                way = offset if direction == "to head" else -offset
-                found.append(Relation(name, direction, pairs, way, times / pairs, shares))
+                found.append(Relation(name, direction, pairs, offset, times / pairs, shares))
         return found
 
 

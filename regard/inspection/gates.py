@@ -20,6 +20,7 @@ from regard.config.run import RunConfig
 from regard.data.batches import Batches
 from regard.inspection.interventions import attentions
 from regard.models import Model
+from regard.models.reader import Reader
 from regard.nn import taps
 from regard.nn.taps import Write
 from regard.shapes.shape import Lesson, Shape
@@ -92,9 +93,9 @@ def gated(names: Sequence[str], factors: Sequence[Tensor]) -> dict[str, Write]:
     return {f"{name}.head_outputs": write(factor) for name, factor in zip(names, factors, strict=True)}
 
 
-def closed(kept: Mapping[str, Sequence[int]], model: Model) -> dict[str, Write]:
+def closed(kept: Mapping[str, Sequence[int]], model: Model | Reader) -> dict[str, Write]:
     """Gates fixed at 1 for the heads kept of each attention, and at 0 for its others."""
-    found, device = attentions(model), model.output_bias.device
+    found, device = attentions(model), model.device
     factors = [torch.tensor([float(head in kept[name]) for head in range(found[name].heads)]) for name in kept]
     return gated(list(kept), [factor.to(device) for factor in factors])
 
@@ -107,7 +108,7 @@ class GatedTrainer(Trainer):
         config: RunConfig,
         shape: Shape[Any],
         batches: Batches,
-        model: Model,
+        model: Model | Reader,
         names: Sequence[str],
         *,
         device: torch.device,

@@ -1,7 +1,8 @@
 """Where heads look most, counted over a corpus: how surely, at which offset, at which tokens.
 
 Axes: B sentences, H heads, T rows (tokens that look), S columns (tokens that are looked at). Special symbols are left
-out on both sides: a row counts if it belongs to a real token, and its maximum is taken over real tokens.
+out on both sides: a row counts if it belongs to a real token, and its maximum is taken over the real tokens that it may
+look at: in a decoder those before it, and itself.
 """
 
 from collections import Counter
@@ -61,33 +62,48 @@ class Habits:
         self.rare = torch.zeros(heads, dtype=torch.float64)
         self.two = torch.zeros(heads, dtype=torch.float64)
         self.chance = 0.0
-        self._lengths: list[tuple[int, int]] = []
+        self._reachable: Counter[int] = Counter()
 
     def add(
-        self, weights: Tensor, rows: Tensor, columns: Tensor, same: Tensor | None = None, rarity: Rarity | None = None
+        self,
+        weights: Tensor,
+        seen: Tensor,
+        same: Tensor | None = None,
+        rarity: Rarity | None = None,
+        *,
+        ordered: bool = True,
     ) -> None:
-        """One batch: weights B×H×T×S, the numbers of real rows B and columns B; `same` B×T×S: equal tokens."""
-        longest, wide = weights.shape[2:]
-        counted = torch.arange(longest) < rows[:, None]  # B×T
-        real = torch.arange(wide) < columns[:, None]  # B×S
-        value, place = weights.masked_fill(~real[:, None, None], -1.0).max(-1)  # B×H×T
+        """One batch: weights B×H×T×S, where a row may look B×T×S, and where the tokens are equal B×T×S (`same`).
+
+        Offsets are counted where rows and columns are `ordered` alike. The rarest token is asked for by the rows that
+        see it.
+        """
+        if not self.heads:
+            return
+        longest = weights.shape[2]
+        counted = seen.any(-1)  # B×T
+        value, place = weights.masked_fill(~seen[:, None], -1.0).max(-1)  # B×H×T
         each = counted[:, None].expand_as(value)  # B×H×T
         self.rows += int(counted.sum())
-        self._lengths += zip(rows.tolist(), columns.tolist(), strict=True)
         self.surest += (value.double() * each).sum((0, 2))
-        offset = place - torch.arange(longest)  # B×H×T
-        for head in range(self.heads):
-            self.offsets[head].update(offset[:, head][counted].tolist())
+        if ordered:
+            offset = place - torch.arange(longest)  # B×H×T
+            for head in range(self.heads):
+                self.offsets[head].update(offset[:, head][counted].tolist())
+            cells = seen.sum(0)  # T×S
+            for way in range(1 - longest, cells.shape[1]):
+                self._reachable[way] += int(cells.diagonal(way).sum())
         if same is not None:
             equal = same[:, None].expand(-1, self.heads, -1, -1).gather(3, place[..., None])[..., 0]
             self.same += (equal & each).sum((0, 2))
         if rarity is not None:
-            asked = each & rarity.counts[:, None, None]
+            visible = (seen & rarity.rarest[:, None]).any(-1) & rarity.counts[:, None]  # B×T
+            asked = visible[:, None].expand_as(value)
             self.rare += (_at(rarity.rarest, place) & asked).sum((0, 2))
             self.two += (_at(rarity.two, place) & asked).sum((0, 2))
-            chosen = rarity.counts
-            self.rare_rows += int(rows[chosen].sum())
-            self.chance += float((rarity.two.sum(1) / columns.clamp(min=1) * rows)[chosen].sum())
+            self.rare_rows += int(visible.sum())
+            share = (seen & rarity.two[:, None]).sum(-1) / seen.sum(-1).clamp(min=1)  # B×T
+            self.chance += float(share[visible].sum())
 
     def best_offset(self, head: int) -> tuple[int, int]:
         """The offset at which a head looks most often, and how often; the nearer one of equals."""
@@ -95,7 +111,7 @@ class Habits:
 
     def reachable(self, offset: int) -> int:
         """How many rows have a column at this offset."""
-        return sum(max(0, min(rows, columns - offset) - max(0, -offset)) for rows, columns in self._lengths)
+        return self._reachable[offset]
 
 
 def _at(mask: Tensor, place: Tensor) -> Tensor:

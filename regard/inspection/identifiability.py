@@ -14,16 +14,17 @@ import torch
 from torch import Tensor
 
 from regard.data.progress import Progress
-from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.effective import Mixed, Slices, correlation, elsewhere, project
 from regard.inspection.interventions import attentions
-from regard.inspection.maps import Kind, kind_of
+from regard.inspection.maps import Kind, kind_of, layer_of
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
-from regard.inspection.states import layer_names
+from regard.inspection.states import end_of_text, layer_names
 from regard.inspection.token_mixing import Mixing, affordable, mixing
+from regard.models import Model
+from regard.models.reader import Reader
 from regard.nn.taps import Write
 from regard.trace import Side, Trace, spans
 
@@ -91,9 +92,14 @@ class Identifiability(Result):
     source: Side
     target: Side
     inputs: Side
+    places: Side
+    """Of a picture that stands beside the source; none without one."""
     attention: list[Heads]
     demonstrations: list[Demonstration]
-    mixing: Mixing
+    read: Side
+    """The side whose tokens are followed through the layers: the source, or the text of a language model."""
+    mixing: Mixing | None
+    """Nothing where the source is a picture: its places are no tokens."""
     projections: int | None
     """By which contributions were estimated; None for the exact Jacobian."""
 
@@ -111,16 +117,24 @@ class Identifiability(Result):
             "attention": [self._about(one, _in_full) for one in self.attention],
             "demonstrations": [vars(one) for one in self.demonstrations],
             "projections": self.projections,
-            "layers": [
-                {
-                    "own_median": float(own.median()),
-                    "still_main": float(main.double().mean()),
-                    "standard_error": float(error.square().mean().sqrt()),
-                    "contributions": _digits(contributions),
-                }
-                for own, main, error, contributions in zip(*self._tokens(), self.mixing.contributions, strict=True)
-            ],
+            "layers": self._layers(),
         }
+
+    def _layers(self) -> list[dict[str, Any]]:
+        """The contributions to each layer's states, and what they come to."""
+        if self.mixing is None:
+            return []
+        return [
+            {
+                "own_median": float(own.median()),
+                "still_main": float(main.double().mean()),
+                "standard_error": float(error.square().mean().sqrt()),
+                "contributions": _digits(contributions),
+            }
+            for own, main, error, contributions in zip(
+                *self._tokens(self.mixing), self.mixing.contributions, strict=True
+            )
+        ]
 
     def _about(self, one: Heads, weights: Callable[[Head], dict[str, Any]]) -> dict[str, Any]:
         """An attention and its heads, whose weights are written as the reader wants them."""
@@ -128,10 +142,10 @@ class Identifiability(Result):
         heads = [{"rank": head.rank, "correlation": head.correlation, **weights(head)} for head in one.heads]
         return {**facts, "heads": heads}
 
-    def _tokens(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _tokens(self, mixing: Mixing) -> tuple[Tensor, Tensor, Tensor]:
         """Own share, whether it is the greatest, and standard errors: of tokens that are not special, L×…"""
-        kept = [place for place, special in enumerate(self.source.special) if not special] or [0]
-        return self.mixing.own[:, kept], self.mixing.still_main[:, kept], self.mixing.error
+        kept = [place for place, special in enumerate(self.read.special) if not special] or [0]
+        return mixing.own[:, kept], mixing.still_main[:, kept], mixing.error
 
     def __str__(self) -> str:
         """Ranks and correlations of all heads, the demonstrations, and own contributions by layer."""
@@ -147,10 +161,12 @@ class Identifiability(Result):
                 moved, other = f"{shown.moved:.1%}", f"{shown.other_strongest:.1%}"
                 told.append([WHAT[shown.what], moved, other, f"{shown.change:.1e}"])
             parts.append(columns(told, right=(1, 2, 3)))
+        if self.mixing is None:
+            return "\n\n".join(parts)
         how = "the exact Jacobian" if self.projections is None else f"{self.projections} random projections"
         told = [["layer", "own contribution (median)", "tokens that still contribute most", "standard error"]]
         names = layer_names(len(self.mixing.own))
-        for place, own, main, error in zip(names, *self._tokens(), strict=True):
+        for place, own, main, error in zip(names, *self._tokens(self.mixing), strict=True):
             share, spread = float(main.double().mean()), float(error.square().mean().sqrt())
             told.append([place, f"{float(own.median()):.1%}", f"{share:.1%}", f"{spread:.2%}"])
         parts.append(
@@ -160,16 +176,17 @@ class Identifiability(Result):
 
     def draw(self) -> "Figure":
         """The head with the lowest correlation: raw, effective, difference; and the contributions in the last layer."""
-        own = self.mixing.contributions[-1]
+        followed: list[tuple[str, Tensor, Side, Side, bool]] = []
+        if self.mixing is not None:
+            own = self.mixing.contributions[-1]
+            followed = [("contributions to states of the last layer", own, self.read, self.read, False)]
         least = min(
             ((one, head) for one in self.attention for head in one.heads),
             key=lambda pair: pair[1].correlation,
             default=None,
         )
         if least is None:
-            return _row(
-                self.title, [("contributions to states of the last layer", own, self.source, self.source, False)]
-            )
+            return _row(self.title, followed)
         one, head = least
         rows, across = self._sides(one.kind)
         name = f"{one.name}, head {one.heads.index(head)}"
@@ -180,7 +197,7 @@ class Identifiability(Result):
                 ("raw", head.raw, rows, across, True),
                 (f"effective (correlation {head.correlation:.2f})", head.effective, rows, across, True),
                 ("difference", head.raw - head.effective, rows, across, True),
-                ("contributions to states of the last layer", own, self.source, self.source, False),
+                *followed,
             ],
         )
 
@@ -189,30 +206,33 @@ class Identifiability(Result):
         return {
             "source": (self.target, self.source),
             "between": (self.source, self.source),
-            "picture": (self.source, self.source),
+            "picture": (self.source, self.places),
             "encoder": (self.source, self.source),
+            "places": (self.places, self.places),
             "decoder": (self.inputs, self.inputs),
         }[kind]
 
     def panels(self) -> list[Panel]:
         """Maps with raw, effective and difference at a switch; the demonstrations; contributions by layer."""
-        sides = {"source": self.source.tokens, "target": self.target.tokens, "inputs": self.inputs.tokens}
+        sides = {"source": self.source, "target": self.target, "inputs": self.inputs, "places": self.places}
         found = []
         if self.attention:
             data = {
-                **sides,
+                **{name: side.tokens for name, side in sides.items()},
                 "demonstrations": [vars(one) for one in self.demonstrations],
                 "attention": [self._about(one, _packed) for one in self.attention],
             }
             found.append(Panel("identify", data, "Raw and effective attention", NOTE))
-        own, main, error = self._tokens()
+        if self.mixing is None:
+            return found
+        own, main, error = self._tokens(self.mixing)
         how = "the exact Jacobian" if self.projections is None else f"{self.projections} random projections"
         note = (
             "A row shows how much each input token contributes to the hidden state at a place: the size of the state's "
             f"derivative with respect to the token's input vector, by {how}; rows sum to one."
         )
         data = {
-            "tokens": self.source.tokens,
+            "tokens": self.read.tokens,
             "contributions": pack(self.mixing.contributions),
             "own": own.median(1).values.tolist(),
             "main": main.double().mean(1).tolist(),
@@ -245,16 +265,6 @@ def _packed(head: Head) -> dict[str, Any]:
 
 def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = None) -> Identifiability:
     """Raw and effective attention of every head, replaced to see that nothing changes; contributions of tokens."""
-    if trace.picture is not None:
-        raise UsageError(
-            "Identifiability is told of models that read text alone: regard inspect attention and attribute look into "
-            "this one."
-        )
-    if not len(trace.source):
-        raise UsageError(
-            "Tokens are followed through an encoder, and a language model has none: regard inspect attention and "
-            "attribute look into it."
-        )
     found: list[Heads] = []
     effective: dict[str, Tensor] = {}
     others: dict[str, Tensor] = {}
@@ -278,16 +288,20 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
             same_sum, _ = project(raw, what, causal=causal, sums=True)
             heads.append(Head(raw, part, same_sum, rank, correlation(raw, part, causal=causal)))
             moved.append(elsewhere(raw, what, causal=causal))
-        layer = next((int(piece) for piece in name.split(".") if piece.isdigit()), 0)
+        layer = layer_of(name, asked)
         found.append(Heads(name, kind, layer, values.shape[1], values.shape[2], heads))
         effective[name] = torch.stack([head.effective for head in heads])
         others[name] = torch.stack(moved)
-    projections = None if exact else affordable(len(trace.source))
+    seen = end_of_text(trace.model)
+    read = trace.inputs if seen == "decoder" else trace.source
+    projections = None if exact else affordable(len(read))
     if progress:
         progress("looking at attention", len(asked), len(asked) + 2)
-    blended = _mixed(trace, projections)
+    blended = None if seen is None else _mixed(trace.model, read, trace.parts, projections)
     shown = demonstrate(trace, effective, others)
-    return Identifiability(trace.source, trace.target, trace.inputs, found, shown, blended, projections)
+    picture = trace.picture if trace.reads_only else None
+    places = picture.side if picture else Side([], [], [], [])
+    return Identifiability(trace.source, trace.target, trace.inputs, places, found, shown, read, blended, projections)
 
 
 def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Tensor]) -> list[Demonstration]:
@@ -318,11 +332,11 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
     return shown
 
 
-def _mixed(trace: Trace, projections: int | None) -> Mixing:
-    """The contributions of the source's tokens; texts that are read apart contribute nothing to each other."""
-    ends = list(accumulate(trace.parts or (len(trace.source),)))
-    texts = [trace.source.ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    found = [mixing(trace.model, ids, projections=projections) for ids in texts]
+def _mixed(model: Model | Reader, read: Side, parts: Sequence[int], projections: int | None) -> Mixing:
+    """The contributions of the tokens of a side; texts that are read apart contribute nothing to each other."""
+    ends = list(accumulate(parts or (len(read),)))
+    texts = [read.ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    found = [mixing(model, ids, projections=projections) for ids in texts]
     shares, errors = (
         torch.stack([_diagonal(blocks) for blocks in zip(*each, strict=True)])
         for each in ([one.contributions for one in found], [one.error for one in found])

@@ -3,8 +3,7 @@
 Axes: H heads, S source tokens, T target tokens, L layers (the embedding first).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -12,21 +11,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import padded
+from regard.data.batches import Frame, padded
 from regard.data.conllu import read_conllu
 from regard.data.lines import read_lines
 from regard.data.progress import Progress
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.inspection.effective import Slices, correlation, project
 from regard.inspection.identification_result import Identification, Likeness, MixingByLayer
 from regard.inspection.interventions import attentions
-from regard.inspection.maps import kind_of
-from regard.inspection.states import batches, longest_sentence
+from regard.inspection.maps import Kind, kind_of, layer_of
+from regard.inspection.sides import looked
+from regard.inspection.states import batches, end_of_text, longest_sentence, read_text
 from regard.inspection.token_identity import token_identity
 from regard.inspection.token_mixing import mixing
 from regard.models import Model
+from regard.models.reader import Reader
 from regard.nn import taps
-from regard.text.specials import BOS, EOS
+from regard.predictor import Predictor
+from regard.text.joined import TAB
+from regard.text.specials import BOS, EOS, PAD
 from regard.translator import Translator
 
 FEWEST = 20
@@ -37,12 +40,6 @@ PROJECTIONS = 4
 """For each token of those; their errors nearly cancel over a corpus."""
 
 
-@dataclass(frozen=True)
-class _Pair:
-    source: list[int]
-    target: list[int]
-
-
 def read_texts(path: Path | str, most: int) -> list[str]:
     """The texts of a CoNLL-U file, or the lines of any other that are not empty; up to `most`."""
     if Path(path).name.removesuffix(".gz").endswith(".conllu"):
@@ -51,33 +48,43 @@ def read_texts(path: Path | str, most: int) -> list[str]:
 
 
 def identify_corpus(
-    translator: Translator,
+    subject: Translator | Predictor,
     texts: Sequence[str],
     targets: Sequence[str] | None = None,
     *,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> Identification:
-    """How identifiable attention and tokens are over some texts; targets are the model's own (greedy) by default."""
-    ids = translator.source_tokenizer.encode_batch(list(texts))
+    """How identifiable attention and tokens are over some texts, of any model that reads text by itself.
+
+    Where it translates, targets are the model's own (greedy) by default. Texts that it reads apart are texts apart.
+    """
+    model, frame = subject.model, subject.frame
+    if end_of_text(model) is None:
+        raise UsageError(
+            "A corpus is read as text, and this run reads pictures: regard inspect identify RUN PICTURE asks about one."
+        )
     if targets is not None and len(targets) != len(texts):
         raise RegardError(f"There are {len(targets):,} targets for {len(texts):,} texts: they must be as many.")
-    longest = longest_sentence(translator.config)
+    if isinstance(subject, Predictor) and len(model.texts(torch.tensor([[BOS, EOS]]))) > 1:
+        texts = [part for text in texts for part in text.split(TAB)]
+    ids = subject.source_tokenizer.encode_batch(list(texts))
+    longest = longest_sentence(subject.config)
     kept = [place for place, row in enumerate(ids) if 0 < len(row) <= longest]
     if len(kept) < FEWEST:
         raise RegardError(f"There are {len(kept)} texts of 1 to {longest} tokens: at least {FEWEST} are needed.")
     sources = [ids[place] for place in kept]
-    model = translator.model
     alike: list[Likeness] = []
     if attentions(model):
-        said = _targets(
-            translator, [texts[place] for place in kept], targets and [targets[place] for place in kept], progress
-        )
-        pairs = [_Pair(source, target[:longest]) for source, target in zip(sources, said, strict=True)]
-        alike = likenesses(model, pairs, progress)
-    tokens = token_identity(model, sources, seed=seed, progress=progress)
+        said: list[list[int]] | None = None
+        if isinstance(subject, Translator) and end_of_text(model) == "encoder":
+            given = targets and [targets[place] for place in kept]
+            said = _targets(subject, [texts[place] for place in kept], given, progress)
+            said = [row[:longest] for row in said]
+        alike = likenesses(model, sources, said, frame, progress)
+    tokens = token_identity(model, sources, frame=frame, seed=seed, progress=progress)
     chosen = np.random.default_rng(seed).permutation(len(sources))[:MIXED]
-    mixed_tokens = _mixing(model, [sources[place] for place in chosen], progress)
+    mixed_tokens = _mixing(model, [sources[place] for place in chosen], frame, progress)
     return Identification(alike, tokens, mixed_tokens, len(sources), len(texts) - len(sources))
 
 
@@ -96,55 +103,79 @@ def _targets(
     return found
 
 
-def likenesses(model: Model, pairs: Sequence[_Pair], progress: Progress | None = None) -> list[Likeness]:
+def likenesses(
+    model: Model | Reader,
+    sources: Sequence[list[int]],
+    targets: Sequence[list[int]] | None,
+    frame: Frame,
+    progress: Progress | None = None,
+) -> list[Likeness]:
     """Raw against effective weights of every attention and sentence, its heads averaged, padding taken away."""
     found: list[Likeness] = []
     done = 0
-    for places in batches([max(len(one.source), len(one.target)) + 1 for one in pairs], tokens=2048):
-        found += _batch(model, [pairs[place] for place in places])
+    longest = [max(len(one), len(targets[place]) if targets else 0) + 2 for place, one in enumerate(sources)]
+    for places in batches(longest, tokens=2048):
+        ids = padded([np.asarray(sources[place], dtype=np.int64) for place in places], *frame).to(model.device)  # B×S
+        tensors = {"source": ids, "inputs": ids}
+        if targets is not None:
+            read = padded([np.asarray(targets[place], dtype=np.int64) for place in places], [BOS], [])  # B×T
+            tensors = {"source": ids, "inputs": read.to(model.device), "outputs": read}
+        found += _batch(model, tensors, written=targets is not None)
         done += len(places)
         if progress:
-            progress("comparing attention", done, len(pairs))
+            progress("comparing attention", done, len(sources))
     return found
 
 
 @torch.no_grad()
-def _batch(model: Model, pairs: Sequence[_Pair]) -> list[Likeness]:
-    device = model.output_bias.device
-    source = padded([np.asarray(one.source, dtype=np.int64) for one in pairs], [], [EOS]).to(device)  # B×S
-    inputs = padded([np.asarray(one.target, dtype=np.int64) for one in pairs], [BOS], []).to(device)  # B×T
+def _batch(model: Model | Reader, tensors: Mapping[str, Tensor], *, written: bool) -> list[Likeness]:
     with taps.watch(model, "*.weights", "*.values") as recording:
-        model.decode(model.encode(source), inputs)
+        if written:
+            model.outputs(tensors["source"], tensors["inputs"])
+        else:
+            read_text(model, tensors["source"])
     found = []
-    for name, module in attentions(model).items():
-        weights, values = recording[f"{name}.weights"].cpu(), recording[f"{name}.values"].cpu()
-        kind, slices = kind_of(name), Slices.of(module, values.shape[3])
-        layer = next((int(piece) for piece in name.split(".") if piece.isdigit()), 0)
-        for row, pair in enumerate(pairs):
-            queries = len(pair.source if kind == "encoder" else pair.target) + 1
-            length = len(pair.target if kind == "decoder" else pair.source) + 1
-            raw, seen = weights[row, :, :queries, :length], values[row, :, :length]
-            ranks, alike = [], []
-            for one, what in zip(raw, slices.mixed(seen), strict=True):
-                part, rank = project(one, what, causal=kind == "decoder")
-                ranks.append(rank)
-                alike.append(correlation(one, part, causal=kind == "decoder"))
-            whole = sum(rank == length for rank in ranks) / len(ranks)
-            found.append(
-                Likeness(kind, layer, length, values.shape[3], sum(ranks) / len(ranks), whole, sum(alike) / len(alike))
-            )
+    names = [name for name, one in attentions(model).items() if one.heads and f"{name}.weights" in recording]
+    for name in names:
+        kind, module = kind_of(name), attentions(model)[name]
+        passes = list(looked(model, name, tensors, recording))
+        values = recording.passes(f"{name}.values") if len(passes) > 1 else [recording[f"{name}.values"]]
+        for one, seen in zip(passes, values, strict=True):
+            assert one.rows.ids is not None and one.columns.ids is not None  # text, on both sides
+            slices = Slices.of(module, seen.shape[3])
+            queries, lengths = ((ids != PAD).sum(1).tolist() for ids in (one.rows.ids, one.columns.ids))
+            for row, (tall, wide) in enumerate(zip(queries, lengths, strict=True)):
+                if one.columns.real[row].any():  # a second text may be empty
+                    raw, what = one.weights[row, :, :tall, :wide], seen[row, :, :wide].cpu()
+                    found.append(_likeness(kind, layer_of(name, names), raw, what, slices))
     return found
 
 
-def _mixing(model: Model, sources: Sequence[list[int]], progress: Progress | None) -> MixingByLayer:
+def _likeness(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices: Slices) -> Likeness:
+    """Of one attention in one sentence: weights H×T×S, values H×S×K."""
+    ranks, alike = [], []
+    length, causal = values.shape[1], kind == "decoder"
+    for one, what in zip(weights, slices.mixed(values), strict=True):
+        part, rank = project(one, what, causal=causal)
+        ranks.append(rank)
+        alike.append(correlation(one, part, causal=causal))
+    whole = sum(rank == length for rank in ranks) / len(ranks)
+    mean = sum(ranks) / len(ranks), whole, sum(alike) / len(alike)
+    return Likeness(kind, layer, length, values.shape[2], *mean)
+
+
+def _mixing(
+    model: Model | Reader, sources: Sequence[list[int]], frame: Frame, progress: Progress | None
+) -> MixingByLayer:
     own: list[Tensor] = []
     main: list[Tensor] = []
     error: list[Tensor] = []
     for number, ids in enumerate(sources, start=1):
-        found = mixing(model, [*ids, EOS], projections=PROJECTIONS, seed=number)
-        own.append(found.own[:, :-1])
-        main.append(found.still_main[:, :-1])
-        error.append(found.error.diagonal(dim1=1, dim2=2)[:, :-1])
+        found = mixing(model, [*frame.before, *ids, *frame.behind], projections=PROJECTIONS, seed=number)
+        tokens = slice(len(frame.before), len(frame.before) + len(ids))
+        own.append(found.own[:, tokens])
+        main.append(found.still_main[:, tokens])
+        error.append(found.error.diagonal(dim1=1, dim2=2)[:, tokens])
         if progress:
             progress("following tokens", number, len(sources))
     shares, first, errors = torch.cat(own, 1), torch.cat(main, 1), torch.cat(error, 1)

@@ -1,37 +1,33 @@
 """How much a model needs each head: how its loss would move, and how it moves.
 
-Michel et al. (2019), "Are sixteen heads really better than one?"
+Michel et al. (2019), "Are sixteen heads really better than one?" The loss is that of the model's own shape.
 
-Axes: B sentences, H heads, T target positions, K head width, V vocabulary.
+Axes: B examples, H heads, T positions, K head width.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.data.progress import Progress
 from regard.inspection.interventions import attentions, scale_head
-from regard.models import Model
 from regard.nn import taps
 from regard.nn.taps import Write
-from regard.text.specials import PAD
-from regard.training.objective import batch_loss
-
-Pairs = Sequence[tuple[Tensor, Tensor]]
-"""Batches of sources B×S (with EOS, padded) and targets B×T+1 (BOS, tokens, EOS, padding)."""
+from regard.shapes.shape import Lesson, Shape
 
 
 @dataclass(frozen=True)
 class Importance:
-    """What leaving heads out does to the loss (nats a target token), by the name of their attention."""
+    """What leaving heads out does to the loss (for each answer that is asked for), by the name of their attention."""
 
     loss: float
     """Of the whole model."""
     gradient: dict[str, Tensor]
-    """H: the mean over sentences of |∂loss/∂ξ|, ξ a factor of the head that is 1."""
+    """H: the sum over examples of |∂loss/∂ξ|, ξ a factor of the head that is 1, for each answer."""
     rise: dict[str, Tensor]
     """H: how much the loss rises when the head is left out."""
 
@@ -40,31 +36,33 @@ class Importance:
         return F.normalize(self.gradient[name], dim=0)
 
 
-def importance(model: Model, pairs: Pairs, progress: Progress | None = None) -> Importance:
+def importance(
+    shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
+) -> Importance:
     """The importance of every head of a model, both ways."""
-    gradient = gradients(model, pairs)
-    loss, without = absences(model, pairs, progress)
+    gradient = gradients(shape, model, lessons)
+    loss, without = absences(shape, model, lessons, progress)
     return Importance(loss, gradient, {name: losses - loss for name, losses in without.items()})
 
 
-def gradients(model: Model, pairs: Pairs) -> dict[str, Tensor]:
-    """E|∂L/∂ξ_h| for every head, L being the mean loss of a sentence's tokens: H for each attention."""
+def gradients(shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson]) -> dict[str, Tensor]:
+    """Σ|∂L/∂ξ_h| / N for every head, L being the loss of an example and N the answers of all: H for each attention."""
     found = attentions(model)
     sums = {name: torch.zeros(one.heads, dtype=torch.float64) for name, one in found.items()}
-    sentences = 0
-    for source, target in pairs:
-        masks = {name: torch.ones(len(source), one.heads, requires_grad=True) for name, one in found.items()}
-        masks = {name: mask.to(source.device).detach().requires_grad_() for name, mask in masks.items() if mask.numel()}
-        write = {f"{name}.head_outputs": _times(mask) for name, mask in masks.items()}
-        with taps.watch(model, write=write):
-            logits = model(source, target[:, :-1])  # B×T×V
-        wanted = target[:, 1:]
-        surprise = F.cross_entropy(logits.transpose(1, 2), wanted, ignore_index=PAD, reduction="none")  # B×T
-        loss = (surprise.sum(1) / (wanted != PAD).sum(1)).sum()
-        for name, slope in zip(masks, torch.autograd.grad(loss, list(masks.values())), strict=True):
-            sums[name] += slope.abs().sum(0).double().cpu()
-        sentences += len(source)
-    return {name: total / max(1, sentences) for name, total in sums.items()}
+    for lesson in lessons:
+        first = next(iter(lesson.tensors.values()))
+        masks = {
+            name: torch.ones(len(first), one.heads, device=first.device, requires_grad=True)
+            for name, one in found.items()
+            if one.heads
+        }
+        with taps.watch(model, write={f"{name}.head_outputs": _times(mask) for name, mask in masks.items()}):
+            loss = shape.loss(model, lesson).smoothed
+        slopes = torch.autograd.grad(loss, list(masks.values()), allow_unused=True)
+        for name, slope in zip(masks, slopes, strict=True):
+            sums[name] += 0.0 if slope is None else slope.abs().sum(0).double().cpu()
+    answers = max(1, sum(lesson.count for lesson in lessons))
+    return {name: total / answers for name, total in sums.items()}
 
 
 def _times(mask: Tensor) -> Write:
@@ -72,28 +70,23 @@ def _times(mask: Tensor) -> Write:
 
 
 @torch.no_grad()
-def absences(model: Model, pairs: Pairs, progress: Progress | None = None) -> tuple[float, dict[str, Tensor]]:
-    """The mean loss of a target token with all heads, and with each one left out: H for each attention.
-
-    The source is read once for all heads of the decoder.
-    """
-    found = attentions(model)
-    whole, tokens = 0.0, 0
-    sums = {name: torch.zeros(one.heads, dtype=torch.float64) for name, one in found.items()}
-    for done, (source, target) in enumerate(pairs, start=1):
-        inputs, outputs = target[:, :-1], target[:, 1:]
-        memory = model.encode(source)
-        part = batch_loss(model, model.decode(memory, inputs), outputs)
-        whole, tokens = whole + part.nll.item(), tokens + part.tokens
+def absences(
+    shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
+) -> tuple[float, dict[str, Tensor]]:
+    """The mean loss of an answer with all heads, and with each one left out: H for each attention."""
+    sums = {name: torch.zeros(one.heads, dtype=torch.float64) for name, one in attentions(model).items()}
+    whole = 0.0
+    for done, lesson in enumerate(lessons, start=1):
+        whole += shape.loss(model, lesson).nll.item()
         for name, head in every_head(model):
             with taps.watch(model, write=scale_head(name, head, 0.0)):
-                seen = model.encode(source) if name.startswith("encoder.") else memory
-                sums[name][head] += batch_loss(model, model.decode(seen, inputs), outputs).nll.item()
+                sums[name][head] += shape.loss(model, lesson).nll.item()
         if progress:
-            progress("leaving heads out", done, len(pairs))
-    return whole / max(1, tokens), {name: total / max(1, tokens) for name, total in sums.items()}
+            progress("leaving heads out", done, len(lessons))
+    answers = max(1, sum(lesson.count for lesson in lessons))
+    return whole / answers, {name: total / answers for name, total in sums.items()}
 
 
-def every_head(model: Model) -> Iterable[tuple[str, int]]:
+def every_head(model: nn.Module) -> Iterable[tuple[str, int]]:
     """Attention and number of every head of a model."""
     return ((name, head) for name, one in attentions(model).items() for head in range(one.heads))

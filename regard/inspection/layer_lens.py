@@ -1,15 +1,17 @@
-"""What each decoder layer would have said: the logit lens (nostalgebraist, 2020).
+"""What each layer would have said: the logit lens (nostalgebraist, 2020), of decoders and of encoders that answer.
 
-Axes: L decoder layers, B batch (one row for each layer), T target tokens, D width, V vocabulary.
+Axes: L layers, B batch (one row for each layer), T target tokens, D width, V vocabulary.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.inspection.drawing import INK, KEY, QUIET, blank, draw_key, draw_map, labels
 from regard.inspection.page import Panel
@@ -18,7 +20,6 @@ from regard.nn import taps
 from regard.nn.taps import Write
 from regard.text.normalising import WORD_START
 from regard.text.specials import SPECIALS
-from regard.text.tokenizer import Tokenizer
 from regard.trace import Side, Trace
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 LAYERS = re.compile(r"decoder\.(layers\.\d+\.states|states\.\d+)")
 """The taps behind each decoder layer, of any decoder."""
+
+READING = re.compile(r"encoder\.(layers\.\d+\.states|states(\.\d+)?)|looks\.\d+\.states")
+"""The taps behind each layer of a model that only reads."""
 
 CONTEXT = "decoder.source_attention.output"
 """What a recurrent decoder found in the source, which its output layer reads beside the state."""
@@ -127,21 +131,23 @@ class Lens(Result):
     def panels(self) -> list[Panel]:
         """A table of words by layers; a click opens one of them."""
         note = (
-            "Each row is a token that was said, each column a decoder layer. A cell holds the layer's own first word, "
-            "had the output layer read it right there; it is filled where the word that was said is likely, and # is "
-            "that word's rank where another is first. The last layer is the model itself."
+            "Each row is a token, or a label, that was said, each column a layer. A cell holds the layer's own first "
+            "word, had the output layer read it right there; it is filled where the word that was said is likely, and "
+            "# is that word's rank where another is first. The last layer is the model itself."
         )
         return [Panel("lens", self.to_json(), note=note)]
 
 
 def lens(trace: Trace, words: int = 5) -> Lens:
-    """Read every decoder layer of a trace as if it were the last: the likeliest `words` of each, and the word said.
+    """Read every layer of a trace as if it were the last: the likeliest `words` of each, and the word said.
 
     Each layer's states take the place of the last one's in the real model, all else as it was, so that whatever
     stands between the last layer and the words is applied to all alike.
     """
-    model, length = trace.writer, len(trace.target)
-    names = [name for name in trace.activations if LAYERS.fullmatch(name)]
+    model, length = trace.model, len(trace.target)
+    if trace.numeric:
+        raise UsageError("An estimate is one number, and has no rank among others: regard inspect attribute asks why.")
+    names = [name for name in trace.activations if (READING if trace.reads_only else LAYERS).fullmatch(name)]
     write = {names[-1]: _in_turn(torch.stack([trace.activations[name] for name in names]))}
     if CONTEXT in trace.activations:
         write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))
@@ -150,8 +156,9 @@ def lens(trace: Trace, words: int = 5) -> Lens:
     ranks, probabilities, top = [], [], []
     with torch.no_grad():
         with taps.watch(model, write=write):
-            states = model.decode(model.encode(source), inputs).flatten(0, 1)  # LT×E
-        part = max(1, LOGITS // len(model.output_bias))
+            states = model.outputs(source, inputs).flatten(0, 1)  # LT×E
+        _check_read(trace, names)
+        part = max(1, LOGITS // trace.log_probabilities.shape[1])
         for some, word in zip(torch.split(states, part), torch.split(said, part), strict=True):
             shares = model.scores(some).softmax(-1)  # N×V
             own = shares.gather(1, word[:, None])  # N×1
@@ -159,7 +166,7 @@ def lens(trace: Trace, words: int = 5) -> Lens:
             probabilities.append(own[:, 0])
             best = shares.topk(min(words, shares.shape[1]))
             for shown, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
-                top.append([(_text(one, trace.tokenizer), value) for one, value in zip(shown, values, strict=True)])
+                top.append([(_text(one, trace), value) for one, value in zip(shown, values, strict=True)])
     return Lens(
         trace.source,
         trace.target,
@@ -181,8 +188,23 @@ def _in_turn(values: Tensor) -> Write:
     return write
 
 
-def _text(token: int, tokenizer: Tokenizer | None) -> str:
-    """A token as people read it; its number, where there is no tokenizer."""
+def _check_read(trace: Trace, names: Sequence[str]) -> None:
+    """Refuse a model whose answer does not go through the states of its last layer."""
+    if not trace.reads_only:
+        return
+    without = trace.again({names[-1]: torch.zeros_like})
+    if torch.equal(without.log_probabilities, trace.log_probabilities):
+        raise UsageError(
+            "The answer of this model is not read off the states of its layers, but off the last state of a "
+            "recurrence: regard inspect attribute and probe look into it."
+        )
+
+
+def _text(token: int, trace: Trace) -> str:
+    """A label, or a token as people read it; its number, where there is no tokenizer."""
+    if trace.labels is not None:
+        return trace.labels[token]
+    tokenizer = trace.tokenizer
     if tokenizer is None or token < len(SPECIALS):
         return SPECIALS[token] if token < len(SPECIALS) else str(token)
     return tokenizer.vocabulary[token].removeprefix(WORD_START) or "␣"

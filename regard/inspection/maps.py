@@ -3,7 +3,7 @@
 Axes: S source tokens, T target tokens, H heads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,12 +22,13 @@ from regard.trace import Side, Trace, side_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Kind = Literal["source", "picture", "between", "encoder", "decoder"]
+Kind = Literal["source", "picture", "between", "encoder", "places", "decoder"]
 KINDS: dict[Kind, str] = {
     "source": "to the source",
     "picture": "to the picture",
     "between": "between the texts",
     "encoder": "inside the source",
+    "places": "inside the picture",
     "decoder": "inside the target",
 }
 """Which sides an attention joins."""
@@ -121,6 +122,7 @@ class Attention(Result):
             "picture": (self.source, self.places),
             "between": (self.source, self.source),
             "encoder": (self.source, self.source),
+            "places": (self.places, self.places),
             "decoder": (self.inputs, self.inputs),
         }[kind]
 
@@ -187,9 +189,7 @@ def attention(
     found: list[Heads] = []
     for name, weights in trace.matching("*.weights").items():
         path = name.removesuffix(".weights")
-        number = next((int(part) for part in path.split(".") if part.isdigit()), 0)
-        if path.startswith("looks."):  # they come behind the layers of the encoder
-            number += sum(one.kind == kind_of(path) and one.name.startswith("encoder.") for one in found)
+        number = layer_of(path, [one.name for one in found])
         found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
         raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
@@ -206,8 +206,18 @@ def kind_of(path: str) -> Kind:
         return "source"
     if path.endswith("picture_attention"):
         return "picture"
+    if path.startswith("picture."):
+        return "places"
     inside = path.startswith(("encoder.", "looks."))
     return "between" if path == "between" else "encoder" if inside else "decoder"
+
+
+def layer_of(path: str, before: Iterable[str]) -> int:
+    """The layer of an attention, counted from 0; looks at a picture come behind the layers of the encoder `before`."""
+    number = next((int(part) for part in path.split(".") if part.isdigit()), 0)
+    if path.startswith("looks."):
+        number += sum(kind_of(one) == kind_of(path) and one.startswith("encoder.") for one in before)
+    return number
 
 
 NO_JOIN = (
@@ -246,12 +256,18 @@ def _check(
     return min(layers) if layer is None else layer
 
 
+SIDES_LACKING: dict[Kind, str] = {
+    "picture": "it looks at none beside a text",
+    "places": "it looks at none beside a text, or not by patches (model.picture.form=patches)",
+    "between": "it does not read two texts apart and attend from one to the other (shape.pairs=attended)",
+}
+"""Why a model lacks kinds of attention that few models have."""
+
+
 def _why(kind: Kind, trace: Trace) -> str:
     """Why a model has no attention of a kind."""
-    if kind == "picture":
-        return "it looks at none beside a text"
-    if kind == "between":
-        return "it does not read two texts apart and attend from one to the other (shape.pairs=attended)"
+    if kind in SIDES_LACKING:
+        return SIDES_LACKING[kind]
     if kind == "source" and trace.reads_only:
         return "its states are not pooled by attention (shape.pool=attention)"
     if kind == "source":

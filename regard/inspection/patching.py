@@ -17,9 +17,10 @@ from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.layer_lens import LAYERS
-from regard.inspection.maps import KINDS, Kind
+from regard.inspection.maps import KINDS, Kind, kind_of
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
+from regard.models import Model
 from regard.nn import taps
 from regard.nn.taps import Write
 from regard.trace import Trace
@@ -27,8 +28,8 @@ from regard.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)")
-"""The taps behind the embeddings and each encoder layer, of any encoder."""
+ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)|looks\.\d+\.states")
+"""The taps behind the embeddings and each encoder layer, of any encoder, and behind each look at a picture."""
 
 SUMMARY = "encoder.summary"
 """The tap of the whole source as one vector."""
@@ -163,6 +164,7 @@ class Patching(Result):
 
     def _question(self) -> str:
         where = f'Behind "{" ".join(self.read[1:])}"' if len(self.read) > 1 else "As its first word"
+        where = where if self.read else "Asked,"
         return (
             f'{where} the clean source leads to "{self.answer}", the corrupted one to "{self.instead}": '
             f"logit difference {self.before[0]:+.2f} and {self.before[1]:+.2f}."
@@ -256,7 +258,9 @@ def differences(
     progress: Progress | None = None,
 ) -> Tensor:
     """Logit differences of two answers at a target position, one for each set of spots that values are copied to."""
-    model = into.writer
+    if not isinstance(into.model, Model):
+        return _answers(into, values, patches, answers, place, progress=progress)
+    model = into.model
     device = model.device
     source = torch.tensor([into.source.ids], device=device)  # 1×S
     inputs = torch.tensor([into.inputs.ids[: place + 1]], device=device)  # 1×T
@@ -272,6 +276,32 @@ def differences(
                 here = torch.zeros(len(rows), dtype=torch.long, device=device)
                 read = model.encode(source.expand(len(rows), -1)) if in_encoder else memory.select(here)
                 logits = model.scores(model.decode(read, inputs.expand(len(rows), -1))[:, -1])  # B×V
+            found[rows] = (logits[:, answers[0]] - logits[:, answers[1]]).cpu()
+            done += len(rows)
+            if progress:
+                progress("patching", done, len(patches))
+    return found
+
+
+def _answers(
+    into: Trace,
+    values: Mapping[str, Tensor],
+    patches: Sequence[Sequence[Spot]],
+    answers: tuple[int, int],
+    place: int,
+    *,
+    progress: Progress | None = None,
+) -> Tensor:
+    """The same of a model that only reads, whose answers are read off all at once."""
+    most = max(1, TOKENS // len(into.source))
+    found = torch.zeros(len(patches))
+    done = 0
+    with torch.no_grad():
+        for _, rows in _batches(patches, most):
+            some = [patches[row] for row in rows]
+            write = {tap: _copying(values[tap], some, tap) for tap in {spot.tap for spots in some for spot in spots}}
+            with taps.watch(into.model, write=write):
+                logits = into.model.scores(into.model.outputs(*into.tensors(len(rows))))[:, place]  # B×V
             found[rows] = (logits[:, answers[0]] - logits[:, answers[1]]).cpu()
             done += len(rows)
             if progress:
@@ -318,7 +348,11 @@ def _copying(value: Tensor, patches: Sequence[Sequence[Spot]], tap: str) -> Writ
 
 def _parting(clean: Trace, corrupted: Trace) -> int:
     """The first target position where the answers differ, or what is wrong with the pair."""
-    if len(clean.source) != len(corrupted.source):
+    if clean.numeric:
+        raise UsageError(
+            "Patching compares two answers, and an estimate is one number: regard inspect attribute asks why."
+        )
+    if clean.parts != corrupted.parts or len(clean.source) != len(corrupted.source):
         raise UsageError(
             f"The sources have {len(clean.source)} and {len(corrupted.source)} tokens ({_begun(clean)} and "
             f"{_begun(corrupted)}), but each position must correspond to one: change words to words of as many tokens."
@@ -329,10 +363,16 @@ def _parting(clean: Trace, corrupted: Trace) -> int:
     place = next((place for place, (one, other) in pairs if one != other), None)
     if place is None:
         raise UsageError(
-            f'Both sources lead to "{" ".join(clean.target.word_texts[:-1])}": change another word, or name the output '
+            f'Both sources lead to "{_said(clean)}": change another word, or name the output '
             "that the corrupted source should lead to (--instead)."
         )
     return place
+
+
+def _said(trace: Trace) -> str:
+    """What was said, without the end symbol."""
+    special = dict(zip(trace.target.words, trace.target.special, strict=True))
+    return " ".join(text for word, text in enumerate(trace.target.word_texts) if not special[word])
 
 
 def _begun(trace: Trace) -> str:
@@ -359,12 +399,14 @@ def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
     def everywhere(names: list[str], across: list[str]) -> list[list[Spot | None]]:
         return [[Spot(name, at) for at in range(len(across))] for name in names]
 
+    places = clean.picture.side.tokens if clean.picture else []
+    whose = {"source": target, "decoder": target, "places": places}
     encoder = [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)]
     decoder = [name for name in clean.activations if LAYERS.fullmatch(name)]
     add("states", "encoder", encoder, source, everywhere(encoder, source))
     add("states", "decoder", decoder, target, everywhere(decoder, target))
     for kind, names in _attentions(clean).items():
-        across = source if kind == "encoder" else target
+        across = whose.get(kind, source)
         add("attention", kind, names, across, everywhere([f"{name}.output" for name in names], across))
         found_by = {f"{name}.head_outputs": len(clean.activations[f"{name}.head_outputs"]) for name in names}
         most = max(found_by.values())
@@ -379,9 +421,10 @@ def _wholes(clean: Trace) -> list[tuple[str, tuple[Spot, ...]]]:
     layers = [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)]
     found: list[tuple[str, tuple[Spot, ...]]] = [
         ("the source's states, all layers", tuple(Spot(name) for name in layers)),
-        ("the source as one vector", (Spot(SUMMARY),)),
-        ("both: all that the encoder leaves", (Spot(layers[-1]), Spot(SUMMARY))),
     ]
+    if not clean.parts:  # of texts that are read apart, there is a vector each
+        found.append(("the source as one vector", (Spot(SUMMARY),)))
+        found.append(("both: all that the encoder leaves", (Spot(layers[-1]), Spot(SUMMARY))))
     for kind, names in _attentions(clean).items():
         found.append((f"all attention {KINDS[kind]}", tuple(Spot(f"{name}.output") for name in names)))
     return found
@@ -392,9 +435,7 @@ def _attentions(clean: Trace) -> dict[Kind, list[str]]:
     found: dict[Kind, list[str]] = {}
     for name in clean.matching("*.head_outputs"):
         path = name.removesuffix(".head_outputs")
-        own: Kind = "encoder" if path.startswith("encoder") else "decoder"
-        kind: Kind = "source" if path.endswith("source_attention") else own
-        found.setdefault(kind, []).append(path)
+        found.setdefault(kind_of(path), []).append(path)
     return found
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
+from regard.evaluation.metrics import NAMES
 from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
@@ -17,6 +18,10 @@ Kept = Mapping[str, Sequence[int]]
 """The heads that stay of each attention, by its name."""
 
 
+MEASURED = {**NAMES, "perplexity": "perplexity", "loss": "loss"}
+"""All that a run may be judged by, and how each is written."""
+
+
 @dataclass(frozen=True)
 class Row:
     """What the model was worth at a step with its closed heads gone."""
@@ -27,9 +32,9 @@ class Row:
     heads: int
     """How many gates were open."""
     loss: float
-    """On all validation pairs, nats a token."""
-    bleu: float
-    """Of greedy translations of the validation sample."""
+    """On all validation examples."""
+    score: float
+    """By `Pruning.metric`, on the validation sample; of a model that writes, greedily."""
     kept: Kept
 
 
@@ -54,6 +59,8 @@ class Pruning(Result):
     directory: str
     """Where the pruned run is."""
     which: str
+    metric: str | None
+    """The score of the rows."""
     gates: list[Gate]
     rows: list[Row]
     """As the gates closed, the unpruned run first; before what is left has settled."""
@@ -73,6 +80,11 @@ class Pruning(Result):
         return f"{left} of {len(self.gates)} heads kept"
 
     @property
+    def measure(self) -> str:
+        """The score of the rows, as it is written."""
+        return MEASURED.get(self.metric or "loss", self.metric or "loss")
+
+    @property
     def scores(self) -> list[tuple[str, float, float]]:
         """What was measured of the run before and of the pruned one after, with the run's own search."""
         found = []
@@ -81,20 +93,20 @@ class Pruning(Result):
             ("validation", self.validation_before, self.validation_after),
         )
         for name, before, after in pairs:
-            for metric, shown in (("bleu", "BLEU"), ("chrf", "chrF"), ("loss", "loss")):
+            for metric, shown in MEASURED.items():
                 if before and after and before.get(metric) is not None and after.get(metric) is not None:
                     found.append((f"{name} {shown}", float(before[metric]), float(after[metric])))
         return found
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: the gates, the rows and the scores before and after."""
-        return {**asdict(self), "scores": [list(one) for one in self.scores]}
+        return {**asdict(self), "metric_name": self.measure, "scores": [list(one) for one in self.scores]}
 
     def __str__(self) -> str:
         """The rows, the heads that stayed, and the scores."""
-        rows = [["step", "λ", "heads", "loss", "BLEU"]]
+        rows = [["step", "λ", "heads", "loss", self.measure]]
         rows += [
-            [f"{row.step:,}", f"{row.price:.3g}", str(row.heads), f"{row.loss:.3f}", f"{row.bleu:.1f}"]
+            [f"{row.step:,}", f"{row.price:.3g}", str(row.heads), f"{row.loss:.3f}", f"{row.score:.1f}"]
             for row in self.rows
         ]
         kept = [[name, " ".join(map(str, heads)) or "none"] for name, heads in self.kept.items()]
@@ -109,7 +121,7 @@ class Pruning(Result):
         return "\n\n".join(parts)
 
     def draw(self) -> "Figure":
-        """BLEU over the heads kept, and which heads they are."""
+        """The score over the heads kept, and which heads they are."""
         names = list(self.kept)
         figure = blank(10.5, 4.2, self.title, layout="constrained")
         below_title(figure)
@@ -132,12 +144,13 @@ class Pruning(Result):
         return figure
 
     def _draw_rows(self, axes: "Axes") -> None:
-        heads, bleu = [row.heads for row in self.rows], [row.bleu for row in self.rows]
-        axes.plot(heads, bleu, color=COLOURS[0], linewidth=1.8, marker="o", markersize=4)
+        heads, scores = [row.heads for row in self.rows], [row.score for row in self.rows]
+        axes.plot(heads, scores, color=COLOURS[0], linewidth=1.8, marker="o", markersize=4)
         axes.invert_xaxis()
         axes.set_xlabel("heads open", fontsize=9, color=INK)
-        axes.set_title("validation BLEU (greedy) with the closed heads gone", loc="left", fontsize=9, color=INK)
-        axes.set_ylim(bottom=0, top=max(bleu) * 1.12)
+        title = f"validation {self.measure} with the closed heads gone"
+        axes.set_title(title, loc="left", fontsize=9, color=INK)
+        axes.set_ylim(bottom=min(0.0, *scores), top=max(scores) * 1.12 or 1.0)
         plain(axes)
 
     def panels(self) -> list[Panel]:

@@ -7,11 +7,12 @@ pruned".
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from regard.config import model as cells
 from regard.config.run import RunConfig
 from regard.config.training import Schedule
 from regard.data.prepare import Prepared, is_prepared, prepare
@@ -19,22 +20,25 @@ from regard.device import choose_device
 from regard.errors import RegardError, UsageError
 from regard.inspection.gates import GatedTrainer
 from regard.inspection.interventions import attentions
+from regard.inspection.maps import kind_of
 from regard.inspection.pruned import Gate, Kept, Pruning, Row
-from regard.inspection.removal import cell_without_heads, without_heads
+from regard.inspection.removal import NO_PROJECTIONS, cell_without_heads, without_heads
 from regard.models import Model
+from regard.models.reader import Reader
+from regard.predictor import Predictor
 from regard.run import Run
 from regard.shapes.choice import shape_of
+from regard.shapes.shape import Shape
 from regard.training.checkpoint import Checkpoints
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.loop import train
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation, validate
 from regard.training.view import Moment, View, default_view, scores_line
-from regard.translator import Translator
 from regard.weights import put_weights, weights_of
 
-Which = Literal["encoder", "decoder", "source", "all"]
-"""Whose heads: of the encoder, of the decoder's past, of the decoder's attention to the source, or of all."""
+Which = Literal["encoder", "decoder", "source", "picture", "places", "all"]
+"""Whose heads: inside the source, inside the target, to the source, to the picture, inside the picture, or all."""
 
 FIRST_PRICE, LAST_PRICE = 0.01, 10.0
 """λ where a number of heads is asked for: it rises between these by the same factor every step."""
@@ -54,26 +58,27 @@ def prune(
     *,
     keep: int | None = None,
     price: float | None = None,
-    which: Which = "encoder",
+    which: Which | None = None,
     steps: int = 1500,
     directory: Path | None = None,
     seed: int | None = None,
     view: View | None = None,
 ) -> Pruning:
-    """Prune the heads of a trained run into a run of its own (by default beside it, its name ending in `-pruned`).
+    """Prune the heads of a trained run of any shape into a run of its own (beside it, its name ending in `-pruned`).
 
+    By default the heads are the encoder's, or the decoder's where there are none; gates learn by the shape's own loss.
     With `keep`, λ rises until so many heads are open; with `price`, λ is constant, as in the paper, and what stays open
     stays; with both, λ is constant and the most open ones are kept. The run itself is never changed.
     """
     old = Run.open(run)
     directory = directory or old.directory.with_name(f"{old.name}-pruned")
     Run.refuse_occupied(directory)
-    translator = Translator.load(old.directory)
-    names = chosen(translator.model, which)
-    heads = sum(attentions(translator.model)[name].heads for name in names)
+    model = Predictor.load(old.directory).model
+    which, names = chosen(model, which)
+    heads = sum(attentions(model)[name].heads for name in names)
     _check(old, heads, keep, price, steps, which)
     view = view or default_view()
-    work = _Work(old, translator, names, which, steps, seed, view)
+    work = _Work(old, model, names, which, steps, seed, view)
     try:
         with Interruption() as interruption:
             kept = work.gate(keep, price, interruption)
@@ -89,37 +94,43 @@ def prune(
     return found
 
 
-def chosen(model: Model, which: Which) -> list[str]:
-    """The names of the attentions whose heads are meant; refused in a sentence where there are none."""
-    if which not in get_args(Which):
+def chosen(model: Model | Reader, which: Which | None = None) -> tuple[Which, list[str]]:
+    """Whose heads are meant, and the names of their attentions; refused in a sentence where there are none."""
+    if which is not None and which not in get_args(Which):
         raise UsageError(f"There are no heads called {which}: say one of {', '.join(get_args(Which))}.")
-    kinds: dict[str, Callable[[str], bool]] = {
-        "encoder": lambda name: name.startswith("encoder."),
-        "decoder": lambda name: name.startswith("decoder.") and name.endswith(".attention"),
-        "source": lambda name: name.endswith("source_attention"),
-        "all": lambda name: True,
-    }
     found = attentions(model)
-    names = [name for name in found if kinds[which](name)]
-    if not names:
-        others = [other for other in ("encoder", "decoder", "source") if any(map(kinds[other], found))]
-        hint = f": use --which {' or '.join(others)}." if others else ": it has no attention at all."
-        raise UsageError(f"This model ({model.cell.cell}) has no heads of the kind `{which}`{hint}")
-    if any(found[name].out is None for name in names):
+    if not found:
         raise UsageError(
-            "The heads of this model cannot be taken apart: its attention has no projections "
-            "(model.attention.project is off)."
+            f"This model ({model.cell.cell}) has no attention, so it has no heads to prune; regard inspect attribute "
+            "and probe look into every model."
         )
-    return names
+    apart = [name for name, one in found.items() if one.out is not None]
+    there = [kind for kind in get_args(Which)[:-1] if any(kind_of(name) == kind for name in apart)]
+    if which is None and there:
+        which = there[0]
+    names = [name for name in apart if which in ("all", kind_of(name))]
+    if which is None or (not names and any(which in ("all", kind_of(name)) for name in found)):
+        raise UsageError(NO_PROJECTIONS)
+    if not names:
+        hint = f": use --which {' or '.join(there)}." if there else ", and none that can be taken apart."
+        raise UsageError(f"This model ({model.cell.cell}) has no heads of the kind `{which}`{hint}")
+    return which, names
 
 
 class _Work:
     """What pruning has at hand: the run, its data, and the course of its gates."""
 
     def __init__(
-        self, run: Run, translator: Translator, names: list[str], which: Which, steps: int, seed: int | None, view: View
+        self,
+        run: Run,
+        model: Model | Reader,
+        names: list[str],
+        which: Which,
+        steps: int,
+        seed: int | None,
+        view: View,
     ) -> None:
-        self.run, self.translator, self.names, self.which, self.view = run, translator, names, which, view
+        self.run, self.model, self.names, self.which, self.view = run, model, names, which, view
         self.steps = steps - round(SETTLING * steps)
         self.settling = steps - self.steps
         config = run.config
@@ -128,15 +139,17 @@ class _Work:
         self.config = config
         self.prepared: Prepared = prepare(config, run.directory)
         self.device = choose_device(config.training.device)
+        self.metric: str | None = None
+        """What each number of heads is worth by: the first score of the run's shape, or its perplexity or loss."""
         self.rows: list[Row] = []
         self.gates: list[Gate] = []
 
     def gate(self, keep: int | None, price: float | None, interruption: Interruption) -> Kept:
         """Let the gates learn, and say which heads stay."""
-        training = second_course(self.config, self.translator.model, self.which, self.steps)
+        training = second_course(self.config, self.model, self.names, self.steps)
         shape = shape_of(training, self.prepared.form)
         batches = shape.batches(self.prepared.train, learning=True)
-        trainer = GatedTrainer(training, shape, batches, self.translator.model, self.names, device=self.device)
+        trainer = GatedTrainer(training, shape, batches, self.model, self.names, device=self.device)
         self._measure(trainer, trainer.gates.open(), price=0.0)
         closed: dict[tuple[str, int], int] = {}
         self.view.start(0, self.steps)
@@ -174,7 +187,7 @@ class _Work:
             Gate(name, head, value, head in kept[name], None if head in kept[name] else closed.get((name, head)))
             for name, head, value in trainer.gates.values()
         ]
-        self.translator.model = model_of(trainer)
+        self.model = model_of(trainer)
         return kept
 
     def found(self, kept: Kept, directory: Path) -> Pruning:
@@ -184,6 +197,7 @@ class _Work:
             run=str(self.run.directory),
             directory=str(directory),
             which=self.which,
+            metric=self.metric,
             gates=self.gates,
             rows=self.rows,
             kept=kept,
@@ -193,9 +207,17 @@ class _Work:
             test_before=result.get("test"),
         )
 
-    def judge(self, model: Model) -> Validation:
-        """A model on the run's validation data; its translations are greedy."""
-        shape = shape_of(self.config.model_copy(update={"model": model.cell}), self.prepared.form)
+    def shape_of(self, cell: cells.Model) -> Shape[Any]:
+        """The run's shape, of another cell."""
+        return shape_of(self.config.model_copy(update={"model": cell}), self.prepared.form)
+
+    def without(self, model: Model | Reader, kept: Kept) -> Model | Reader:
+        """A model with only these heads left."""
+        return without_heads(model, kept, lambda cell: self.shape_of(cell).build())
+
+    def judge(self, model: Model | Reader) -> Validation:
+        """A model on the run's validation data; where it writes, greedily."""
+        shape = self.shape_of(model.cell)
         return validate(
             shape,
             model,
@@ -207,12 +229,14 @@ class _Work:
 
     def _measure(self, trainer: GatedTrainer, kept: Kept, *, price: float) -> None:
         """What the model would be worth if the gates were fixed now."""
-        judged = self.judge(without_heads(model_of(trainer), kept).eval())
-        bleu = judged.scores.values["bleu"]
-        step = trainer.progress.step
-        self.rows.append(Row(step, price, size(kept), judged.loss, bleu, {name: list(kept[name]) for name in kept}))
+        facts = (judged := self.judge(self.without(model_of(trainer), kept).eval())).facts()
+        self.metric = self.metric or next(
+            name for name in (*self.config.shape.scores, "perplexity", "loss") if facts.get(name) is not None
+        )
+        step, score = trainer.progress.step, float(facts[self.metric])
+        self.rows.append(Row(step, price, size(kept), judged.loss, score, {name: list(kept[name]) for name in kept}))
         self.view.say(
-            f"step {step:,}: λ {price:.3g}, {size(kept)} heads open; with the others gone {scores_line(judged.facts())}"
+            f"step {step:,}: λ {price:.3g}, {size(kept)} heads open; with the others gone {scores_line(facts)}"
         )
 
     def _show(self, trainer: Trainer) -> None:
@@ -224,6 +248,7 @@ class _Work:
                 loss=window.loss / max(1, window.tokens),
                 rate=trainer.rate,
                 tokens_per_second=window.tokens / max(window.seconds, 1e-9),
+                unit=trainer.shape.unit,
                 skipped=progress.skipped,
             )
         )
@@ -234,14 +259,16 @@ def size(kept: Kept) -> int:
     return sum(map(len, kept.values()))
 
 
-def second_course(config: RunConfig, model: Model, which: Which, steps: int) -> RunConfig:
-    """How a converged model goes on: calmer, and with all but the encoder frozen where only that is pruned."""
+def second_course(config: RunConfig, model: Model | Reader, names: Sequence[str], steps: int) -> RunConfig:
+    """How a converged model goes on: calmer, and with all else frozen where only what reads is pruned."""
     training = config.training
     peak = CALMER * (training.optimizer.learning_rate or 0.0)
     frozen = list(training.frozen or [])
-    if which == "encoder":
-        first = {name.split(".")[0] for name, _ in model.named_parameters()} - {"encoder", "_source_embedding"}
-        frozen += [f"{part}.*" if part == "decoder" else part for part in sorted(first)]
+    pruned = {name.split(".")[0] for name in names}
+    if "decoder" not in pruned:
+        known = dict(model.named_parameters())
+        rest = {name.split(".")[0] for name in known} - pruned - {"source_embedding", "_source_embedding"}
+        frozen += [part if part in known else f"{part}.*" for part in sorted(rest)]
     every = max(1, steps // 4)
     return config.model_copy(
         update={
@@ -264,8 +291,8 @@ def second_course(config: RunConfig, model: Model, which: Which, steps: int) -> 
 def _make(found: Pruning, work: _Work) -> None:
     """The pruned run as a directory of its own, with a first checkpoint from which it is trained on like any other."""
     directory = Path(found.directory)
-    model = without_heads(work.translator.model, found.kept)
-    config = second_course(work.config, model, work.which, work.settling)
+    model = work.without(work.model, found.kept)
+    config = second_course(work.config, model, work.names, work.settling)
     config = config.model_copy(update={"model": cell_without_heads(work.run.config.model, found.kept)})
     run = Run.create(directory, config)
     try:
@@ -322,7 +349,7 @@ def _check(run: Run, heads: int, keep: int | None, price: float | None, steps: i
         )
 
 
-def model_of(trainer: Trainer) -> Model:
-    """The model of a trainer, which writes."""
-    assert isinstance(trainer.model, Model)
+def model_of(trainer: Trainer) -> Model | Reader:
+    """The model of a trainer."""
+    assert isinstance(trainer.model, Model | Reader)
     return trainer.model

@@ -1,30 +1,34 @@
 """Heads taken out of a model's weights: what is left is smaller, and says what the whole said with them at zero."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 
 from regard.config import model as config
 from regard.errors import UsageError
 from regard.inspection.interventions import attentions
-from regard.models import Model, build
+from regard.models import Model
+from regard.models.reader import Reader
 from regard.weights import put_weights, weights_of
 
 Kept = Mapping[str, Sequence[int]]
 """The heads to be left of an attention, by its name; an attention that is not named keeps all."""
 
+M = TypeVar("M", bound=Model | Reader)
 
-def without_heads(model: Model, kept: Kept) -> Model:
-    """A new model that has only these heads of the old one's; an attention with none left gives its bias alone."""
+
+def without_heads(model: M, kept: Kept, build: Callable[[config.Model], M]) -> M:
+    """A new model that has only these heads of the old one's; an attention with none left gives its bias alone.
+
+    `build` makes a model like the old one of another cell.
+    """
     found = attentions(model)
     for name, heads in kept.items():
         if name not in found:
             raise UsageError(f"This model has no attention called {name}: it has {', '.join(found) or 'none'}.")
         if found[name].out is None:
-            raise UsageError(
-                "The heads of this model cannot be taken apart: its attention has no projections "
-                "(model.attention.project is off)."
-            )
+            raise UsageError(NO_PROJECTIONS)
         if list(heads) != sorted(set(heads)) or any(not 0 <= head < found[name].heads for head in heads):
             raise UsageError(f"{name} has heads 0 to {found[name].heads - 1}: {list(heads)} cannot be kept of them.")
     weights = weights_of(model)
@@ -32,10 +36,16 @@ def without_heads(model: Model, kept: Kept) -> Model:
         left = found[name].weights_of_heads(heads)
         weights |= {f"{name}.{part}": tensor for part, tensor in left.items() if f"{name}.{part}" in weights}
     random = torch.get_rng_state()  # the weights that a new model draws are written over at once
-    smaller = build(cell_without_heads(model.cell, kept), *vocabularies(model))
+    smaller = build(cell_without_heads(model.cell, kept))
     torch.set_rng_state(random)
     put_weights(smaller, weights)
-    return smaller.to(model.output_bias.device).train(model.training)
+    smaller.to(model.device).train(model.training)
+    return smaller
+
+
+NO_PROJECTIONS = (
+    "The heads of this model cannot be taken apart: its attention has no projections (model.attention.project is off)."
+)
 
 
 def cell_without_heads(cell: config.Model, kept: Kept) -> config.Model:
@@ -46,8 +56,3 @@ def cell_without_heads(cell: config.Model, kept: Kept) -> config.Model:
         pruned[name] = [before[head] for head in heads]
     whole = list(range(cell.attention.heads or 1))
     return cell.model_copy(update={"pruned": {name: left for name, left in pruned.items() if left != whole} or None})
-
-
-def vocabularies(model: Model) -> tuple[int, int]:
-    """How many source and target tokens a model knows."""
-    return len(model.source_embedding.weight), len(model.decoder.embedding.weight)

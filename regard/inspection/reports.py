@@ -1,10 +1,11 @@
-"""All that can be said about one translation: every analysis that applies, in one result."""
+"""All that can be said about one answer of a run of any shape: every analysis that applies, in one result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.captioner import Captioner
 from regard.data.progress import Progress
 from regard.errors import RegardError, UsageError
 from regard.inspection.alignments import align
@@ -13,12 +14,17 @@ from regard.inspection.identifiability import identify
 from regard.inspection.identification import identify_corpus, read_texts
 from regard.inspection.layer_lens import lens
 from regard.inspection.maps import attention
+from regard.inspection.opening import REMEDY, answering, opened, reading_text, translating
 from regard.inspection.page import Panel, Part, render_parts
 from regard.inspection.patching import patch
 from regard.inspection.probing import probe
+from regard.inspection.reasons import reasons
 from regard.inspection.result import Result
 from regard.inspection.roles import heads
 from regard.inspection.shares import contributions
+from regard.predictor import Predictor
+from regard.text.joined import TAB
+from regard.trace import Trace
 from regard.translator import Translator
 
 if TYPE_CHECKING:
@@ -34,11 +40,13 @@ NO_CORRUPTED = "It compares two sources: give the other by --corrupted."
 
 @dataclass(frozen=True)
 class Report(Result):
-    """The results that apply to one translation, and why the others do not."""
+    """The results that apply to one answer, and why the others do not."""
 
     run: str
     model: str
     """The cell of the grid that it is."""
+    what: str
+    """What was said: a translation, a text, an answer."""
     source: str
     target: str
     results: dict[str, Result]
@@ -49,7 +57,7 @@ class Report(Result):
     @property
     def title(self) -> str:
         """The heading of the page."""
-        return "Inside one translation"
+        return f"Inside one {self.what}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: that of every analysis, by its name."""
@@ -59,11 +67,16 @@ class Report(Result):
 
     def __str__(self) -> str:
         """All tables, one below the other."""
-        parts = [f"{self.source}\n→ {self.target}"]
+        parts = [f"{self._read}\n→ {self.target}" if self.target else self._read]
         parts += [f"── {name}: {result.title} ──\n\n{result}" for name, result in self.results.items()]
         if self.left_out:
             parts.append("\n".join(["── left out ──", "", *(f"{name}: {why}" for name, why in self.left_out.items())]))
         return "\n\n".join(parts)
+
+    @property
+    def _read(self) -> str:
+        """What was read, on one line."""
+        return " · ".join(self.source.split(TAB))
 
     def draw(self) -> "Figure":
         """Refused: a picture is of one analysis."""
@@ -79,7 +92,7 @@ class Report(Result):
     def page(self) -> str:
         """A page with a table of contents."""
         parts = [Part(name, result.title, result.panels()) for name, result in self.results.items()]
-        lead = [f"{self.source} → {self.target}", f"{self.run}: {self.model}."]
+        lead = [f"{self._read} → {self.target}" if self.target else self._read, f"{self.run}: {self.model}."]
         return render_parts(self.title, lead, parts, self.left_out)
 
 
@@ -92,36 +105,51 @@ def report(
     corpus: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Every analysis of one translation that applies to the model, with a reason for each that does not.
+    """Every analysis of what a run says of one source that applies to it, with a reason for each that does not.
 
     `corrupted` is a second source, for patching; `corpus` (CoNLL-U) is for what is asked of many sentences.
     """
     if corpus is not None and not Path(corpus).is_file():
         raise UsageError(f"{corpus} is not a file: give sentences in CoNLL-U.")
-    translator = Translator.load(run)
-    trace = translator.trace(source, target)
-    said = translator.target_tokenizer.decode(trace.target.ids)
-    other = None if corrupted is None else translator.trace(corrupted)
+    subject = opened(run)
+    trace = subject.trace(source, target)
+    said = _said(subject, trace)
+
+    def whole() -> Translator:
+        return translating(subject, "It is asked")
+
+    def words() -> Result:
+        reading_text(subject, "Words of a text are blanked in turn")
+        both = len(trace.source) and len(trace.inputs)
+        return attribute(trace, progress=progress) if both else reasons(trace, progress=progress)
+
     analyses: dict[str, Callable[[], Result]] = {
         "attention": lambda: attention(trace),
-        "contributions": lambda: contributions(trace),
-        "attribute": lambda: attribute(trace, progress=progress),
+        "contributions": lambda: (whole(), contributions(trace))[1],
+        "attribute": words,
         "lens": lambda: lens(trace),
-        "align": lambda: align(translator, [source], [said]),
+        "align": lambda: align(whole(), [source], [said]),
         "identify": lambda: identify(trace),
     }
     left_out = {"prune": PRUNE}
-    if other is None:
+    if corrupted is None:
         left_out["patch"] = NO_CORRUPTED
     else:
-        analyses["patch"] = lambda: patch(trace, other, progress=progress)
+        analyses["patch"] = lambda: patch(
+            trace, answering(subject, "Patching compares the answers").trace(corrupted), progress=progress
+        )
     if corpus is None:
         left_out |= {"heads": NO_CORPUS, "probe": NO_CORPUS}
     else:
         analyses["heads"] = lambda: heads(run, corpus, most=SENTENCES, progress=progress)
-        analyses["probe"] = lambda: probe(translator, corpus, most=SENTENCES, progress=progress)
+        analyses["probe"] = lambda: probe(
+            reading_text(subject, "Probes ask what layers know of the words of a text"),
+            corpus,
+            most=SENTENCES,
+            progress=progress,
+        )
         analyses["identify-corpus"] = lambda: identify_corpus(
-            translator, read_texts(Path(corpus), SENTENCES), progress=progress
+            subject, read_texts(Path(corpus), SENTENCES), progress=progress
         )
     results: dict[str, Result] = {}
     for done, (name, analyse) in enumerate(analyses.items()):
@@ -130,7 +158,17 @@ def report(
         try:
             results[name] = analyse()
         except RegardError as error:
-            left_out[name] = str(error)
+            why = str(error)
+            left_out[name] = f"{why.removesuffix(REMEDY)}." if why.endswith(REMEDY) else why
     if progress:
         progress("analyses", len(analyses), len(analyses))
-    return Report(str(run), translator.config.model.cell, source, said, results, left_out)
+    what = "translation" if isinstance(subject, Translator) and len(trace.source) else "text"
+    what = "caption" if isinstance(subject, Captioner) else "answer" if isinstance(subject, Predictor) else what
+    return Report(str(run), subject.config.cell, what, source, said, results, left_out)
+
+
+def _said(subject: Translator | Predictor, trace: Trace) -> str:
+    """What the run said, as people write it; nothing of a language model, whose text is what it was given."""
+    if isinstance(subject, Predictor):
+        return " ".join(trace.target.word_texts)
+    return subject.target_tokenizer.decode(trace.target.ids) if len(trace.source) else ""

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
+from regard.evaluation.metrics import NAMES
 from regard.inspection.dependencies import Relation
 from regard.inspection.drawing import INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.maps import KINDS, Kind
@@ -35,8 +36,8 @@ class HeadFigures:
     head: int
     confidence: float
     """The mean of its largest weight."""
-    offset: int
-    """Where it looks most often, relative to the token that looks."""
+    offset: int | None
+    """Where it looks most often, relative to the token that looks; nothing where it looks at places of a picture."""
     at_offset: float
     """The share of its maxima there."""
     of_possible: float
@@ -44,7 +45,7 @@ class HeadFigures:
     offsets: Mapping[int, int]
     """How often it looked at each of its most frequent offsets."""
     rows: int
-    same: float
+    same: float | None
     """The share of its maxima on a token equal to the one that looks (to the source: to the one that is written)."""
     rarest: float | None
     """The share of its maxima on the rarest token, in sentences that have a rare one."""
@@ -57,8 +58,8 @@ class HeadFigures:
     """The same as a part of a vector of length one over the heads of its attention."""
     rise: float
     """How much the loss rises without it, in nats a token."""
-    bleu_lost: float | None
-    """How much BLEU is lost without it."""
+    score_lost: float | None
+    """How much of the run's own score is lost without it."""
     followed: Sequence[tuple[str, str, float, float]]
     """Relations that it follows: name, direction, accuracy, baseline; the farthest above its baseline first."""
     roles: list[str]
@@ -75,7 +76,7 @@ class HeadFigures:
             return ""
         match self.roles[0]:
             case "positional":
-                return signed(self.offset)
+                return signed(self.offset or 0)
             case "syntactic":
                 return self.followed[0][0]
             case role:
@@ -87,13 +88,24 @@ class Roles(Result):
     """What every head of a model does."""
 
     cell: str
-    corpus: str
+    corpus: str | None
+    """What was read, beside the run's validation examples."""
     sentences: int
-    """That the encoder read; 0 if it has no heads."""
+    """That were read of it."""
+    read: list[str]
+    """The attentions that read it; the others were described over validation examples."""
+    examples: int
+    """So many of them."""
     pairs: int
-    """By which the decoder's heads and all importances were judged."""
+    """By which all importances were judged."""
+    noun: str
+    """What examples are called."""
     loss: float
-    """Of the whole model on these pairs, in nats a token."""
+    """Of the whole model on these."""
+    loss_name: str
+    """What the loss is: nats per token, …"""
+    metric: str | None
+    """The score that heads were left out for, if any."""
     heads: list[HeadFigures]
     relations: list[Relation]
     parsed: bool
@@ -107,12 +119,28 @@ class Roles(Result):
     @property
     def kinds(self) -> list[Kind]:
         """The kinds of attention that the model has, the encoder's first."""
-        order: tuple[Kind, ...] = ("encoder", "decoder", "source")
+        order: tuple[Kind, ...] = ("encoder", "between", "decoder", "source", "picture", "places")
         return [kind for kind in order if self.of_kind(kind)]
 
     def of_kind(self, kind: Kind) -> list[HeadFigures]:
         """The heads of one kind of attention."""
         return [one for one in self.heads if one.kind == kind]
+
+    def over(self, kind: Kind) -> str:
+        """What the heads of a kind were described over."""
+        names = {one.attention for one in self.of_kind(kind)}
+        parts = [f"{self.sentences:,} sentences of {self.corpus}"] if names & set(self.read) else []
+        told = f"{self.examples:,} {self.noun}"
+        if parts and not names <= set(self.read):
+            return f"{parts[0]}; those of the looks over {told}"
+        return parts[0] if parts else told
+
+    @property
+    def by(self) -> str:
+        """What importance was judged by, in a sentence."""
+        return f"Importance by {self.pairs} {self.noun}; the whole model's loss there is {self.loss:.3f} " + (
+            f"({self.loss_name})."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: all figures of all heads, and all relations."""
@@ -123,9 +151,9 @@ class Roles(Result):
         parts = []
         for kind in self.kinds:
             if chosen := self.of_kind(kind):
-                over = f"{self.sentences:,} sentences of {self.corpus}" if kind == "encoder" else f"{self.pairs} pairs"
-                parts.append(f"Heads {KINDS[kind]}, over {over}\n" + _listing(chosen))
-        parts.append(f"Importance by {self.pairs} validation pairs; the whole model's loss there is {self.loss:.3f}.")
+                listing = _listing(chosen, NAMES.get(self.metric or "", self.metric))
+                parts.append(f"Heads {KINDS[kind]}, over {self.over(kind)}\n{listing}")
+        parts.append(self.by)
         if self.relations:
             parts.append("Relations\n" + self._relations())
         elif self.sentences and not self.parsed:
@@ -134,7 +162,8 @@ class Roles(Result):
 
     def best(self, relation: Relation) -> tuple[HeadFigures, float]:
         """The head that follows a relation best, and how well."""
-        rows = [(one, relation.accuracy[one.attention][one.head]) for one in self.of_kind("encoder")]
+        every = (one for one in self.heads if one.attention in relation.accuracy)
+        rows = [(one, relation.accuracy[one.attention][one.head]) for one in every]
         return max(rows, key=lambda row: row[1])
 
     def _relations(self) -> str:
@@ -211,23 +240,32 @@ class Roles(Result):
         return [
             Panel(
                 "heads",
-                self.to_json() | {"kinds": {kind: KINDS[kind] for kind in self.kinds}, "meanings": meanings},
+                self.to_json()
+                | {
+                    "kinds": {kind: KINDS[kind] for kind in self.kinds},
+                    "over": {kind: self.over(kind) for kind in self.kinds},
+                    "by": self.by,
+                    "metricName": NAMES.get(self.metric or "", self.metric),
+                    "meanings": meanings,
+                },
                 note=note,
             )
         ]
 
 
-def _listing(chosen: Sequence[HeadFigures]) -> str:
+def _listing(chosen: Sequence[HeadFigures], metric: str | None) -> str:
     rare = any(one.rarest is not None for one in chosen)
-    bleu = any(one.bleu_lost is not None for one in chosen)
-    head = ["head", "role", "confidence", "offset", "share", "same", *(["rarest", "two"] if rare else [])]
-    rows = [[*head, "gradient", "loss +", *(["BLEU −"] if bleu else []), "follows"]]
+    ordered = any(one.offset is not None for one in chosen)
+    head = ["head", "role", "confidence", *(["offset", "share", "same"] if ordered else [])]
+    head += ["rarest", "two"] if rare else []
+    rows = [[*head, "gradient", "loss +", *([f"{metric} −"] if metric else []), "follows"]]
     for one in chosen:
-        row = [one.name, ", ".join(one.roles) or "–", f"{one.confidence:.2f}", signed(one.offset)]
-        row += [percent(one.of_possible), percent(one.same)]
+        row = [one.name, ", ".join(one.roles) or "–", f"{one.confidence:.2f}"]
+        if ordered:
+            row += ["–" if one.offset is None else signed(one.offset), percent(one.of_possible), percent(one.same)]
         row += [percent(one.rarest), percent(one.two_rarest)] if rare else []
         row += [f"{one.importance:.2f}", f"{one.rise:.3f}"]
-        row += [f"{one.bleu_lost:.1f}"] if bleu and one.bleu_lost is not None else []
+        row += [f"{one.score_lost:.1f}"] if one.score_lost is not None else []
         followed = dict.fromkeys(name for name, *_ in one.followed)
         row.append(", ".join(list(followed)[:3]) + (" …" if len(followed) > 3 else ""))
         rows.append(row)

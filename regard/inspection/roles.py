@@ -4,7 +4,7 @@ Voita et al. (2019), "Analyzing multi-head self-attention: specialized heads do 
 pruned", with importances after Michel et al. (2019).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,24 @@ from regard.data.corpus import Pair
 from regard.data.lines import read_lines
 from regard.data.prepare import is_prepared, prepare
 from regard.data.progress import Progress
-from regard.data.store import TokenStore
+from regard.data.store import HeldStore
 from regard.errors import UsageError
-from regard.evaluation.metrics import score_text
 from regard.inspection.dependencies import Dependencies, Relation
 from regard.inspection.habits import Frequencies, Habits, equal_tokens
-from regard.inspection.importance import Importance, Pairs, every_head, importance
+from regard.inspection.identification import read_texts
+from regard.inspection.importance import Importance, every_head, importance
 from regard.inspection.interventions import attentions, scale_head
-from regard.inspection.maps import Kind
+from regard.inspection.maps import kind_of, layer_of
 from regard.inspection.role_views import HeadFigures, Roles
+from regard.inspection.sides import looked
+from regard.inspection.states import end_of_text, longest_sentence, read_text
 from regard.inspection.words import Matched, matched_corpus
 from regard.nn import taps
+from regard.predictor import Predictor
 from regard.run import Run
-from regard.text.specials import BOS, EOS, PAD
-from regard.translator import Translator, groups
+from regard.shapes.shape import Lesson, Shape
+from regard.training.validation import JUDGING_SEED
+from regard.translator import groups
 
 POSITIONAL = 0.9
 """A head is positional if so large a share of its maxima is at one relative offset (Voita et al., 2019).
@@ -54,99 +58,130 @@ LEAST_PAIRS = 100
 
 BATCH_TOKENS = 4096
 
+MOST_TEXTS = 1000
+"""Texts of a corpus that serve as examples, where a run has none of its own."""
+
+NO_HEADS = (
+    "This model ({cell}) has no attention, so it has no heads to describe: regard inspect attribute and probe look "
+    "into every model."
+)
+
 
 def heads(
     run: Path | str,
     corpus: Path | str | None = None,
     *,
     pairs: int = 200,
-    bleu: bool = False,
+    score: bool = False,
     most: int | None = None,
     progress: Progress | None = None,
 ) -> Roles:
-    """What every head of a run does on a corpus: CoNLL-U, or plain text without the syntactic part.
+    """What every head of a run of any shape does on a corpus: CoNLL-U, or plain text without the syntactic part.
 
-    Without a corpus, the sources of the run's validation pairs are read. Heads of the decoder, and the importance of
-    all, are judged by that many of the run's validation pairs; `bleu` also translates them once for each head.
+    A corpus is read by the end that reads text by itself; all other heads, and without a corpus all, are described over
+    the run's validation examples. Importance is judged by so many `pairs` of those; `score` also answers them once
+    without each head.
     """
     opened = Run.open(run)
-    translator = Translator.load(opened.directory)
+    subject = Predictor.load(opened.directory)
+    form = subject.shape.form
     if not is_prepared(opened.directory):
-        raise UsageError(
-            f"{opened.directory} no longer holds its data (data/), by whose pairs heads are judged: put it back."
-        )
+        if corpus is None or not form.plain:
+            remedy = "give a --corpus of texts." if form.plain else "put it back."
+            raise UsageError(
+                f"{opened.directory} holds no data (data/), by whose examples heads would be judged: {remedy}"
+            )
+        texts = [Pair(text, "") for text in read_texts(corpus, most or MOST_TEXTS)]
+        noun = f"texts of {Path(corpus).name}"
+        return describe(subject, texts, corpus, None, pairs=pairs, score=score, most=most, noun=noun, progress=progress)
     prepared = prepare(opened.config, opened.directory)
-    chosen = prepared.validation_pairs[:pairs]
-    read = [pair.source for pair in prepared.validation_pairs] if corpus is None else corpus
-    counted = frequencies(prepared.train, translator.source_tokenizer.size)
-    return describe(translator, read, chosen, counted, bleu=bleu, most=most, progress=progress)
+    counted = Frequencies(prepared.form.frequencies(prepared.train))
+    examples = prepared.validation_pairs
+    return describe(subject, examples, corpus, counted, pairs=pairs, score=score, most=most, progress=progress)
 
 
 def describe(
-    translator: Translator,
-    corpus: Path | str | Sequence[str],
-    pairs: Sequence[Pair],
+    subject: Predictor,
+    examples: Sequence[Pair],
+    corpus: Path | str | Sequence[str] | None = None,
     counted: Frequencies | None = None,
     *,
-    bleu: bool = False,
+    pairs: int = 200,
+    score: bool = False,
     most: int | None = None,
+    noun: str | None = None,
     progress: Progress | None = None,
 ) -> Roles:
-    """As `heads`, of any translator: a corpus (a file, or texts), pairs, and how often source tokens occurred."""
-    model = translator.model
+    """As `heads`, of any shape and model: examples, a corpus (a file, or texts), how often tokens occurred."""
+    shape, model = subject.shape, subject.model
     found = attentions(model)
     if not any(one.heads for one in found.values()):
-        raise UsageError(f"This model ({model.cell.cell}) has no attention, so it has no heads to describe.")
-    if not pairs:
-        raise UsageError("Heads are judged by at least one sentence pair: ask for more than 0.")
-    sentences, name = _sentences(corpus, translator, most)
-    habits = {one: Habits(found[one].heads) for one in found}
-    inside = [one for one in found if one.startswith("encoder.")]
-    dependencies = Dependencies({one: found[one].heads for one in inside})
+        raise UsageError(NO_HEADS.format(cell=subject.config.cell))
+    if score and not subject.config.shape.scores:
+        raise UsageError(
+            f"A run of the shape {subject.config.shape.kind} is judged by its loss alone: leave --score out."
+        )
+    judged = examples[:pairs]
+    if not judged:
+        raise UsageError("Heads are judged by at least one example: ask for more than 0.")
+    sentences, name = ([], None) if corpus is None else _sentences(corpus, subject, most)
+    work = _Work(subject, counted, progress)
     training = model.training
     model.eval()
     try:
-        if inside:
-            _read_sources(translator, sentences, inside, habits, dependencies, counted, progress)
-        read = list(_batched(translator, pairs))
-        _read_pairs(translator, read, habits)
-        weighed = importance(model, read, progress)
-        lost = _bleu(translator, pairs, progress) if bleu else None
+        by_corpus = work.read_corpus(sentences) if corpus is not None else set()
+        shown = examples[:most] if corpus is None else judged
+        work.read_examples(list(lessons(shape, shown, model.device)), set(found) - by_corpus)
+        read = list(lessons(shape, judged, model.device))
+        weighed = importance(shape, model, read, progress)
+        metric, lost = _scores(subject, judged, progress) if score else (None, None)
     finally:
         model.train(training)
     parsed = any(one.sentence.words for one in sentences)
-    relations = dependencies.relations(LEAST_PAIRS) if parsed and inside else []
-    figures = [_figures(one, head, habits[one], weighed, relations, lost) for one, head in every_head(model)]
+    relations = work.dependencies.relations(LEAST_PAIRS) if work.dependencies and parsed else []
+    figures = [_figures(one, head, work.habits[one], weighed, relations, lost) for one, head in every_head(model)]
     return Roles(
-        cell=model.cell.cell,
+        cell=subject.config.cell,
         corpus=name,
-        sentences=len(sentences) if inside else 0,
-        pairs=len(pairs),
+        sentences=len(sentences),
+        read=sorted(by_corpus),
+        examples=len(shown),
+        pairs=len(judged),
+        noun=noun or f"validation {shape.form.noun}",
         loss=weighed.loss,
+        loss_name=shape.loss_name,
+        metric=metric,
         heads=figures,
         relations=relations,
         parsed=parsed,
     )
 
 
-def frequencies(store: TokenStore, vocabulary: int) -> Frequencies:
-    """How often each source token occurs in a store."""
-    return Frequencies(store.counts(vocabulary)[0])
+def lessons(shape: Shape[Any], examples: Sequence[Pair], device: torch.device) -> Iterator[Lesson]:
+    """Examples as a judge gives them to a model of a shape, on its device."""
+    form, config = shape.form, shape.config
+    sources, targets, _ = form.rows(examples, form.cleaning(config).max_length)
+    random = torch.Generator().manual_seed(JUDGING_SEED)
+    for batch in shape.batches(HeldStore(sources, targets)).once():
+        yield shape.lesson(batch, random, learning=False).to(device)
 
 
-def _sentences(
-    corpus: Path | str | Sequence[str], translator: Translator, most: int | None
-) -> tuple[list[Matched], str]:
+def _sentences(corpus: Path | str | Sequence[str], subject: Predictor, most: int | None) -> tuple[list[Matched], str]:
     """The sentences of a corpus that fit the model, and what to call it."""
-    longest = translator.config.data.cleaning.max_length
-    tokenizer = translator.source_tokenizer
+    if end_of_text(subject.model) is None:
+        raise UsageError(
+            f"A corpus is read as text, and {subject.config.cell} reads pictures: leave --corpus out, and its heads "
+            "are described over its own validation examples."
+        )
+    longest = min(longest_sentence(subject.config), subject.config.data.cleaning.max_length)
+    tokenizer = subject.source_tokenizer
     if isinstance(corpus, Path | str):
         path = Path(corpus)
         if ".conllu" in path.suffixes:
             return matched_corpus(path, tokenizer, longest=longest, most=most), path.name
         texts, name = list(read_lines(path)), path.name
     else:
-        texts, name = list(corpus), "validation sources"
+        texts, name = list(corpus), "the texts given"
     texts = [text for text in texts if text.strip()]
     rows = zip(texts, tokenizer.encode_batch(texts), strict=True)
     short = [Matched(Sentence(text, [], 0), ids, []) for text, ids in rows if 0 < len(ids) <= longest][:most]
@@ -155,88 +190,94 @@ def _sentences(
     return short, name
 
 
-def _read_sources(
-    translator: Translator,
-    sentences: Sequence[Matched],
-    inside: Sequence[str],
-    habits: Mapping[str, Habits],
-    dependencies: Dependencies,
-    counted: Frequencies | None,
-    progress: Progress | None,
-) -> None:
-    """Let the encoder read a corpus in batches, and count where its heads look."""
-    model, done = translator.model, 0
-    for group in groups([len(one.ids) for one in sentences], BATCH_TOKENS):
-        batch = [sentences[place] for place in group]
-        source = translator._batch([one.ids for one in batch])  # B×S
-        with torch.no_grad(), taps.watch(model, *(f"{name}.weights" for name in inside)) as seen:
-            model.encode(source)
-        lengths = torch.tensor([len(one.ids) for one in batch])
-        ids, weights = source.cpu(), {name: seen[f"{name}.weights"].float().cpu() for name in inside}
-        real = torch.arange(ids.shape[1]) < lengths[:, None]
-        rarity = counted.rarity(ids, real) if counted is not None else None
-        same = equal_tokens(ids, ids)
-        for name in inside:
-            habits[name].add(weights[name], lengths, lengths, same, rarity)
-        if batch[0].tokens:
-            dependencies.add(weights, batch)
-        done += len(batch)
-        if progress:
-            progress("reading the corpus", done, len(sentences))
+class _Work:
+    """Where the heads of a model have been seen to look."""
+
+    def __init__(self, subject: Predictor, counted: Frequencies | None, progress: Progress | None) -> None:
+        self.subject, self.model, self.counted, self.progress = subject, subject.model, counted, progress
+        self.found = attentions(self.model)
+        self.habits = {name: Habits(one.heads) for name, one in self.found.items()}
+        self.end = end_of_text(self.model)
+        self.dependencies: Dependencies | None = None
+        form = subject.shape.form
+        self.texts = None
+        if form.source.fingerprint != form.target.fingerprint:
+            self.texts = form.target.vocabulary, form.source.vocabulary
+
+    @torch.no_grad()
+    def read_corpus(self, sentences: Sequence[Matched]) -> set[str]:
+        """Let a model read texts by themselves, in batches; the attentions that this went through."""
+        frame, device, done = self.subject.frame, self.model.device, 0
+        names: set[str] = set()
+        for group in groups([len(one.ids) for one in sentences], BATCH_TOKENS):
+            batch = [sentences[place] for place in group]
+            ids = padded([np.asarray(one.ids) for one in batch], *frame).to(device)  # B×S
+            with taps.watch(self.model, "*.weights") as seen:
+                read_text(self.model, ids)
+            names = {name for name in self.found if f"{name}.weights" in seen}
+            tensors = {"source": ids, "inputs": ids}
+            for name in names:
+                self._add(name, tensors, seen)
+            if batch[0].tokens and names:
+                self._relate(batch, {name: seen.passes(f"{name}.weights")[0] for name in names})
+            done += len(batch)
+            if self.progress:
+                self.progress("reading the corpus", done, len(sentences))
+        return names
+
+    @torch.no_grad()
+    def read_examples(self, given: Sequence[Lesson], names: Collection[str]) -> None:
+        """Let the model answer lessons, and count where these of its attentions look."""
+        if not names:
+            return
+        for done, lesson in enumerate(given, start=1):
+            with taps.watch(self.model, *(f"{name}.weights" for name in names)) as seen:
+                self.subject.shape.loss(self.model, lesson)
+            for name in names:
+                self._add(name, lesson.tensors, seen)
+            if self.progress:
+                self.progress(f"reading {self.subject.shape.form.noun}", done, len(given))
+
+    def _add(self, name: str, tensors: Mapping[str, Tensor], seen: taps.Recording) -> None:
+        kind = kind_of(name)
+        for one in looked(self.model, name, tensors, seen):
+            rows, columns = one.rows.ids, one.columns.ids
+            if rows is None or columns is None:  # a picture has neither order nor words
+                self.habits[name].add(one.weights, one.seen, ordered=False)
+                continue
+            same = equal_tokens(rows, columns, self.texts if kind == "source" else None)
+            rarity = None
+            if self.counted is not None and kind == self.end:
+                rarity = self.counted.rarity(columns, one.columns.real)
+            self.habits[name].add(one.weights, one.seen, same, rarity)
+
+    def _relate(self, batch: Sequence[Matched], weights: Mapping[str, Tensor]) -> None:
+        """Count along which relations heads look: weights B×H×S×S, special symbols included."""
+        if self.dependencies is None:
+            causal = self.end == "decoder"
+            self.dependencies = Dependencies({name: self.found[name].heads for name in weights}, causal=causal)
+        before = len(self.subject.frame.before)
+        own = {name: one[:, :, before:, before:].float().cpu() for name, one in weights.items()}
+        self.dependencies.add(own, batch)
 
 
-@torch.no_grad()
-def _read_pairs(translator: Translator, pairs: Pairs, habits: Mapping[str, Habits]) -> None:
-    """Let the decoder read targets, and count where its heads look; row t to the source is what led to token t."""
-    model = translator.model
-    tokenizers = translator.source_tokenizer, translator.target_tokenizer
-    texts = None
-    if tokenizers[0] is not tokenizers[1]:
-        texts = tokenizers[1].vocabulary, tokenizers[0].vocabulary
-    names = [name for name in attentions(model) if name.startswith("decoder.")]
-    for read, wanted in pairs if names else ():
-        with taps.watch(model, *(f"{name}.weights" for name in names)) as seen:
-            model(read, wanted[:, :-1])
-        source, target = read.cpu(), wanted.cpu()
-        sources, targets = (source != PAD).sum(1) - 1, (target != PAD).sum(1) - 2  # without BOS and EOS
-        said = target[:, 1:]  # B×T
-        across, along = equal_tokens(said, source, texts), equal_tokens(said[:, :-1], said[:, :-1])
-        for name in names:
-            weights = seen[f"{name}.weights"].float().cpu()
-            if name.endswith("source_attention"):
-                habits[name].add(weights, targets, sources, across)
-            else:
-                habits[name].add(weights[:, :, 1:, 1:], targets, targets, along)
-
-
-def _batched(translator: Translator, pairs: Sequence[Pair]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs as padded batches of like length, on the model's device."""
-    sources = translator.source_tokenizer.encode_batch([pair.source for pair in pairs])
-    targets = translator.target_tokenizer.encode_batch([pair.target for pair in pairs])
-    device = translator.model.output_bias.device
-    lengths = [max(len(s), len(t)) + 1 for s, t in zip(sources, targets, strict=True)]
-    for group in groups(lengths, BATCH_TOKENS // 2):
-        yield (
-            padded([np.asarray(sources[place]) for place in group], [], [EOS]).to(device),
-            padded([np.asarray(targets[place]) for place in group], [BOS], [EOS]).to(device),
-        )
-
-
-def _bleu(
-    translator: Translator, pairs: Sequence[Pair], progress: Progress | None
-) -> dict[tuple[str, int] | None, float]:
-    """BLEU of greedy translations with each head left out, and with all (under `None`)."""
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    every: list[tuple[str, int] | None] = [None, *every_head(translator.model)]
-    found = {}
+def _scores(
+    subject: Predictor, examples: Sequence[Pair], progress: Progress | None
+) -> tuple[str, dict[tuple[str, int] | None, float]]:
+    """The first score of the run's shape with each head left out, and with all (under `None`); texts are greedy."""
+    model = subject.model
+    every: list[tuple[str, int] | None] = [None, *every_head(model)]
+    found: dict[tuple[str, int] | None, float] = {}
+    metric = ""
     for done, one in enumerate(every, start=1):
-        without = nullcontext() if one is None else taps.watch(translator.model, write=scale_head(*one, 0.0))
+        without = nullcontext() if one is None else taps.watch(model, write=scale_head(*one, 0.0))
         with without:
-            outputs = translator.translate(sources, beam=1)
-        found[one] = score_text(outputs, references, ["bleu"]).values["bleu"]
+            values = subject.shape.judge(model, examples, thorough=False).scores.values
+        metric = next(name for name in subject.config.shape.scores if name in values)
+        found[one] = values[metric]
         if progress:
-            progress("translating without each head", done, len(every))
-    return found
+            progress("answering without each head", done, len(every))
+    return metric, found
 
 
 def _figures(
@@ -248,8 +289,6 @@ def _figures(
     lost: Mapping[tuple[str, int] | None, float] | None,
 ) -> HeadFigures:
     """All that was found out about one head, and what to call it."""
-    side, *rest = name.split(".")
-    kind: Kind = "source" if name.endswith("source_attention") else "encoder" if side == "encoder" else "decoder"
     offset, times = habits.best_offset(head)
     rows = max(1, habits.rows)
     rare = habits.rare_rows
@@ -260,23 +299,23 @@ def _figures(
     ]
     figures: dict[str, Any] = {
         "attention": name,
-        "kind": kind,
-        "layer": next((int(part) for part in rest if part.isdigit()), 0),
+        "kind": kind_of(name),
+        "layer": layer_of(name, weighed.rise),
         "head": head,
         "confidence": float(habits.surest[head]) / rows,
-        "offset": offset,
+        "offset": offset if habits.offsets[head] else None,
         "at_offset": times / rows,
         "of_possible": times / max(1, habits.reachable(offset)),
         "offsets": dict(sorted(habits.offsets[head].items(), key=lambda item: -item[1])[:9]),
         "rows": habits.rows,
-        "same": float(habits.same[head]) / rows,
+        "same": float(habits.same[head]) / rows if habits.offsets[head] else None,
         "rarest": float(habits.rare[head]) / rare if rare else None,
         "two_rarest": float(habits.two[head]) / rare if rare else None,
         "chance": habits.chance / rare if rare else None,
         "slope": float(weighed.gradient[name][head]),
         "importance": float(weighed.share(name)[head]),
         "rise": float(weighed.rise[name][head]),
-        "bleu_lost": None if lost is None else lost[None] - lost[name, head],
+        "score_lost": None if lost is None else lost[None] - lost[name, head],
         "followed": sorted(followed, key=lambda one: one[3] / max(one[2], 1e-9)),
     }
     return HeadFigures(**figures, roles=_roles(figures))
@@ -285,12 +324,13 @@ def _figures(
 def _roles(figures: Mapping[str, Any]) -> list[str]:
     """What to call a head, the most telling name first."""
     roles = []
-    common = figures["at_offset"] >= figures["of_possible"] / 2
+    ordered = figures["offset"] is not None
+    common = ordered and figures["at_offset"] >= figures["of_possible"] / 2
     positional = common and figures["of_possible"] >= POSITIONAL
     itself = positional and figures["offset"] == 0 and figures["kind"] != "source"
     if figures["slope"] < DEAD and abs(figures["rise"]) < DEAD:
         roles.append("dead")
-    if figures["same"] >= COPYING and not itself:
+    if ordered and figures["same"] >= COPYING and not itself:
         roles.append("copy")
     if positional:
         roles.append("positional")

@@ -16,6 +16,7 @@ from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Frame, cut, padded
 from regard.data.progress import Progress
 from regard.models import Model
+from regard.models.image_encoder import ImageEncoder
 from regard.models.reader import Reader
 from regard.nn import taps
 from regard.text.specials import BOS
@@ -41,6 +42,24 @@ class Reading:
     """What the decoder reads, without special tokens; nothing where only the encoder is looked at."""
     words: list[list[int]]
     """The places of each word's tokens: in the source, or in the target if there is one."""
+
+
+def end_of_text(model: Model | Reader) -> End | None:
+    """The end by which a model reads a text by itself; none where it reads pictures, and words only beside them."""
+    if isinstance(model, Reader):
+        return "encoder"
+    if model.encoder is None:
+        return "decoder"
+    return None if isinstance(model.encoder, ImageEncoder) else "encoder"
+
+
+def read_text(model: Model | Reader, ids: Tensor) -> None:
+    """Let a model read texts B×S by themselves, special tokens included, for whoever watches."""
+    if isinstance(model, Reader) or model.encoder is not None:
+        for text in model.texts(ids):
+            model.encode(text)
+    else:
+        model.decode(model.encode(ids[:, :0]), ids)
 
 
 def layer_taps(model: nn.Module, end: End = "encoder") -> list[str]:

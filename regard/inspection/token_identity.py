@@ -17,10 +17,12 @@ import torch
 from torch import Tensor
 
 from regard.config.cell import width_of
+from regard.data.batches import SOURCE_FRAME, Frame
 from regard.data.progress import Progress
 from regard.inspection.probes import Examples, squared_error, train_probes
-from regard.inspection.states import Reading, word_states
+from regard.inspection.states import Reading, end_of_text, word_states
 from regard.models import Model
+from regard.models.reader import Reader
 
 Map = Literal["none", "linear", "mlp"]
 Nearness = Literal["cosine", "euclidean"]
@@ -51,13 +53,23 @@ class TokenIdentity:
 
 
 def token_identity(
-    model: Model, sources: Sequence[list[int]], *, seed: int = 1, progress: Progress | None = None
+    model: Model | Reader,
+    sources: Sequence[list[int]],
+    *,
+    frame: Frame = SOURCE_FRAME,
+    seed: int = 1,
+    progress: Progress | None = None,
 ) -> TokenIdentity:
     """Identify the tokens of sources (without special ones): maps learn from 70 % of them, and stop by 15 %."""
     order = [sources[place] for place in np.random.default_rng(seed).permutation(len(sources)) if sources[place]]
     cuts = [0, int(0.7 * len(order)), int(0.85 * len(order)), len(order)]
-    readings = [Reading(ids, None, [[place] for place in range(len(ids))]) for ids in order]
-    states = word_states(model, readings, task="reading layers", progress=progress)  # L×N×D
+    places = [[[place] for place in range(len(ids))] for ids in order]
+    alone = end_of_text(model) == "decoder"
+    readings = [
+        Reading([], ids, words) if alone else Reading(ids, None, words)
+        for ids, words in zip(order, places, strict=True)
+    ]
+    states = word_states(model, readings, frame=frame, task="reading layers", progress=progress)  # L×N×D
     ends = np.cumsum([0, *(len(ids) for ids in order)])
     train, stop, test = (slice(int(ends[start]), int(ends[end])) for start, end in pairwise(cuts))
     table = (model.source_embedding.weight.detach() * model.source_embedding.scale).float().cpu()  # V×E
@@ -71,7 +83,7 @@ def token_identity(
     }
     for how in MAPS:
         if how == "none":
-            same = width_of(model.cell.encoder) == table.shape[1]
+            same = width_of(model.cell.decoder if alone else model.cell.encoder) == table.shape[1]
             fits = [True, *[same] * (len(states) - 1)]
             guessed = states[:, test, : table.shape[1]]
         else:

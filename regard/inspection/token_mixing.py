@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from regard.inspection.states import layer_taps
+from regard.inspection.states import end_of_text, layer_taps, read_text
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn import taps
@@ -57,7 +57,10 @@ def affordable(length: int) -> int:
 
 
 def mixing(model: Model | Reader, ids: list[int], *, projections: int | None, seed: int = 0) -> Mixing:
-    """The contributions of source tokens (special ones included) by so many projections, or exactly with `None`."""
+    """The contributions of the tokens of a text (special ones included) by so many projections; `None`: exactly.
+
+    The text is read by itself: by an encoder, or by the decoder of a language model.
+    """
     length = len(ids)
     width = _width(model)
     parts: list[Tensor] = []  # of L×n×S
@@ -121,15 +124,19 @@ def _pushed(model: Model | Reader, ids: list[int], places: Tensor, directions: T
     source = torch.tensor([ids], device=device).expand(len(places), -1)  # n×S
     tangents = torch.zeros(len(places), len(ids), directions.shape[1])
     tangents[torch.arange(len(places)), places] = directions
-    names = layer_taps(model)
+    end = end_of_text(model) or "encoder"
+    names = layer_taps(model, end)
 
     def push(embedded: Tensor) -> Tensor:
         dual: Tensor = forward_ad.make_dual(embedded, tangents.to(embedded))  # type: ignore[no-untyped-call]
         return dual
 
-    open_attention = "encoder.*.weights"  # the fused kernel has no dual form
+    open_attention = f"{end}.*.weights"  # the fused kernel has no dual form
     watched = taps.watch(model, *names, open_attention, write={names[0]: push})
     with forward_ad.dual_level(), _differentiable(model), watched as recording:
-        model.encode(source)
+        if end == "encoder":
+            model.encode(source)
+        else:
+            read_text(model, source)
         found = [forward_ad.unpack_dual(recording[name]).tangent for name in names]  # type: ignore[no-untyped-call]
         return torch.stack([one.double().square().sum(-1).cpu() for one in found])

@@ -34,6 +34,11 @@ class Checkpoint:
             raise RegardError(f"{self.path}: {name} is {there}, where config.json calls for {wanted}.")
         return tensor.float()
 
+    def any_height(self, name: str, width: int) -> Tensor:
+        """A tensor of so many columns, and at least one row."""
+        rows = len(self._tensors[name]) if name in self._tensors and self._tensors[name].dim() else 1
+        return self.get(name, shape=(max(1, rows), width))
+
     def any_shape(self, name: str) -> Tensor:
         """A tensor that is known to be there, whatever its shape."""
         return self._tensors[name].float()

@@ -60,11 +60,15 @@ class Renumbering:
 
 
 def import_run(directory: Path, run_directory: Path) -> Run:
-    """A complete run from a directory with config.json, weights, SentencePiece models and a vocabulary."""
+    """A complete run from a directory with config.json, weights and a vocabulary: of a Marian model, or of BERT."""
     if not directory.is_dir():
-        raise UsageError(f"{directory} is not a directory: name one with config.json, weights and SentencePiece files.")
+        raise UsageError(f"{directory} is not a directory: name one with config.json, weights and a vocabulary.")
     Run.refuse_occupied(run_directory)
     settings = read_json(directory / "config.json")
+    if settings.get("model_type") == "bert":
+        from regard.interop.from_bert import import_bert
+
+        return import_bert(directory, run_directory, settings)
     cell = cell_of(settings, str(directory / "config.json"))
     checkpoint = Checkpoint(directory)
     shared = cell.embeddings.tie == "all"

@@ -28,7 +28,7 @@ def cell_of(config: Mapping[str, Any], place: str) -> Model:
     """The cell of a Marian configuration; refuses, by name, what no cell equals."""
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "unknown")
-        raise RegardError(f"{place} holds a model of type `{kind}`: regard import reads Marian models (`marian`).")
+        raise RegardError(f"{place} holds a model of type `{kind}`: regard import reads those of `marian` and `bert`.")
     width = _number(config, "d_model", place)
     heads = _number(config, "encoder_attention_heads", place)
     if heads != _number(config, "decoder_attention_heads", place):
@@ -87,6 +87,8 @@ def config_of(cell: Model, source_size: int, target_size: int, max_length: int) 
     if encoder.activation != decoder.activation:
         raise _no_equal("an activation of its own on each side", "one activation")
     check_attention(cell, "Hugging Face's Marian")
+    if cell.norm_epsilon != 1e-5:
+        raise _no_equal(f"model.norm_epsilon {cell.norm_epsilon:g}", "1e-05")
     positions = settled(cell.positions)
     if positions.kind != "sinusoidal":
         raise _no_equal(f"model.positions.kind `{positions.kind}`", "sinusoidal positions")
@@ -142,6 +144,8 @@ def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str
 def check_attention(cell: Model, name: str) -> None:
     """Refuse, naming the part, attention that no other Transformer has."""
     attention, join = cell.attention, cell.join
+    if cell.embeddings.norm:
+        raise _no_equal("model.embeddings.norm", "no norm before the first layer", name)
     if join is None or join.kind != "attention":
         raise _no_equal(f"model.join.kind `{join.kind if join else None}`", "attention to the source", name)
     if attention.score != "scaled-dot":

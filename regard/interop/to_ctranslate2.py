@@ -27,7 +27,8 @@ POSITIONS = 1024
 """Sinusoids go on for ever; there, a table of them ends here, or a little behind the longest text of the run."""
 NEVER = -1e9
 """Bias of the tokens that search never says: padding, `<s>`, `<sep>` and `<mask>`."""
-EPSILON = {"layer": 1e-5, "rms": 1e-6}
+RMS_EPSILON = 1e-6
+"""What RMSNorm adds to the mean square, here as there."""
 
 Weights = Mapping[str, Tensor]
 
@@ -57,7 +58,8 @@ def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
     spec.config.bos_token, spec.config.eos_token = SPECIALS[BOS], SPECIALS[EOS]
     spec.config.unk_token, spec.config.decoder_start_token = SPECIALS[UNK], SPECIALS[BOS]
     spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = EPSILON[_side(config.model.encoder).norm]
+    norm = _side(config.model.encoder).norm
+    spec.config.layer_norm_epsilon = config.model.norm_epsilon if norm == "layer" else RMS_EPSILON
     spec.validate()
     spec.optimize(quantization=quantize)
     spec.save(str(place))

@@ -113,14 +113,14 @@ class ConvEncoder(Encoder):
 class TransformerEncoderLayer(nn.Module):
     """x + SelfAttention(norm x), then x + FeedForward(norm x); post-norm: norm(x + f(x)) (Vaswani et al., 2017)."""
 
-    def __init__(self, cell: config.Model, part: config.TransformerEncoder, depth: int = 0) -> None:
+    def __init__(self, cell: config.Model, part: config.TransformerEncoder, name: str = "encoder.layers.0") -> None:
         super().__init__()
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
-        self.attention = self_attention(cell, width, f"encoder.layers.{depth}.attention")
-        self.attention_norm = make_norm(part.norm, width)
+        self.attention = self_attention(cell, width, f"{name}.attention")
+        self.attention_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.feed_forward = feed_forward(cell, part)
-        self.feed_forward_norm = make_norm(part.norm, width)
+        self.feed_forward_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
@@ -142,8 +142,10 @@ class TransformerEncoder(Encoder):
         super().__init__()
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
-        self.layers = Stack(TransformerEncoderLayer(cell, part, depth) for depth in range(part.layers))
-        self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
+        self.layers = Stack(
+            TransformerEncoderLayer(cell, part, f"encoder.layers.{depth}") for depth in range(part.layers)
+        )
+        self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source."""

@@ -69,15 +69,17 @@ class ConvImageEncoder(ImageEncoder):
 class PatchImageEncoder(ImageEncoder):
     """Patches as the words of a Transformer encoder (Dosovitskiy et al., 2021)."""
 
-    def __init__(self, cell: config.Model, part: config.ImageEncoder) -> None:
+    def __init__(self, cell: config.Model, part: config.ImageEncoder, name: str) -> None:
         super().__init__(cell, part)
         width = settled(part.width)
         layers = config.TransformerEncoder(layers=part.layers, width=width, feed_forward=4 * width)
         unplaced = cell.model_copy(update={"positions": config.Positions(kind="none")})  # places say it all
         self.patch = part.patch
         self.entrance = nn.Linear(3 * part.patch**2, width)
-        self.layers = Stack(TransformerEncoderLayer(unplaced, layers, depth) for depth in range(part.layers))
-        self.norm = make_norm(layers.norm, width)
+        self.layers = Stack(
+            TransformerEncoderLayer(unplaced, layers, f"{name}.layers.{depth}") for depth in range(part.layers)
+        )
+        self.norm = make_norm(layers.norm, width, cell.norm_epsilon)
 
     def look(self, pixels: Tensor) -> Tensor:
         """The features of each place: B×S×D."""
@@ -88,6 +90,6 @@ class PatchImageEncoder(ImageEncoder):
         return found
 
 
-def make_image_encoder(cell: config.Model, part: config.ImageEncoder) -> ImageEncoder:
-    """The encoder of a cell that reads pictures."""
-    return ConvImageEncoder(cell, part) if part.form == "conv" else PatchImageEncoder(cell, part)
+def make_image_encoder(cell: config.Model, part: config.ImageEncoder, name: str = "encoder") -> ImageEncoder:
+    """The encoder of a cell that reads pictures, by its name in the model."""
+    return ConvImageEncoder(cell, part) if part.form == "conv" else PatchImageEncoder(cell, part, name)

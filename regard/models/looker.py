@@ -10,7 +10,7 @@ from regard.config import model as config
 from regard.config import shape
 from regard.config.cell import settled
 from regard.models.image_encoder import make_image_encoder
-from regard.models.parts import self_attention
+from regard.models.parts import kept_heads, self_attention
 from regard.models.reader import Chooser
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
@@ -35,9 +35,10 @@ class Look(nn.Module):
             score=settled(cell.attention.score),
             project=True,
             dropout=cell.attention.dropout,
+            kept=kept_heads(cell, f"looks.{depth}.picture_attention"),
         )
         self.feed_forward = FeedForward(width, 4 * width, activation="relu", dropout=cell.dropout)
-        self.norms = Stack(nn.LayerNorm(width) for _ in range(3))
+        self.norms = Stack(nn.LayerNorm(width, eps=cell.norm_epsilon) for _ in range(3))
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
@@ -58,9 +59,9 @@ class Looker(Chooser):
     def __init__(self, cell: config.Model, how: shape.Questions, vocabulary: int, answers: int) -> None:
         super().__init__(cell, vocabulary)
         part = settled(cell.picture)
-        self.picture = make_image_encoder(cell, part)
+        self.picture = make_image_encoder(cell, part, "picture")
         self.looks = Stack(Look(cell, self.width, settled(part.width), depth) for depth in range(how.looks))
-        self.norm = nn.LayerNorm(self.width)
+        self.norm = nn.LayerNorm(self.width, eps=cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
         self.classifier = nn.Linear(self.width, answers)
 

@@ -19,7 +19,7 @@ class MaskedModel(Reader):
         super().__init__(cell, vocabulary)
         width = settled(cell.embeddings.width)
         self.transform = nn.Linear(self.width, width)
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width, eps=cell.norm_epsilon)
         self.output_bias = nn.Parameter(torch.zeros(vocabulary))
 
     @property

@@ -15,7 +15,7 @@ from regard.nn.taps import Tap
 
 
 class Entrance(nn.Module):
-    """Where token vectors enter a side: positions added, dropout, and a linear map if the side has another width."""
+    """Where token vectors enter a side: positions added, a norm where there is one, dropout, a map to another width."""
 
     def __init__(self, cell: config.Model, width: int | None, *, positions: bool) -> None:
         super().__init__()
@@ -25,6 +25,7 @@ class Entrance(nn.Module):
         if positions:
             kind, max_length = settled(cell.positions).kind, settled(cell.positions).max_length
             self.places = make_places(kind, width=embedding_width, max_length=max_length)
+        self.norm = nn.LayerNorm(embedding_width, eps=cell.norm_epsilon) if cell.embeddings.norm else nn.Identity()
         self.dropout = Dropout(cell.dropout)
         self.linear = nn.Identity() if self.width == embedding_width else nn.Linear(embedding_width, self.width)
         self.embedded = Tap(time=1)
@@ -33,7 +34,7 @@ class Entrance(nn.Module):
         """Vectors B×T×E standing at positions start, start+1, … as the side's first states B×T×D."""
         if self.places is not None:
             embedded = embedded + self.places(start, embedded.shape[1])
-        result: Tensor = self.linear(self.dropout(self.embedded(embedded)))
+        result: Tensor = self.linear(self.dropout(self.norm(self.embedded(embedded))))
         return result
 
 
@@ -46,7 +47,7 @@ def self_attention(cell: config.Model, width: int, name: str) -> Attention:
         width=width // heads,
         max_distance=positions.max_distance,
         ntk=positions.ntk,
-        kept=_kept(cell, name),
+        kept=kept_heads(cell, name),
     )
     return _attention(cell, width, width, distances, name)
 
@@ -58,7 +59,7 @@ def source_attention(cell: config.Model, width: int, name: str) -> Attention | N
     return _attention(cell, width, width_of(cell.encoder), None, name)
 
 
-def _kept(cell: config.Model, name: str) -> list[int] | None:
+def kept_heads(cell: config.Model, name: str) -> list[int] | None:
     """The heads that pruning has left of an attention; nothing if it was not pruned."""
     return (cell.pruned or {}).get(name)
 
@@ -74,7 +75,7 @@ def _attention(cell: config.Model, width: int, memory_width: int, distances: Dis
         shared=how.keys_values == "shared",
         dropout=how.dropout,
         distances=distances,
-        kept=_kept(cell, name),
+        kept=kept_heads(cell, name),
     )
 
 

@@ -28,11 +28,11 @@ class TransformerDecoderLayer(nn.Module):
         width = settled(part.width)
         self.pre = part.norm_place == "pre"
         self.attention = self_attention(cell, width, f"decoder.layers.{depth}.attention")
-        self.attention_norm = make_norm(part.norm, width)
+        self.attention_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.source_attention = source_attention(cell, width, f"decoder.layers.{depth}.source_attention")
-        self.source_norm = None if self.source_attention is None else make_norm(part.norm, width)
+        self.source_norm = None if self.source_attention is None else make_norm(part.norm, width, cell.norm_epsilon)
         self.feed_forward = feed_forward(cell, part)
-        self.feed_forward_norm = make_norm(part.norm, width)
+        self.feed_forward_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
@@ -75,7 +75,7 @@ class TransformerDecoder(ParallelDecoder):
         self.entrance = Entrance(cell, width, positions=True)
         self.fixed = fixed_vector(cell)
         self.layers = Stack(TransformerDecoderLayer(cell, part, depth) for depth in range(part.layers))
-        self.norm = make_norm(part.norm, width) if part.norm_place == "pre" else nn.Identity()
+        self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
         self.exit = Exit(cell)
 
     def start(self, memory: Memory) -> DecodingState:

@@ -26,7 +26,11 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Lesson:
-    """A batch as it is to be learnt from: its tensors by name, the first axis of each B."""
+    """A batch as it is to be learnt from: its tensors by name, the first axis of each B.
+
+    Inspection knows some by their names: `source`, what is read (tokens B×S, or pixels); where a decoder writes,
+    `inputs` B×T, what it has read, and `outputs` B×T, what it is to say.
+    """
 
     tensors: Mapping[str, Tensor]
     count: int

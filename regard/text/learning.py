@@ -73,6 +73,10 @@ def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
         from regard.text.sentencepiece import SentencePieceTokenizer
 
         return SentencePieceTokenizer.of_model(Path(settings.model))
+    if settings.kind == "wordpiece" and settings.model is not None:
+        from regard.text.wordpiece import WordPieceTokenizer
+
+        return WordPieceTokenizer.of_model(Path(settings.model), lower=settings.lower)
     settings = settings.model_copy(update={"min_frequency": min(settings.min_frequency, _MOST)})
     units = _units(settings, lines)
     if not units:

@@ -20,7 +20,7 @@ from regard.text.specials import SPECIALS, UNK
 if TYPE_CHECKING:
     from regard.config.text import Tokenizer as Settings
 
-Kind = Literal["bpe", "unigram", "characters", "words", "sentencepiece"]
+Kind = Literal["bpe", "unigram", "characters", "words", "sentencepiece", "wordpiece"]
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """Tokens for single bytes: what a vocabulary has no token for is spelt in UTF-8."""
 
@@ -158,8 +158,12 @@ class Tokenizer:
                 from regard.text.sentencepiece import SentencePieceTokenizer
 
                 return SentencePieceTokenizer.read(path, content)
-            _kind(content)
+            kind = _kind(content)
             _check_vocabulary(content)
+            if kind == "wordpiece":
+                from regard.text.wordpiece import WordPieceTokenizer
+
+                return WordPieceTokenizer(tokenizers.Tokenizer.from_str(text))
             return Tokenizer(tokenizers.Tokenizer.from_str(text))
         except (KeyboardInterrupt, SystemExit, MemoryError, RegardError):
             raise
@@ -189,7 +193,7 @@ def _kind(content: Mapping[str, Any]) -> Kind:
     parts = [part["type"] for part in content["pre_tokenizer"]["pretokenizers"]]
     if model == "BPE":
         return "characters" if parts == ["Metaspace"] else "bpe"
-    return {"Unigram": "unigram", "WordLevel": "words"}[model]  # type: ignore[return-value]
+    return {"Unigram": "unigram", "WordLevel": "words", "WordPiece": "wordpiece"}[model]  # type: ignore[return-value]
 
 
 def _check_vocabulary(content: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from torch import Tensor, nn
 
@@ -36,6 +36,7 @@ class Start:
                 f"text.tokenizer differs from that of {directory}, which model.start_from names: text has to be cut as "
                 "it was there. Leave text.tokenizer out, or make it the same."
             )
+        self._check_way()
 
     @classmethod
     def of(cls, config: RunConfig) -> Self | None:
@@ -69,6 +70,25 @@ class Start:
                 f"no part that this model ({self.config.cell}) could take over."
             )
         return taken
+
+    def _check_way(self) -> None:
+        """Refuse an encoder that would do other things with the same weights, such as another activation."""
+        own, known = self.config.model, self.other.model
+        if own.encoder is None or known.encoder is None or own.encoder.kind != known.encoder.kind:
+            return
+        pairs: dict[str, list[Any]] = {
+            "model.encoder.activation": [getattr(one.encoder, "activation", None) for one in (own, known)],
+            "model.norm_epsilon": [one.norm_epsilon for one in (own, known)],
+            "model.attention.score": [one.attention.score for one in (own, known)],
+            "model.attention.heads": [one.attention.heads for one in (own, known)],
+            "model.positions.kind": [one.positions and one.positions.kind for one in (own, known)],
+        }
+        for name, (here, there) in pairs.items():
+            if here != there and own.encoder.kind == "transformer":
+                raise UsageError(
+                    f"{name} is {here} here and {there} in {self.run.directory}, which model.start_from names: the "
+                    f"same weights would do other things. Set {name}={there}."
+                )
 
     def _found(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:
         """The tensor that stands for one of ours in the other run."""

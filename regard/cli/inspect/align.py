@@ -61,14 +61,14 @@ def align(
     Links go to standard output, how they were found (and how well) to standard error.
     """
     from regard import inspection
-    from regard.cli.inspect.opened import translating
     from regard.data.lines import read_lines
     from regard.evaluation.display import bar
+    from regard.inspection.opening import opened, translating
 
     check(output)
     texts = [list(read_lines(path)) for path in (source, target)]
-    translator = translating(run, "Alignment is between the words")
-    other = None if reverse is None else translating(reverse, "Alignment is between the words")
+    translator = translating(opened(run), "Alignment is between the words")
+    other = None if reverse is None else translating(opened(reverse), "Alignment is between the words")
     with bar() as progress:
         found = inspection.align(
             translator,

@@ -48,8 +48,8 @@ def attention(
     convolutional sides) has nothing to show here and says so.
     """
     from regard import inspection
-    from regard.cli.inspect.opened import opened
+    from regard.inspection.opening import opened
 
     check(output)
-    trace = opened(run, pictures=True).trace(joined(source, second), target)
+    trace = opened(run).trace(joined(source, second), target)
     show(inspection.attention(trace, kind, layer, head, words=words), output, as_json)  # type: ignore[arg-type]

@@ -40,16 +40,16 @@ def attribute(
     from typing import cast
 
     from regard import inspection
-    from regard.cli.inspect.opened import opened
     from regard.evaluation.display import bar
     from regard.inspection.attribution import METHODS, Method, check_methods
+    from regard.inspection.opening import opened, reading_text
     from regard.inspection.result import Result
 
     check(output)
     usual = list(METHODS) if output or as_json else [next(iter(METHODS))]  # a table shows the first alone
     methods = cast(list[Method], list(dict.fromkeys(method or usual)))
     check_methods(methods)
-    trace = opened(run).trace(joined(source, second), target)
+    trace = reading_text(opened(run), "Words of a text are blanked in turn").trace(joined(source, second), target)
     both = len(trace.source) and len(trace.inputs)
     with bar() as progress:
         found: Result

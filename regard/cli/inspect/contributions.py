@@ -18,8 +18,9 @@ def contributions(
     Beside it stands each word's gain: how much likelier it is with its source than with a blank one. Words below zero
     are flagged, as perhaps invented.
     """
-    import regard
     from regard import inspection
+    from regard.inspection.opening import opened, translating
 
     check(output)
-    show(inspection.contributions(regard.load(run).trace(source, target)), output, as_json)
+    translator = translating(opened(run), "Contributions are told")
+    show(inspection.contributions(translator.trace(source, target)), output, as_json)

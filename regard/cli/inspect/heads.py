@@ -12,7 +12,8 @@ EXAMPLES = """
 Examples:
   regard inspect heads runs/mine --corpus dev.conllu -o heads.html     roles, with dependency relations
   regard inspect heads runs/mine --corpus texts.en -o heads.png        plain text, without them
-  regard inspect heads runs/mine --bleu                                and what each head is worth in BLEU
+  regard inspect heads runs/mine --score                               and what each head is worth in BLEU
+  regard inspect heads runs/sentiment --score                          … or in accuracy, or what the run is judged by
 """
 
 
@@ -20,11 +21,15 @@ def heads(
     run: Run,
     corpus: Annotated[
         Path | None,
-        typer.Option("--corpus", help="CoNLL-U (.conllu), or plain text; by default the run's validation sources."),
+        typer.Option("--corpus", help="CoNLL-U (.conllu), or plain text; by default the run's validation examples."),
     ] = None,
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Validation pairs by which importance is judged.")] = 200,
+    pairs: Annotated[
+        int, typer.Option("--pairs", min=1, help="Validation examples by which importance is judged.")
+    ] = 200,
     most: Annotated[int | None, typer.Option("--sentences", min=1, help="Read no more than so many.")] = None,
-    bleu: Annotated[bool, typer.Option("--bleu", help="Also translate the pairs once without each head.")] = False,
+    score: Annotated[
+        bool, typer.Option("--score", help="Also answer them once without each head: what is lost of the run's score.")
+    ] = False,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
@@ -34,5 +39,5 @@ def heads(
 
     check(output)
     with bar() as progress:
-        found = inspection.heads(run, corpus, pairs=pairs, bleu=bleu, most=most, progress=progress)
+        found = inspection.heads(run, corpus, pairs=pairs, score=score, most=most, progress=progress)
     show(found, output, as_json)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inspect.output import AsJson, Output, Run, Target, check, show
+from regard.cli.inspect.output import AsJson, Output, Run, Second, Target, check, joined, show
 
 EXAMPLES = """
 \b
@@ -13,12 +13,16 @@ Examples:
   regard inspect identify runs/mine "A long sentence …" -o page.html       raw and effective attention, head by head
   regard inspect identify runs/mine --corpus dev.conllu -o picture.png     by length and by layer, over 1,000 sentences
   regard inspect identify runs/mine --corpus texts.txt --most 200 --json
+  regard inspect identify runs/sentiment --corpus reviews.txt              of any run that reads text
 """
 
 
 def identify(
     run: Run,
-    source: Annotated[str | None, typer.Argument(help="The source text; or use --corpus.")] = None,
+    source: Annotated[
+        str | None, typer.Argument(help="The source text, or the name of a picture; or use --corpus.")
+    ] = None,
+    second: Second = None,
     target: Target = None,
     corpus: Annotated[Path | None, typer.Option("--corpus", help="Texts, one a line, or CoNLL-U.")] = None,
     most: Annotated[int, typer.Option("--most", min=20, help="Use only so many texts of the corpus.")] = 1000,
@@ -30,10 +34,10 @@ def identify(
 ) -> None:
     """Show which part of attention does anything, and how much of each token is left in its states."""
     from regard import inspection
-    from regard.cli.inspect.opened import opened, translating
     from regard.errors import UsageError
     from regard.evaluation.display import bar
     from regard.inspection.identification import read_texts
+    from regard.inspection.opening import opened
     from regard.inspection.result import Result
 
     check(output)
@@ -45,8 +49,8 @@ def identify(
     texts = None if corpus is None else read_texts(corpus, most)
     with bar() as progress:
         if texts is None:
-            found = inspection.identify(opened(run).trace(source or "", target), exact=exact, progress=progress)
+            trace = opened(run).trace(joined(source or "", second), target)
+            found = inspection.identify(trace, exact=exact, progress=progress)
         else:
-            translator = translating(run, "Over a corpus, identifiability is told")
-            found = inspection.identify_corpus(translator, texts, progress=progress)
+            found = inspection.identify_corpus(opened(run), texts, progress=progress)
     show(found, output, as_json)

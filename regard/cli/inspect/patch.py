@@ -11,6 +11,7 @@ EXAMPLES = """
 Examples:
   regard inspect patch runs/mine "A man runs." "A woman runs."
   regard inspect patch runs/mine "A man runs." "A woman runs." -o page.html
+  regard inspect patch runs/sentiment "a stirring film" "a boring film" -o page.html       which state holds the label
   regard inspect patch runs/mine "A man runs." "A dog runs." --target "Ein Mann läuft." --instead "Ein Hund läuft."
 """
 
@@ -39,11 +40,11 @@ def patch(
     changes nothing, 1 where it brings back the whole difference.
     """
     from regard import inspection
-    from regard.cli.inspect.opened import translating
     from regard.evaluation.display import bar
+    from regard.inspection.opening import answering, opened
 
     check(output)
-    translator = translating(run, "Patching compares the answers")
+    translator = answering(opened(run), "Patching compares the answers")
     traces = translator.trace(clean, target), translator.trace(corrupted, instead)
     with bar() as progress:
         found = inspection.patch(*traces, progress=progress)

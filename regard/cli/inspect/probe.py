@@ -39,11 +39,11 @@ def probe(
 ) -> None:
     """Train small classifiers on the frozen states of every layer, beside all that they have to be compared to."""
     from regard import inspection
-    from regard.cli.inspect.opened import opened
     from regard.evaluation.display import bar
+    from regard.inspection.opening import opened, reading_text
 
     check(output)
-    translator = opened(run)
+    translator = reading_text(opened(run), "Probes ask what layers know of the words of a text")
     with bar() as progress:
         found = inspection.probe(
             translator,

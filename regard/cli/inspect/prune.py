@@ -14,6 +14,7 @@ Examples:
   regard inspect prune runs/mine --keep 8 --run runs/small -o pruning.html
   regard inspect prune runs/mine --lambda 0.1                  as many as are worth the price
   regard inspect prune runs/mine --which source --keep 6       of the attention to the source
+  regard inspect prune runs/sentiment --keep 2                 of a classifier: what stays is what it answers by
 """
 
 
@@ -24,8 +25,14 @@ def prune(
         float | None, typer.Option("--lambda", help="A constant price of each open gate, instead of a rising one.")
     ] = None,
     which: Annotated[
-        str, typer.Option("--which", help="Whose heads: encoder, decoder (its past), source (from the decoder), all.")
-    ] = "encoder",
+        str | None,
+        typer.Option(
+            "--which",
+            help="Whose heads: encoder, decoder (its past), source (from the decoder), picture (from the words to it), "
+            "places (inside it), all; by default the first of these that there is.",
+            metavar="HEADS",
+        ),
+    ] = None,
     steps: Annotated[int, typer.Option("--steps", help="Training steps in all, at most.")] = 1500,
     new: Annotated[
         Path | None, typer.Option("--run", help="Directory of the pruned run; by default RUN-pruned.", metavar="DIR")
@@ -42,6 +49,6 @@ def prune(
 
     check(output)
     found = inspection.prune(
-        run, keep=keep, price=price, which=cast(Which, which), steps=steps, directory=new, seed=seed
+        run, keep=keep, price=price, which=cast(Which | None, which), steps=steps, directory=new, seed=seed
     )
     show(found, output, as_json)

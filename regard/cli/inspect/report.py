@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inspect.output import AsJson, Output, Run, Source, Target, check, show
+from regard.cli.inspect.output import AsJson, Output, Run, Second, Source, Target, check, joined, show
 
 EXAMPLES = """
 \b
@@ -14,6 +14,8 @@ Examples:
   regard inspect all runs/mine "A dog runs." -o report.html
   regard inspect all runs/mine "A dog runs." --corrupted "A cat runs." -o report.html    patching too
   regard inspect all runs/mine "A dog runs." --corpus dev.conllu -o report.html          and what is asked of a corpus
+  regard inspect all runs/sentiment "a stirring, funny film" -o report.html              a label, and what made it
+  regard inspect all runs/visual-questions picture.png "how many circles are there ?" -o report.html
 """
 
 Corrupted = Annotated[
@@ -27,14 +29,16 @@ Corpus = Annotated[
 def report(
     run: Run,
     source: Source,
+    second: Second = None,
     target: Target = None,
     corrupted: Corrupted = None,
     corpus: Corpus = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one report of a translation: attention, contributions, attribution, lens, alignment, identifiability.
+    """Write one report of a translation, or of whatever a run says: every analysis that applies to it.
 
+    Attention, contributions, attribution, lens, alignment, identifiability.
     With --corrupted also patching, with --corpus also heads, probes (upos) and identifiability over a corpus, of which
     1,000 sentences are read; that takes minutes. What does not apply to the model is left out with its reason. Pruning
     makes another model and is never part of a report.
@@ -48,7 +52,9 @@ def report(
     if output is not None and output.suffix.lower().removeprefix(".") in PICTURES:
         raise UsageError(f"A report is no picture: write {output.with_suffix('.html')}, or draw single analyses.")
     with bar() as progress:
-        found = inspection.report(run, source, target, corrupted=corrupted, corpus=corpus, progress=progress)
+        found = inspection.report(
+            run, joined(source, second), target, corrupted=corrupted, corpus=corpus, progress=progress
+        )
     show(found, output, as_json)
     if output is not None:
         for name, why in found.left_out.items():

@@ -31,19 +31,19 @@ view("heads", (root, data) => {
   }
   function pick(one) {
     picked = one;
-    const facts = [["confidence (mean largest weight)", say(one.confidence)],
-      ["looks most often at offset", `${offset(one.offset)}, ${percent(one.at_offset)} of maxima (${percent(one.of_possible)} of tokens that have such a neighbour)`],
-      [one.kind === "source" ? "on the token that is being written" : "on an equal token", percent(one.same)]];
+    const facts = [["confidence (mean largest weight)", say(one.confidence)]];
+    if (one.offset !== null) facts.push(["looks most often at offset", `${offset(one.offset)}, ${percent(one.at_offset)} of maxima (${percent(one.of_possible)} of tokens that have such a neighbour)`],
+      [one.kind === "source" ? "on the token that is being written" : "on an equal token", percent(one.same)]);
     if (one.rarest !== null) facts.push(["on the rarest token; on the two rarest", `${percent(one.rarest)}; ${percent(one.two_rarest)} (chance: ${percent(one.chance)})`]);
-    facts.push(["importance by gradient (of a vector of length 1 in its layer)", say(one.importance)], ["loss rises without it, nats a token", say(one.rise, 4)]);
-    if (one.bleu_lost !== null) facts.push(["BLEU lost without it", say(one.bleu_lost, 1)]);
+    facts.push(["importance by gradient (of a vector of length 1 in its layer)", say(one.importance)], [`loss rises without it, ${data.loss_name}`, say(one.rise, 4)]);
+    if (one.score_lost !== null) facts.push([`${data.metricName} lost without it`, say(one.score_lost, 1)]);
     const total = Object.entries(one.offsets).map(([place, times]) => [Number(place), times / one.rows]).sort((a, b) => b[1] - a[1]);
     const most = Math.max(...total.map(([, share]) => share), 0.01);
     const roles = one.roles.length ? one.roles.map((role) => data.meanings[role].meaning).join("; ") : "no role found";
     details.replaceChildren(el("strong", {}, `Layer ${one.layer}, head ${one.head}, ${data.kinds[one.kind]}`), el("p", {}, `${roles}.`),
       el("div", { style: "display: flex; flex-wrap: wrap; gap: 1rem 2.4rem" },
         el("div", { class: "scroll" }, el("table", {}, el("tbody", {}, facts.map(([name, value]) => el("tr", {}, el("td", {}, name), el("td", {}, value)))))),
-        el("div", {}, el("div", { class: "quiet" }, "Offsets of its maxima"), bars(total.map(([place, share]) => [offset(place), share, percent(share)]), most)),
+        total.length ? el("div", {}, el("div", { class: "quiet" }, "Offsets of its maxima"), bars(total.map(([place, share]) => [offset(place), share, percent(share)]), most)) : null,
         one.followed.length ? el("div", { class: "scroll" }, el("div", { class: "quiet" }, "Relations that it follows"),
           table(["relation", "direction", "accuracy", "baseline"], one.followed, { show: (value) => (typeof value === "number" ? percent(value) : value) })) : null));
     paint();
@@ -62,13 +62,13 @@ view("heads", (root, data) => {
         const button = el("button", { class: "tile head", type: "button", "data-head": `${one.attention}.${head}`,
           style: "min-height: 2.4rem; text-align: center; overflow: hidden; padding: .2rem; font-size: .85rem", onclick: () => pick(one),
           "aria-label": `layer ${layer}, head ${head}, ${name}: ${one.roles.join(", ") || "no role found"}`,
-          onmousemove: (event) => hint(`layer ${layer}, head ${head}: ${one.roles.join(", ") || "no role found"}\nconfidence ${say(one.confidence)}, offset ${offset(one.offset)} (${percent(one.of_possible)})\nimportance ${say(one.importance)}, loss + ${say(one.rise, 3)}`, event),
+          onmousemove: (event) => hint(`layer ${layer}, head ${head}: ${one.roles.join(", ") || "no role found"}\nconfidence ${say(one.confidence)}${one.offset === null ? "" : `, offset ${offset(one.offset)} (${percent(one.of_possible)})`}\nimportance ${say(one.importance)}, loss + ${say(one.rise, 3)}`, event),
           onmouseleave: () => hint(null) });
         tiles.push([button, one]);
         grid.append(button);
       }
     }
-    grids.append(el("div", { class: "scroll" }, el("h2", {}, `Heads ${name}`), grid));
+    grids.append(el("div", { class: "scroll" }, el("h2", {}, `Heads ${name}`), el("p", { class: "quiet" }, `over ${data.over[kind]}`), grid));
   }
   const present = Object.keys(data.meanings).filter((role) => data.heads.some((one) => one.roles.includes(role)));
   root.append(controls(choice("colour by", [["role", "role"], ["confidence", "confidence"], ["gradient", "importance: gradient"], ["absence", "importance: left out"]], by,
@@ -79,13 +79,12 @@ view("heads", (root, data) => {
   const first = data.heads.find((one) => one.roles.length) || data.heads[0];
   pick(first);
 
-  const over = data.sentences ? `The encoder read ${data.sentences.toLocaleString("en")} sentences of ${data.corpus}. ` : "";
-  root.append(el("p", { class: "quiet" }, `${over}The decoder's heads, and the importance of all, are judged by ${data.pairs} validation pairs (loss of the whole model: ${say(data.loss, 3)}).`));
+  root.append(el("p", { class: "quiet" }, data.by));
   if (!data.relations.length) {
     if (data.sentences && !data.parsed) root.append(el("p", { class: "quiet" }, "Plain text has no dependency relations: give a corpus in CoNLL-U to see which heads follow them."));
     return;
   }
-  const inside = data.heads.filter((one) => one.kind === "encoder");
+  const inside = data.heads.filter((one) => one.attention in data.relations[0].accuracy);
   const rows = data.relations.map((one) => {
     const best = inside.map((head) => [one.accuracy[head.attention][head.head], head]).sort((a, b) => b[0] - a[0])[0];
     const beating = inside.filter((head) => one.accuracy[head.attention][head.head] >= 1.1 * one.baseline).length;

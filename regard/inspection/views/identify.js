@@ -1,7 +1,9 @@
 // Raw and effective attention of every head, with what makes them differ beside the map.
 view("identify", (root, data) => {
-  const sides = { source: ["target", "source"], encoder: ["source", "source"], decoder: ["inputs", "inputs"] };
-  const kinds = { source: "to the source", encoder: "inside the source", decoder: "inside the target" };
+  const sides = { source: ["target", "source"], between: ["source", "source"], picture: ["source", "places"], encoder: ["source", "source"],
+    places: ["places", "places"], decoder: ["inputs", "inputs"] };
+  const kinds = { source: "to the source", between: "between the texts", picture: "to the picture", encoder: "inside the source", places: "inside the picture",
+    decoder: "inside the target" };
   const heads = data.attention.flatMap((one, place) => one.heads.map((head, number) => ({ ...head, one, place, number })));
   let chosen = heads.reduce((least, head) => (head.correlation < least.correlation ? head : least), heads[0]);
   let form = "raw";

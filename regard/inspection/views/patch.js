@@ -35,7 +35,7 @@ view("patch", (root, data) => {
       .patch-said { min-height: 1.5em; margin: .2rem 0; } .patch-bar { width: 10rem; max-width: 40vw; height: .7rem; background: var(--tint); border-radius: .2rem; overflow: hidden; }
       .patch-bar i { display: block; height: 100%; background: var(--accent); } .patch-bar i.minus { background: var(--cell-minus); }
       .patch-wholes td { vertical-align: middle; } .patch-wholes .number { white-space: nowrap; }`),
-    el("p", {}, read ? "Behind " : "As its first word ", read ? el("b", {}, read) : null, ` the clean source leads to “${data.answer}”, the corrupted one to “${data.instead}”:`),
+    el("p", {}, !data.read.length ? "Asked," : read ? "Behind " : "As its first word ", read ? el("b", {}, read) : null, ` the clean source leads to “${data.answer}”, the corrupted one to “${data.instead}”:`),
     pass("clean", data.clean, data.answer, data.cleanDifference), pass("corrupted", data.corrupted, data.instead, data.corruptedDifference),
     el("h3", { class: "patch-h" }, "Copied as a whole"), el("div", { class: "scroll" }, el("table", { class: "patch-wholes" }, el("tbody", {}, bars))),
     el("h3", { class: "patch-h" }, "Copied alone"),

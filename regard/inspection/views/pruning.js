@@ -4,9 +4,9 @@ view("pruning", (root, data) => {
     root.append(table(["", "before", "after"], data.scores, { show: (value) => (typeof value === "number" ? say(value, 2) : value) }));
   }
   const falling = data.rows.filter((row, place) => place === data.rows.length - 1 || row.heads !== data.rows[place + 1].heads);
-  root.append(el("h2", {}, "Heads open against BLEU"),
-    curves({ names: falling.map((row) => String(row.heads)), label: "validation BLEU (greedy) with the closed heads gone, by the number of heads open",
-      series: [{ name: "BLEU", values: falling.map((row) => row.bleu) }], low: 0 }));
+  root.append(el("h2", {}, `Heads open against ${data.metric_name}`),
+    curves({ names: falling.map((row) => String(row.heads)), label: `validation ${data.metric_name} with the closed heads gone, by the number of heads open`,
+      series: [{ name: data.metric_name, values: falling.map((row) => row.score) }], low: Math.min(0, ...falling.map((row) => row.score)) }));
   const names = Object.keys(data.kept);
   const most = Math.max(...data.gates.map((gate) => gate.head)) + 1;
   const grid = el("div", { class: "grid", role: "table", "aria-label": "heads kept",
@@ -26,6 +26,6 @@ view("pruning", (root, data) => {
   }
   root.append(el("h2", {}, "Which heads"), el("p", { class: "quiet" }, "Those kept, and the step from which each of the others stayed closed."),
     el("div", { class: "scroll" }, grid));
-  root.append(el("h2", {}, "On the way"), table(["step", "λ", "heads", "loss", "BLEU"], data.rows.map((row) => [row.step, row.price, row.heads, row.loss, row.bleu]),
+  root.append(el("h2", {}, "On the way"), table(["step", "λ", "heads", "loss", data.metric_name], data.rows.map((row) => [row.step, row.price, row.heads, row.loss, row.score]),
     { show: (value, place) => (place === 0 ? value.toLocaleString("en") : place === 2 ? String(value) : say(value, place === 4 ? 1 : 3)) }));
 });

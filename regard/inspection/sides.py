@@ -1,0 +1,92 @@
+"""What stands along the rows and the columns of an attention's maps, for a batch of any shape of model.
+
+One contract for all of them: the name of an attention says which sides it joins (`kind_of`), and the tensors of a
+lesson (`regard.shapes.shape.Lesson`) hold what is on those sides.
+
+Axes: B rows of a batch, H heads, T tokens (or places) that look, S tokens (or places) that are looked at.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.inspection.maps import Kind, kind_of
+from regard.models import Model
+from regard.models.reader import Reader
+from regard.nn.taps import Recording
+from regard.text.specials import SPECIALS, UNK
+
+
+@dataclass(frozen=True)
+class Along:
+    """One side of a map."""
+
+    ids: Tensor | None
+    """B×n: its tokens; nothing where they are the places of a picture."""
+    real: Tensor
+    """B×n: true at tokens that are words or parts of them, and at all places."""
+
+    @classmethod
+    def of(cls, ids: Tensor | None, rows: int, count: int) -> "Along":
+        """Tokens B×n, or so many places in each of so many rows."""
+        if ids is None:
+            return cls(None, torch.ones(rows, count, dtype=torch.bool))
+        known = ids.cpu()
+        return cls(known, (known >= len(SPECIALS)) | (known == UNK))
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What the heads of one attention did in a batch."""
+
+    weights: Tensor
+    """B×H×T×S."""
+    rows: Along
+    columns: Along
+    causal: bool
+    """Whether a row sees only columns up to its own."""
+
+    @property
+    def seen(self) -> Tensor:
+        """True where a real token may look at a real one: B×T×S."""
+        allowed = self.rows.real[:, :, None] & self.columns.real[:, None, :]
+        return allowed.tril() if self.causal else allowed
+
+
+def looked(model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen: Recording) -> Iterator[Looked]:
+    """The weights of an attention that were recorded while a batch was read; text by text, where those are apart."""
+    kind = kind_of(name)
+    sides = sides_of(model, kind, tensors)
+    passes = [seen[f"{name}.weights"]] if len(sides) == 1 else seen.passes(f"{name}.weights")
+    for weights, (down, across) in zip(passes, sides, strict=True):
+        rows, _, tall, wide = weights.shape
+        yield Looked(
+            weights.detach().float().cpu(),
+            Along.of(down, rows, tall),
+            Along.of(across, rows, wide),
+            causal=kind == "decoder",
+        )
+
+
+def sides_of(
+    model: Model | Reader, kind: Kind, tensors: Mapping[str, Tensor]
+) -> list[tuple[Tensor | None, Tensor | None]]:
+    """The tokens B×T that look and B×S that are looked at, once for each pass; nothing for the places of a picture."""
+    source = tensors["source"]
+    text = None if source.is_floating_point() else source  # pixels are numbers
+    match kind:
+        case "encoder":
+            return [(one, one) for one in model.texts(source)] if text is not None else [(None, None)]
+        case "between":
+            first, second = model.texts(source)
+            return [(first, second), (second, first)]
+        case "picture":
+            return [(text, None)]
+        case "places":
+            return [(None, None)]
+        case "decoder":
+            return [(tensors["inputs"], tensors["inputs"])]
+        case "source":
+            return [(tensors["outputs"], text)]
