@@ -59,11 +59,12 @@ class Translator:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.config.loading import load
         from regard.data.form import load_tokenizers, parted
-        from regard.device import choose_device
+        from regard.device import choose_device, keep_freed
         from regard.run import Run
 
         run = Run.open(directory)
         check_overrides(overrides)
+        keep_freed()
         config = load(run.directory / "config.yaml", overrides)
         cls.refuse(config, run.directory)
         source, target = load_tokenizers(run.tokenizers)
