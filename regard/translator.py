@@ -71,7 +71,8 @@ class Translator:
         source = parted(config, source)
         model = build(config.model, source.size, target.size)
         run.load_weights(model, {"source": source.fingerprint, "target": target.fingerprint})
-        translator = cls(model.to(choose_device(config.training.device)).eval(), config, source, target)
+        model = model.to(choose_device(config.training.device)).eval().laid_out()
+        translator = cls(model, config, source, target)
         translator.trained_length = _trained_length(run.data / "train") or translator.trained_length
         return translator
 
