@@ -135,7 +135,7 @@ def programs(options: Options, corpus: Corpus, run: Path) -> dict[str, Program]:
     sizes = {1: (32, 64, 128), 5: (16, 32, 64)}
     found = {
         NATIVE: Program(
-            "regard", "decode_regard", {**ours, "engine": "native"}, {1: (2048, 4096, 8192), 5: (4096, 8192)}
+            "regard", "decode_regard", {**ours, "engine": "native"}, {1: (2048, 4096, 8192), 5: (2048, 4096, 8192)}
         ),
         FAST: Program("regard", "decode_regard", {**ours, "engine": "ctranslate2"}, fixed),
         FAST_INT8: Program("regard", "decode_regard", {**ours, "engine": "ctranslate2-int8"}, fixed),

@@ -59,18 +59,20 @@ class Translator:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.config.loading import load
         from regard.data.form import load_tokenizers, parted
-        from regard.device import choose_device
+        from regard.device import choose_device, keep_freed
         from regard.run import Run
 
         run = Run.open(directory)
         check_overrides(overrides)
+        keep_freed()
         config = load(run.directory / "config.yaml", overrides)
         cls.refuse(config, run.directory)
         source, target = load_tokenizers(run.tokenizers)
         source = parted(config, source)
         model = build(config.model, source.size, target.size)
         run.load_weights(model, {"source": source.fingerprint, "target": target.fingerprint})
-        translator = cls(model.to(choose_device(config.training.device)).eval(), config, source, target)
+        model = model.to(choose_device(config.training.device)).eval().laid_out()
+        translator = cls(model, config, source, target)
         translator.trained_length = _trained_length(run.data / "train") or translator.trained_length
         return translator
 

@@ -112,7 +112,7 @@ def test_transformer_layers_are_torchs(place, activation):
     ours.feed_forward_norm.load_state_dict(theirs.norm3.state_dict())
     expected = theirs(states, memory, tgt_mask=~causal_mask(T, states.device), memory_key_padding_mask=~allowed)
     source = ours.source_attention.remember(memory)
-    found, _ = ours(states, None, source, allowed[:, None, None, :])
+    found = ours(states, source, allowed[:, None, None, :])
     torch.testing.assert_close(found, expected, **CLOSE)
 
 

@@ -105,7 +105,7 @@ def source_of(attention: Attention, memory: Memory, name: str) -> dict[str, Tens
     return {f"{name}.keys": found.keys, f"{name}.values": found.values}
 
 
-def remembered(tensors: dict[str, Tensor], name: str) -> Remembered | None:
-    """What one attention put into a decoding state under this name, if it did."""
+def remembered(tensors: dict[str, Tensor], name: str, length: int | None = None) -> Remembered | None:
+    """What one attention put into a decoding state under this name, if it did: all, or its first positions only."""
     keys = tensors.get(f"{name}.keys")
-    return None if keys is None else Remembered(keys, tensors[f"{name}.values"])
+    return None if keys is None else Remembered(keys[:, :, :length], tensors[f"{name}.values"][:, :, :length])

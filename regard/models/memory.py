@@ -4,7 +4,7 @@ Axes: B batch, S source positions, D width.
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -50,10 +50,12 @@ class DecodingState:
     """What was prepared from the memory once and stays; the first axis of each tensor is that of the memory."""
     past: dict[str, Tensor]
     """What the tokens read so far have left; the first axis of each tensor is B."""
-    layers: tuple[Past, ...] = ()
-    """What each layer's attention remembers of the tokens read so far, where there is one."""
+    behind: Past | None = None
+    """What the attention of each layer remembers of the tokens read so far, where there is any."""
     readers: Readers | None = None
     """Which row of `source` each row looks into; its own, where nothing has been selected."""
+    prepared: Any = None
+    """What the decoder has made of its weights for the steps to come, if anything."""
 
     def select(self, rows: Tensor) -> Self:
         """The state of these rows only, in this order: keep, drop, duplicate, reorder.
@@ -70,7 +72,7 @@ class DecodingState:
             self,
             source=source,
             past={name: value.index_select(0, rows) for name, value in self.past.items()},
-            layers=tuple(layer.select(rows) for layer in self.layers),
+            behind=None if self.behind is None else self.behind.select(rows),
             readers=readers,
         )
 
@@ -79,6 +81,6 @@ class DecodingState:
         value = self.source[name]
         return value if self.readers is None else value.index_select(0, self.readers.owners)
 
-    def advance(self, past: dict[str, Tensor], layers: tuple[Past, ...] = ()) -> Self:
+    def advance(self, past: dict[str, Tensor], behind: Past | None = None) -> Self:
         """The state after one more token."""
-        return replace(self, position=self.position + 1, past=past, layers=layers)
+        return replace(self, position=self.position + 1, past=past, behind=behind)

@@ -71,7 +71,7 @@ class RnnDecoder(Decoder):
             source["summary"] = memory.summary
         if self.source_attention is not None:
             remembered = self.source_attention.remember(memory.states)
-            source |= {"keys": remembered.keys, "values": remembered.values}
+            source |= {"keys": remembered.keys.contiguous(), "values": remembered.values.contiguous()}
         if self.feeding:
             past["fed"] = memory.summary.new_zeros(len(memory.summary), self.embedding.weight.shape[1])
         return DecodingState(0, source, past)

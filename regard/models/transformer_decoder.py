@@ -3,6 +3,8 @@
 Axes: B batch, T target positions, S source positions, H heads, K head width, E embedding width, D width.
 """
 
+from weakref import WeakKeyDictionary
+
 from torch import Tensor, nn
 
 from regard.config import model as config
@@ -10,11 +12,13 @@ from regard.config.cell import settled
 from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, remembered, source_of
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, feed_forward, self_attention, source_attention
+from regard.models.prepared_decoder import PreparedDecoder
 from regard.nn.attention import Remembered
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.normalisation import make_norm
 from regard.nn.past import Past
+from regard.nn.prepared import prepared_source
 from regard.nn.readers import Readers
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
@@ -39,20 +43,20 @@ class TransformerDecoderLayer(nn.Module):
     def forward(
         self,
         states: Tensor,
-        past: Past | None,
         source: Remembered | None,
         source_mask: Tensor,
         readers: Readers | None = None,
-    ) -> tuple[Tensor, Past | None]:
-        """States B×T×D of a whole sequence, or B×1×D behind a past; also that past with them added."""
+        behind: tuple[Past, int] | None = None,
+    ) -> Tensor:
+        """States B×T×D of a whole sequence, or B×1×D at the last position of a past, where layer so-and-so writes."""
         normed = self.attention_norm(states) if self.pre else states
-        start = 0 if past is None else past.length
-        own = self.attention.remember(normed, start)
-        if past is None:
-            found = self.attention(normed, own, causal=True)
+        if behind is None:
+            found = self.attention(normed, self.attention.remember(normed), causal=True)
         else:
-            past = past.with_next(own.keys, own.values)
-            found = self.attention(normed, Remembered(past.keys, past.values), past.filled, start=start)
+            past, depth = behind
+            own = self.attention.remember(normed, past.length - 1)
+            past.write(depth, own.keys[:, :, 0], own.values[:, :, 0])
+            found = self.attention(normed, past.remembered(depth), past.filled, start=past.length - 1)
         states = states + self.dropout(found)
         states = states if self.pre else self.attention_norm(states)
         if self.source_attention is not None and self.source_norm is not None and source is not None:
@@ -61,12 +65,15 @@ class TransformerDecoderLayer(nn.Module):
             states = states if self.pre else self.source_norm(states)
         normed = self.feed_forward_norm(states) if self.pre else states
         states = states + self.dropout(self.feed_forward(normed))
-        states = states if self.pre else self.feed_forward_norm(states)
-        return self.states(states), past
+        result: Tensor = self.states(states if self.pre else self.feed_forward_norm(states))
+        return result
 
 
 class TransformerDecoder(ParallelDecoder):
-    """A stack of Transformer layers over the target."""
+    """A stack of Transformer layers over the target.
+
+    Steps go through the layers as they are while someone watches; otherwise through what has been prepared of them.
+    """
 
     def __init__(self, cell: config.Model, part: config.TransformerDecoder, vocabulary: int) -> None:
         super().__init__()
@@ -80,32 +87,52 @@ class TransformerDecoder(ParallelDecoder):
 
     def start(self, memory: Memory) -> DecodingState:
         """Keys and values of the source for every layer, no past."""
+        like = self.embedding.weight
+        source = prepared_source(self._source(memory), like)
+        attentions = [layer.attention for layer in self.layers]
+        behind = Past.blank(
+            len(memory.mask), [attention.heads for attention in attentions], attentions[0].head_width, like
+        )
+        return DecodingState(0, source, {}, behind, prepared=self._prepared())
+
+    def _prepared(self) -> PreparedDecoder | None:
+        """The decoder as steps need it; not while it is trained, or where someone listens in by a hook."""
+        made = _PREPARED.get(self)
+        if made is None or not made.holds():
+            made = _PREPARED[self] = PreparedDecoder(self)
+        return None if self.training or made.overheard() else made
+
+    def _source(self, memory: Memory) -> dict[str, Tensor]:
+        """What is kept of the source, by name."""
         source = {"mask": memory.mask}
         if self.fixed is not None:
             source["summary"] = memory.summary
         for depth, layer in enumerate(self.layers):
             if layer.source_attention is not None:
                 source |= source_of(layer.source_attention, memory, f"{depth}")
-        return DecodingState(0, source, {}, tuple(Past() for _ in self.layers))
+        return source
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
         """Read one token B behind the cached past."""
-        states = self._enter(tokens[:, None], state)
+        assert state.behind is not None
+        past = state.behind.longer()
+        ahead = state.advance({}, past)
+        if isinstance(state.prepared, PreparedDecoder) and not state.prepared.watched():
+            return state.prepared.step(tokens, state, past), ahead
+        states = self._enter(tokens[:, None], state)  # B×1×D
         source_mask = state.source["mask"][:, None, None, :]  # B×1×1×S
-        behind: list[Past] = []
-        for depth, (layer, past) in enumerate(zip(self.layers, state.layers, strict=True)):
-            source = remembered(state.source, f"{depth}")
-            states, longer = layer(states, past, source, source_mask, state.readers)
-            behind.append(longer)
-        return self.exit(self.norm(states))[:, 0], state.advance({}, tuple(behind))
+        for depth, layer in enumerate(self.layers):
+            source = remembered(state.source, f"{depth}", source_mask.shape[-1])
+            states = layer(states, source, source_mask, state.readers, (past, depth))
+        return self.exit(self.norm(states))[:, 0], ahead
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:
         """Output states B×T×E for all inputs B×T in one pass."""
-        state = self.start(memory)
+        state = DecodingState(0, self._source(memory), {})
         states = self._enter(inputs, state)
         source_mask = memory.mask[:, None, None, :]  # B×1×1×S
         for depth, layer in enumerate(self.layers):
-            states, _ = layer(states, None, remembered(state.source, f"{depth}"), source_mask)
+            states = layer(states, remembered(state.source, f"{depth}"), source_mask)
         result: Tensor = self.exit(self.norm(states))
         return result
 
@@ -115,3 +142,7 @@ class TransformerDecoder(ParallelDecoder):
         if self.fixed is not None:
             states = self.fixed(states, state.of_source("summary"), state.position)
         return states
+
+
+_PREPARED: WeakKeyDictionary[TransformerDecoder, PreparedDecoder] = WeakKeyDictionary()
+"""What has been prepared of each decoder: beside it, so that a copy of a decoder prepares its own."""

@@ -3,10 +3,21 @@
 Axes: B batch, T positions, D width.
 """
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.dropout import Dropout
+
+
+def swiglu(states: Tensor) -> Tensor:
+    """silu(a) ⊙ b of states …×2D, of which a is the first half: …×D."""
+    opening, gated = states.chunk(2, dim=-1)
+    return F.silu(opening) * gated
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "swiglu": swiglu}
 
 
 class FeedForward(nn.Module):
@@ -27,16 +38,6 @@ class FeedForward(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """B×T×D to B×T×D."""
-        hidden = self.inner(states)
-        match self.activation:
-            case "swiglu":
-                opening, gated = hidden.chunk(2, dim=-1)
-                hidden = F.silu(opening) * gated
-            case "gelu":
-                hidden = F.gelu(hidden)
-            case "silu":
-                hidden = F.silu(hidden)
-            case _:
-                hidden = F.relu(hidden)
+        hidden = ACTIVATIONS[self.activation](self.inner(states))
         result: Tensor = self.outer(self.dropout(hidden))
         return result

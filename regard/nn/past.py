@@ -3,70 +3,93 @@
 Axes: B batch, H heads, C positions there is room for, K head width.
 """
 
+from collections.abc import Sequence
 from typing import Self
 
 import torch
 from torch import Tensor
 
+from regard.nn.attention import Remembered
+
 ROOM = 16
-"""Positions added at a time: a softmax over fewer is slower than one over these."""
+"""Positions added at a time: products with fewer, and a softmax over them, are slower than with these."""
 
 
 class Past:
-    """Keys and values B×H×C×K, of which the first `length` positions are filled; the rest is zero.
+    """Keys and values of every layer, 2×B×H×C×K each: the first `length` positions are filled, the rest is zero.
 
     It is a value: whoever holds one sees no change in it. What follows is written behind it without copying, unless
     something else has been written there before.
     """
 
-    def __init__(self, keys: Tensor | None = None, values: Tensor | None = None, length: int = 0) -> None:
-        self._keys, self._values = keys, values
+    def __init__(self, layers: tuple[Tensor, ...], length: int, edge: Tensor) -> None:
+        self.layers = layers
         self.length = length
-        self._written = [length]  # shared with all that grow in the same place
+        self._edge = edge  # 2C: as many zeros as there is room for, then as often minus infinity
+        self._written = [length]  # shared with all that grow in the same place, and so is
+        self._seen: list[tuple[Tensor, Tensor]] = []
 
-    def with_next(self, keys: Tensor, values: Tensor) -> Self:
-        """One position more: keys and values B×H×1×K."""
-        longer = type(self)(self._keys, self._values, self.length)
-        room = 0 if self._keys is None else self._keys.shape[2]
-        if self._written[0] == self.length < room:
-            longer._written = self._written
+    @classmethod
+    def blank(cls, rows: int, heads: Sequence[int], width: int, like: Tensor) -> Self:
+        """No position yet, of layers with so many heads each, in numbers like those of a tensor."""
+        return cls(tuple(like.new_zeros(2, rows, each, ROOM, width) for each in heads), 0, _edge(ROOM, like))
+
+    @property
+    def room(self) -> int:
+        """C."""
+        return len(self._edge) // 2
+
+    def longer(self) -> Self:
+        """One position more, of which every layer is still to be written."""
+        if self._written[0] == self.length < self.room:
+            longer = type(self)(self.layers, self.length, self._edge)
+            longer._written, longer._seen = self._written, self._seen
         else:
-            room = max(room, self.length // ROOM * ROOM + ROOM)
-            longer._keys = _with_room(self._keys, keys, self.length, room)
-            longer._values = _with_room(self._values, values, self.length, room)
-        longer.keys[:, :, self.length] = keys[:, :, 0]
-        longer.values[:, :, self.length] = values[:, :, 0]
+            room = max(self.room, self.length // ROOM * ROOM + ROOM)
+            edge = self._edge if room == self.room else _edge(room, self._edge)
+            longer = type(self)(tuple(_with_room(each, self.length, room) for each in self.layers), self.length, edge)
         longer.length = longer._written[0] = self.length + 1
         return longer
 
+    def write(self, layer: int, keys: Tensor, values: Tensor) -> None:
+        """Put a layer's last keys and values B×H×K into their place, once."""
+        place = self.layers[layer].select(3, self.length - 1)  # 2×B×H×K
+        place[0], place[1] = keys, values
+
+    def remembered(self, layer: int) -> Remembered:
+        """All that a layer has room for; look only where it is `filled`."""
+        return Remembered(*self.layers[layer])
+
     def select(self, rows: Tensor) -> Self:
         """The past of these rows only, in this order, repeats allowed."""
-        if self._keys is None or self._values is None:
-            return self
-        return type(self)(self._keys.index_select(0, rows), self._values.index_select(0, rows), self.length)
+        return type(self)(tuple(each.index_select(1, rows) for each in self.layers), self.length, self._edge)
 
-    @property
-    def keys(self) -> Tensor:
-        """Keys of all positions there is room for: B×H×C×K."""
-        assert self._keys is not None
-        return self._keys
-
-    @property
-    def values(self) -> Tensor:
-        """Values of all positions there is room for: B×H×C×K."""
-        assert self._values is not None
-        return self._values
+    def by_head(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys B·H×K×C and values B·H×C×K of a layer, heads beside rows, as products take them."""
+        if not self._seen:
+            for each in self.layers:
+                keys, values = each.flatten(1, 2).unbind()  # B·H×C×K
+                self._seen.append((keys.transpose(1, 2), values))
+        return self._seen[layer]
 
     @property
     def filled(self) -> Tensor:
         """True at positions that can be looked at: C."""
-        return torch.arange(self.keys.shape[2], device=self.keys.device) < self.length
+        return self.opening[0, 0] == 0
+
+    @property
+    def opening(self) -> Tensor:
+        """What a score is shifted by: 0 at filled positions, minus infinity behind them: 1×1×C."""
+        return self._edge[self.room - self.length : 2 * self.room - self.length].view(1, 1, -1)
 
 
-def _with_room(old: Tensor | None, new: Tensor, length: int, room: int) -> Tensor:
-    """A copy of what is filled, with room behind it: B×H×room×K."""
-    rows, heads, _, width = new.shape
-    place = new.new_zeros(rows, heads, room, width)
-    if old is not None:
-        place[:, :, :length] = old[:, :, :length]
+def _edge(room: int, like: Tensor) -> Tensor:
+    return torch.cat([like.new_zeros(room), like.new_full((room,), float("-inf"))])
+
+
+def _with_room(old: Tensor, length: int, room: int) -> Tensor:
+    """A copy of what is filled, with room behind it: 2×B×H×room×K."""
+    both, rows, heads, _, width = old.shape
+    place = old.new_zeros(both, rows, heads, room, width)
+    place[:, :, :, :length] = old[:, :, :, :length]
     return place

@@ -41,8 +41,8 @@ class Readers:
         return type(self)(places.index_select(0, self.owners), len(kept))
 
     @cached_property
-    def _seats(self) -> tuple[Tensor | None, int]:
-        """Where each reader sits among B·N seats (`None`: each on its own, in order), and N."""
+    def _seats(self) -> tuple[Tensor | None, Tensor, int]:
+        """Where each reader sits among B·N seats (`None`: each on its own, in order), who sits on each, and N."""
         most = int(self._counts.max()) if len(self.owners) else 0
         order = self.owners.argsort(stable=True)
         before = self._counts.cumsum(0) - self._counts  # B: readers of the rows before
@@ -50,19 +50,17 @@ class Readers:
         seats = torch.empty_like(self.owners)
         seats[order] = ordered * most + torch.arange(len(order), device=order.device) - before[ordered]
         places = torch.arange(self.remembered * most, device=order.device)
-        return (None if torch.equal(seats, places) else seats), most
+        sitting = torch.zeros_like(places).index_copy_(0, seats, places[: len(seats)])
+        return (None if torch.equal(seats, places) else seats), sitting, most
 
     def seated(self, states: Tensor) -> Tensor:
-        """Vectors R×1×D of readers as B×N×D, zero on empty seats."""
-        seats, most = self._seats
-        width = states.shape[2]
-        if seats is None:
-            return states.reshape(self.remembered, most, width)
-        room = states.new_zeros(self.remembered * most, width)
-        return room.index_copy_(0, seats, states[:, 0]).view(self.remembered, most, width)
+        """Vectors R×1×D of readers as B×N×D; on empty seats it does not matter what stands there."""
+        seats, sitting, most = self._seats
+        sat = states[:, 0] if seats is None else states[:, 0].index_select(0, sitting)  # B·N×D
+        return sat.view(self.remembered, most, -1)
 
     def risen(self, states: Tensor) -> Tensor:
         """Vectors B×N×D of seats as R×1×D of their readers."""
-        seats, _ = self._seats
+        seats, _, _ = self._seats
         every = states.flatten(0, 1)
         return (every if seats is None else every.index_select(0, seats))[:, None]

@@ -275,7 +275,8 @@ class Coverage:
 
     def select(self, rows: Tensor) -> None:
         """Follow the beam."""
-        self.sums, self.real = self.sums.index_select(0, rows), self.real.index_select(0, rows)
+        if self.penalty:
+            self.sums, self.real = self.sums.index_select(0, rows), self.real.index_select(0, rows)
 
     def costs(self, rows: Rows) -> list[list[float]]:
         """What is added to the score of each slot, if it ends now: B·G×N."""

@@ -12,6 +12,8 @@ FOLDS = 16
 """Times that a row is folded: in each of the few best columns of the folded row the best must stand."""
 SMALL = 1024
 """Rows up to this long are not worth folding."""
+FEW = 4
+"""Nor are fewer rows than these."""
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -22,16 +24,20 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     vocabulary = scores.shape[1]
     columns = vocabulary // FOLDS
-    if vocabulary <= SMALL or count > columns:
+    if vocabulary <= SMALL or len(scores) < FEW or count > columns:
         found = scores.topk(min(count, vocabulary), dim=1)
         return found.values, found.indices
     folded = scores[:, : FOLDS * columns].view(-1, FOLDS, columns).amax(dim=1)  # R×V/16
     left = scores[:, FOLDS * columns :]  # what does not fill a column: columns of one
-    chosen = torch.cat([folded, left], dim=1).topk(count, dim=1).indices  # R×count
+    folded = torch.cat([folded, left], dim=1) if left.shape[1] else folded
+    chosen = folded.topk(count, dim=1).indices[:, :, None]  # R×count×1
     folds = torch.arange(FOLDS, device=scores.device)
-    places = chosen[:, :, None] + columns * folds  # R×count×16; a column of one stands at the last fold
-    outside = (chosen[:, :, None] >= columns) & (folds < FOLDS - 1)
-    places = places.masked_fill(outside, 0).flatten(1)
-    there = scores.gather(1, places).masked_fill(outside.flatten(1), NOTHING)
+    places = chosen + columns * folds  # R×count×16; a column of one stands at the last fold
+    if left.shape[1]:
+        outside = (chosen >= columns) & (folds < FOLDS - 1)
+        places = places.masked_fill(outside, 0)
+        there = scores.gather(1, places.flatten(1)).masked_fill(outside.flatten(1), NOTHING)
+    else:
+        there = scores.gather(1, places.flatten(1))
     found = there.topk(count, dim=1)
-    return found.values, places.gather(1, found.indices)
+    return found.values, places.flatten(1).gather(1, found.indices)

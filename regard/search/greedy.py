@@ -95,8 +95,8 @@ def walk(
                 found[row] = scored(tuple(tokens[row]), tuple(log_probs[row]), length_penalty, ended)
             else:
                 keep.append(place)
-        if len(keep) < len(rows):
-            rows = [rows[place] for place in keep]
+        if 0 < len(keep) < len(rows):
             kept = torch.tensor(keep, dtype=torch.long, device=last.device)
             last, state = last[kept], state.select(kept)
+        rows = [rows[place] for place in keep]
     return [found[row] for row in sorted(found)]

@@ -144,6 +144,7 @@ class PromptedSteps:
 
 def sayable(log_probs: Tensor) -> Tensor:
     """Log-probabilities …×V with minus infinity at what is never said; the others stay as the model gave them."""
-    for token in NEVER_SAID:
-        log_probs[..., token] = float("-inf")
-    return log_probs
+    return log_probs.index_fill_(-1, _NEVER_SAID.to(log_probs.device), float("-inf"))
+
+
+_NEVER_SAID = torch.tensor(NEVER_SAID)
