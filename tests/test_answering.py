@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from regard.config.loading import from_mapping
+from regard.config.loading import from_mapping, load
 from regard.data.stories import Question, questions
 from regard.training.loop import train
 from regard.training.view import View
@@ -43,6 +43,8 @@ def benchmark(name: str) -> ModuleType:
     return found
 
 
+ROOT = Path(__file__).parent.parent
+BABI = ROOT.parent / "shared" / "data" / "babi" / "en"
 NAMES, DEEDS = ["Mary", "John", "Sandra", "Daniel"], ["sleeps", "eats", "sings", "reads"]
 
 
@@ -82,3 +84,25 @@ def test_an_answer_is_looked_up_in_the_sentence_it_follows_from(tmp_path: Path):
     attended, chance = fmean(one.attended for one in found), fmean(one.chance for one in found)
     assert right >= 0.95
     assert chance == pytest.approx(1 / 3, abs=0.01) and attended > 1.5 * chance
+
+
+@pytest.mark.learning
+@pytest.mark.skipif(not BABI.exists(), reason="needs ../shared/data/babi")
+def test_of_several_sentences_about_a_person_the_last_is_looked_up(tmp_path: Path):
+    told = {part: BABI / f"qa1_single-supporting-fact_{part}.txt.gz" for part in ("train", "test")}
+    changes = [f"data.train.babi={told['train']}", "data.test=null", "training.steps=600", "training.device=cpu"]
+    config = load(ROOT / "recipes" / "answering.yaml", changes)
+    train(config, tmp_path / "run", view=View())
+    model, look_up = Translator.load(tmp_path / "run"), benchmark("babi").look_up
+    asked = [one for one in questions(told["test"]) if mentions(one) > 1][:150]
+    found = [look_up(model, question) for question in asked]
+    right = fmean(one.said == question.answer for one, question in zip(found, asked, strict=True))
+    attended, chance = fmean(one.attended for one in found), fmean(one.chance for one in found)
+    assert right >= 0.9
+    assert chance < 0.25 and attended > 3 * chance
+
+
+def mentions(question: Question) -> int:
+    """How many sentences of a story are about the person asked for."""
+    who = question.text.rstrip("?").split()[-1]
+    return sum(sentence.startswith(f"{who} ") for sentence in question.story)
