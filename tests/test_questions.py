@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from PIL import Image
 from regard import inspection
 from regard.cli import main
 from regard.config.loading import from_mapping
+from regard.data.batches import Cursor
 from regard.data.corpus import Pair, read
+from regard.data.pictures import as_floats
 from regard.data.prepare import prepare
 from regard.data.scenes import asked, draw, parse, questions, scenes
 from regard.errors import RegardError, UsageError
@@ -82,7 +85,7 @@ def test_generated_questions_are_always_the_same_and_have_true_answers():
         scene = parse(picture)
         if question.startswith("how many"):
             shape = next(one for one in ("circle", "square", "triangle", "star", "cross") if one in question)
-            assert ("no", "one", "two", "three", "four").index(answer) == len(scene.those(shape))
+            assert ("none", "one", "two", "three", "four").index(answer) == len(scene.those(shape))
         elif question.startswith("what colour"):
             assert [one.colour for one in scene.those(question.split()[-2])] == [answer]
         elif question.startswith("is there"):
@@ -90,22 +93,47 @@ def test_generated_questions_are_always_the_same_and_have_true_answers():
             assert bool(scene.those(shape, colour)) == (answer == "yes")
 
 
-def test_watched_is_unwatched_and_every_word_looks_at_the_whole_picture(tmp_path):
-    found = looker(tmp_path)
+def test_watched_is_unwatched_and_every_look_shares_itself_among_the_whole_picture(tmp_path):
+    shape, model, _ = shape_and_model("questions", tmp_path, shape={"kind": "questions", "looks": 3})
+    found = Predictor(shape, model)
     trace = found.trace(ASKED[0])
     torch.testing.assert_close(
         trace.log_probabilities[0], found.shape.scores(found.model, ASKED[:1])[0].log_softmax(-1)
     )
     seen = inspection.attention(trace)
-    to_picture = [one for one in seen.heads if one.kind == "picture"]
-    assert seen.kind == "picture" and len(to_picture) == 1
-    for one in to_picture:
-        assert one.weights.shape[1:] == (len(trace.source), 16)
+    to_picture, to_words = ([one for one in seen.heads if one.kind == kind] for kind in ("picture", "source"))
+    assert seen.kind == "picture" and [one.layer for one in to_picture] == [one.layer for one in to_words] == [0, 1, 2]
+    for one in (*to_picture, *to_words):
+        assert one.weights.shape[1:] == (1, 16 if one.kind == "picture" else len(trace.source))
         torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]))
-    said = f"→ {trace.target.tokens[0]}"
-    assert seen.look is not None and seen.look.words == ["is", "there", "a", "red", "circle", "?", said]
-    answer = seen.look.maps()[-1].flatten()
-    torch.testing.assert_close(answer, torch.cat([one.weights[:, 0] for one in to_picture]).mean(0))
+    *looks, answer = seen.look.maps().flatten(1)
+    for one, weights in zip(to_picture, looks, strict=True):
+        torch.testing.assert_close(weights, one.weights[:, 0].mean(0))
+    torch.testing.assert_close(answer, torch.stack(looks).mean(0))
+    assert seen.look.caption == f"is there a red circle ? → {trace.target.tokens[0]}"
+    read = [trace.source.summed(one.weights.mean((0, 1)))[1:-1].argmax() for one in to_words]
+    named = [trace.source.word_texts[1:-1][int(word)] for word in read]
+    assert seen.look.words[:-1] == [f"look {number}: {word}" for number, word in enumerate(named, start=1)]
+
+
+def test_a_picture_is_looked_at_once_for_all_its_questions(tmp_path):
+    config = from_mapping(settings("questions", tmp_path))
+    prepared = prepare(config, tmp_path / "run")
+    shape = shape_of(config, prepared.form)
+    batches, learnt = shape.batches(prepared.train, learning=True), prepared.train
+    orders = []
+    for cursor in (Cursor(0, 0), Cursor(1, 0)):
+        taken = islice(batches.after(cursor), batches.per_epoch(cursor.epoch))
+        rows = [int(row) for batch, _ in taken for row in batch.rows]
+        assert sorted(rows) == list(range(len(learnt)))  # every question once
+        orders.append(rows)
+    assert orders[0] != orders[1]
+    model, passed = shape.build(), []
+    model.picture.register_forward_pre_hook(lambda _, given: passed.append(len(given[0])))
+    for batch in batches.once():
+        pictures = [int(learnt[int(row)][0][0]) for row in batch.rows]
+        model(batch.source, as_floats(batch.pictures))
+        assert passed.pop() == len(set(pictures)) < len(pictures)
 
 
 def test_reasons_are_given_in_words_of_the_question(tmp_path):

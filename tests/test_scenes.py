@@ -54,7 +54,7 @@ def test_answers_follow_from_the_scene():
                 assert scene.those(thing.shape) == [thing] and one.answer == thing.colour
             elif one.question.startswith("how many"):
                 shape = next(shape for shape in SHAPES if plural(shape) in one.question)
-                assert one.answer == ("no", "one", "two", "three", "four")[len(scene.those(shape))]
+                assert one.answer == ("none", "one", "two", "three", "four")[len(scene.those(shape))]
             elif one.question.startswith("is there"):
                 sentence = one.question.replace("is there", "there is").removesuffix(" ?")
                 assert is_true(sentence, scene) == (one.answer == "yes")

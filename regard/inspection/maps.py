@@ -22,10 +22,10 @@ from regard.trace import Side, Trace, side_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Kind = Literal["source", "picture", "between", "encoder", "decoder"]
+Kind = Literal["picture", "source", "between", "encoder", "decoder"]
 KINDS: dict[Kind, str] = {
-    "source": "to the source",
     "picture": "to the picture",
+    "source": "to the source",
     "between": "between the texts",
     "encoder": "inside the source",
     "decoder": "inside the target",
@@ -118,7 +118,7 @@ class Attention(Result):
         """Whose tokens stand along the rows and the columns of a kind of map."""
         return {
             "source": (self.target, self.source),
-            "picture": (self.source, self.places),
+            "picture": (self.target, self.places),
             "between": (self.source, self.source),
             "encoder": (self.source, self.source),
             "decoder": (self.inputs, self.inputs),
@@ -146,7 +146,7 @@ class Attention(Result):
 
     def draw(self) -> "Figure":
         """The map that was asked for: by default attention to the source, averaged over layers and heads."""
-        if self.look and self.kind in ("source", "picture"):
+        if self.look and self.kind == ("picture" if self.look.said else "source"):
             return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
         return draw_alignments([self], self.shown.title)
 
@@ -188,8 +188,6 @@ def attention(
     for name, weights in trace.matching("*.weights").items():
         path = name.removesuffix(".weights")
         number = next((int(part) for part in path.split(".") if part.isdigit()), 0)
-        if path.startswith("looks."):  # they come behind the layers of the encoder
-            number += sum(one.kind == kind_of(path) and one.name.startswith("encoder.") for one in found)
         found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
         raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
@@ -202,12 +200,11 @@ def attention(
 
 def kind_of(path: str) -> Kind:
     """Which sides an attention joins, by its path in the model."""
-    if path.endswith("source_attention") or path == "pool":
+    if path.endswith(("source_attention", "question_attention")) or path == "pool":
         return "source"
     if path.endswith("picture_attention"):
         return "picture"
-    inside = path.startswith(("encoder.", "looks."))
-    return "between" if path == "between" else "encoder" if inside else "decoder"
+    return "between" if path == "between" else "encoder" if path.startswith("encoder.") else "decoder"
 
 
 NO_JOIN = (
