@@ -4,6 +4,7 @@ import json
 import random
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from regard.data.batches import Cursor
 from regard.data.corpus import Pair, read
 from regard.data.pictures import as_floats
 from regard.data.prepare import prepare
-from regard.data.scenes import asked, draw, parse, questions, scenes
+from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
 from regard.errors import RegardError, UsageError
+from regard.inspection.looks import overlap
 from regard.predictor import Predictor
 from regard.run import Run
 from regard.shapes.choice import shape_of
@@ -247,3 +249,52 @@ def test_eyes_can_be_taken_over_from_a_run_that_captions_pictures(run, tmp_path)
     config["model"]["picture"] = {"size": 16, "patch": 4, "layers": 2}
     with pytest.raises(RegardError, match="does not fit"):
         train(from_mapping(config), tmp_path / "other", view=View())
+
+
+def asked_by_place(scene: Scene) -> list[tuple[str, Thing]]:
+    """For each thing of a scene a question about its colour that says nothing but where it stands."""
+    rows, columns = ("top", "middle", "bottom"), ("left", "centre", "right")
+    return [(f"what colour is {rows[one.row]} {columns[one.column]} ?", one) for one in scene.things]
+
+
+@pytest.mark.learning
+def test_a_model_that_has_learnt_to_answer_looks_at_what_it_is_asked_about(tmp_path):
+    folder, lines = tmp_path / "pictures", []
+    folder.mkdir()
+    for number, scene in enumerate(scenes(800, 3)):
+        draw(scene, 24).save(folder / f"{number}.png")
+        lines += [f"{number}.png\t{question}\t{one.colour}" for question, one in asked_by_place(scene)]
+    columns = {"question_column": 2, "caption_column": 3}
+    section = {"images": str(folder), "captions": corpus(tmp_path / "q.tsv", lines), **columns}
+    config = settings("questions", tmp_path)
+    config["data"] = {"train": section, "held_out": 100}
+    config["model"] = {
+        "width": 32,
+        "dropout": 0.0,
+        "encoder": {"kind": "bag"},
+        "picture": {"size": 24, "patch": 4, "layers": 1},
+        "attention": {"heads": 1},
+    }
+    config["training"] |= {
+        "steps": 600,
+        "batch_tokens": 600,
+        "label_smoothing": 0.0,
+        "optimizer": {"learning_rate": 0.005},
+        "schedule": {"kind": "cosine", "warmup": 20},
+        "validate_every": 600,
+        "checkpoint_every": 600,
+    }
+    train(from_mapping(config), tmp_path / "run", view=View())
+    predictor = Predictor.load(tmp_path / "run")
+    right, attended, chance, found = [], [], [], []
+    for scene in scenes(50, 4):  # none of these was learnt from
+        for question, one in asked_by_place(scene):
+            trace = predictor.trace(f"{scene.name}\t{question}")
+            right.append(trace.target.tokens[0] == one.colour)
+            inside = overlap(trace.picture.grid, tuple(edge / SIDE for edge in one.box))  # rows × columns
+            weights = inspection.attention(trace).look.maps()[-1]
+            attended.append(float((weights * inside).sum()))
+            chance.append(float(inside.mean()))
+            found.append(bool(inside.flatten()[weights.argmax()] > 0))
+    assert fmean(right) > 0.95
+    assert fmean(attended) > 4 * fmean(chance) and fmean(found) > 0.9
