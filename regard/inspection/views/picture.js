@@ -96,5 +96,5 @@ function one(look, several) {
   return el("article", { class: "look" },
     el("h2", { class: "look-caption" }, look.caption), el("p", { class: "quiet look-name" }, look.picture),
     bar.length ? controls(...bar) : "",
-    el("div", { class: "look-pair" }, el("div", {}, large, readout), el("div", {}, el("div", { class: "look-words", role: "group", "aria-label": "the words of the caption" }, tiles.map(({ made }) => made)), others)));
+    el("div", { class: "look-pair" }, el("div", {}, large, readout), el("div", {}, el("div", { class: "look-words", role: "group", "aria-label": "where it looked, one after the other" }, tiles.map(({ made }) => made)), others)));
 }
