@@ -37,10 +37,11 @@ class Naming:
 
 
 def namings(look: Look, scene: Scene) -> list[Naming]:
-    """Every shape's name in a caption that stands behind a colour, and so means one thing."""
-    found = []
+    """Every shape's name in a caption that stands behind a colour, and so means one thing; none without attention."""
+    found: list[Naming] = []
     maps = look.maps()
-    assert maps is not None
+    if maps is None:
+        return found
     for place, word in enumerate(look.words):
         if place and word in SHAPES and (things := scene.those(word, look.words[place - 1])):
             shares = overlap(look.grid, box_of(things[0]))

@@ -2,7 +2,9 @@
 
 import json
 import random
+from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -12,10 +14,13 @@ from PIL import Image
 from regard import inspection
 from regard.cli import main
 from regard.config.loading import from_mapping
+from regard.data.batches import Cursor
 from regard.data.corpus import Pair, read
+from regard.data.pictures import as_floats
 from regard.data.prepare import prepare
-from regard.data.scenes import asked, draw, parse, questions, scenes
+from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
 from regard.errors import RegardError, UsageError
+from regard.inspection.looks import overlap
 from regard.predictor import Predictor
 from regard.run import Run
 from regard.shapes.choice import shape_of
@@ -82,7 +87,7 @@ def test_generated_questions_are_always_the_same_and_have_true_answers():
         scene = parse(picture)
         if question.startswith("how many"):
             shape = next(one for one in ("circle", "square", "triangle", "star", "cross") if one in question)
-            assert ("no", "one", "two", "three", "four").index(answer) == len(scene.those(shape))
+            assert ("none", "one", "two", "three", "four").index(answer) == len(scene.those(shape))
         elif question.startswith("what colour"):
             assert [one.colour for one in scene.those(question.split()[-2])] == [answer]
         elif question.startswith("is there"):
@@ -90,22 +95,47 @@ def test_generated_questions_are_always_the_same_and_have_true_answers():
             assert bool(scene.those(shape, colour)) == (answer == "yes")
 
 
-def test_watched_is_unwatched_and_every_word_looks_at_the_whole_picture(tmp_path):
-    found = looker(tmp_path)
+def test_watched_is_unwatched_and_every_look_shares_itself_among_the_whole_picture(tmp_path):
+    shape, model, _ = shape_and_model("questions", tmp_path, shape={"kind": "questions", "looks": 3})
+    found = Predictor(shape, model)
     trace = found.trace(ASKED[0])
     torch.testing.assert_close(
         trace.log_probabilities[0], found.shape.scores(found.model, ASKED[:1])[0].log_softmax(-1)
     )
     seen = inspection.attention(trace)
-    to_picture = [one for one in seen.heads if one.kind == "picture"]
-    assert seen.kind == "picture" and len(to_picture) == 1
-    for one in to_picture:
-        assert one.weights.shape[1:] == (len(trace.source), 16)
+    to_picture, to_words = ([one for one in seen.heads if one.kind == kind] for kind in ("picture", "source"))
+    assert seen.kind == "picture" and [one.layer for one in to_picture] == [one.layer for one in to_words] == [0, 1, 2]
+    for one in (*to_picture, *to_words):
+        assert one.weights.shape[1:] == (1, 16 if one.kind == "picture" else len(trace.source))
         torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]))
-    said = f"→ {trace.target.tokens[0]}"
-    assert seen.look is not None and seen.look.words == ["is", "there", "a", "red", "circle", "?", said]
-    answer = seen.look.maps()[-1].flatten()
-    torch.testing.assert_close(answer, torch.cat([one.weights[:, 0] for one in to_picture]).mean(0))
+    *looks, answer = seen.look.maps().flatten(1)
+    for one, weights in zip(to_picture, looks, strict=True):
+        torch.testing.assert_close(weights, one.weights[:, 0].mean(0))
+    torch.testing.assert_close(answer, torch.stack(looks).mean(0))
+    assert seen.look.caption == f"is there a red circle ? → {trace.target.tokens[0]}"
+    read = [trace.source.summed(one.weights.mean((0, 1)))[1:-1].argmax() for one in to_words]
+    named = [trace.source.word_texts[1:-1][int(word)] for word in read]
+    assert seen.look.words[:-1] == [f"look {number}: {word}" for number, word in enumerate(named, start=1)]
+
+
+def test_a_picture_is_looked_at_once_for_all_its_questions(tmp_path):
+    config = from_mapping(settings("questions", tmp_path))
+    prepared = prepare(config, tmp_path / "run")
+    shape = shape_of(config, prepared.form)
+    batches, learnt = shape.batches(prepared.train, learning=True), prepared.train
+    orders = []
+    for cursor in (Cursor(0, 0), Cursor(1, 0)):
+        taken = islice(batches.after(cursor), batches.per_epoch(cursor.epoch))
+        rows = [int(row) for batch, _ in taken for row in batch.rows]
+        assert sorted(rows) == list(range(len(learnt)))  # every question once
+        orders.append(rows)
+    assert orders[0] != orders[1]
+    model, passed = shape.build(), []
+    model.picture.register_forward_pre_hook(lambda _, given: passed.append(len(given[0])))
+    for batch in batches.once():
+        pictures = [int(learnt[int(row)][0][0]) for row in batch.rows]
+        model(batch.source, as_floats(batch.pictures))
+        assert passed.pop() == len(set(pictures)) < len(pictures)
 
 
 def test_reasons_are_given_in_words_of_the_question(tmp_path):
@@ -219,3 +249,52 @@ def test_eyes_can_be_taken_over_from_a_run_that_captions_pictures(run, tmp_path)
     config["model"]["picture"] = {"size": 16, "patch": 4, "layers": 2}
     with pytest.raises(RegardError, match="does not fit"):
         train(from_mapping(config), tmp_path / "other", view=View())
+
+
+def asked_by_place(scene: Scene) -> list[tuple[str, Thing]]:
+    """For each thing of a scene a question about its colour that says nothing but where it stands."""
+    rows, columns = ("top", "middle", "bottom"), ("left", "centre", "right")
+    return [(f"what colour is {rows[one.row]} {columns[one.column]} ?", one) for one in scene.things]
+
+
+@pytest.mark.learning
+def test_a_model_that_has_learnt_to_answer_looks_at_what_it_is_asked_about(tmp_path):
+    folder, lines = tmp_path / "pictures", []
+    folder.mkdir()
+    for number, scene in enumerate(scenes(800, 3)):
+        draw(scene, 24).save(folder / f"{number}.png")
+        lines += [f"{number}.png\t{question}\t{one.colour}" for question, one in asked_by_place(scene)]
+    columns = {"question_column": 2, "caption_column": 3}
+    section = {"images": str(folder), "captions": corpus(tmp_path / "q.tsv", lines), **columns}
+    config = settings("questions", tmp_path)
+    config["data"] = {"train": section, "held_out": 100}
+    config["model"] = {
+        "width": 32,
+        "dropout": 0.0,
+        "encoder": {"kind": "bag"},
+        "picture": {"size": 24, "patch": 4, "layers": 1},
+        "attention": {"heads": 1},
+    }
+    config["training"] |= {
+        "steps": 600,
+        "batch_tokens": 600,
+        "label_smoothing": 0.0,
+        "optimizer": {"learning_rate": 0.005},
+        "schedule": {"kind": "cosine", "warmup": 20},
+        "validate_every": 600,
+        "checkpoint_every": 600,
+    }
+    train(from_mapping(config), tmp_path / "run", view=View())
+    predictor = Predictor.load(tmp_path / "run")
+    right, attended, chance, found = [], [], [], []
+    for scene in scenes(50, 4):  # none of these was learnt from
+        for question, one in asked_by_place(scene):
+            trace = predictor.trace(f"{scene.name}\t{question}")
+            right.append(trace.target.tokens[0] == one.colour)
+            inside = overlap(trace.picture.grid, tuple(edge / SIDE for edge in one.box))  # rows × columns
+            weights = inspection.attention(trace).look.maps()[-1]
+            attended.append(float((weights * inside).sum()))
+            chance.append(float(inside.mean()))
+            found.append(bool(inside.flatten()[weights.argmax()] > 0))
+    assert fmean(right) > 0.95
+    assert fmean(attended) > 4 * fmean(chance) and fmean(found) > 0.9

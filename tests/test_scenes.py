@@ -1,6 +1,7 @@
 """A scene knows itself: its picture, its boxes, its sentences and its answers agree."""
 
 import random
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -54,12 +55,26 @@ def test_answers_follow_from_the_scene():
                 assert scene.those(thing.shape) == [thing] and one.answer == thing.colour
             elif one.question.startswith("how many"):
                 shape = next(shape for shape in SHAPES if plural(shape) in one.question)
-                assert one.answer == ("no", "one", "two", "three", "four")[len(scene.those(shape))]
+                assert one.answer == ("none", "one", "two", "three", "four")[len(scene.those(shape))]
             elif one.question.startswith("is there"):
                 sentence = one.question.replace("is there", "there is").removesuffix(" ?")
                 assert is_true(sentence, scene) == (one.answer == "yes")
             else:
                 assert one.answer in {thing.name for thing in scene.things}
+
+
+def test_no_kind_of_question_is_answered_by_guessing_nor_by_half_a_look():
+    generator, answers, mixed = random.Random(4), defaultdict(Counter), []
+    for scene in SCENES:
+        for one in questions(scene, generator, 8):
+            answers[" ".join(one.question.split()[:2])][one.answer] += 1
+            if one.answer == "no":
+                colour, shape = one.question.split()[3:5]
+                mixed.append(bool(scene.those(shape)) and bool(scene.those(colour=colour)))
+    counts = {kind: found.total() for kind, found in answers.items()}
+    assert len(counts) == 4 and min(counts.values()) > sum(counts.values()) / 8
+    assert all(found.most_common(1)[0][1] < 0.55 * counts[kind] for kind, found in answers.items())
+    assert sum(mixed) > len(mixed) / 4  # both colour and shape are there, but not in one thing
 
 
 def test_a_picture_shows_each_thing_inside_its_box_and_nothing_outside():

@@ -169,7 +169,7 @@ class Questions(_Shape):
 
     kind: Literal["questions"] = "questions"
     looks: int = Field(default=2, ge=1, le=32)
-    """How often the words of the question look at the picture, each time knowing what they have seen before."""
+    """How often the question is read and the picture looked at, each time knowing what was seen before."""
     class_weights: Literal["none", "balanced"] = "none"
     """`balanced` gives every answer the same say, however rare it is."""
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config.run import RunConfig
-from regard.data.batches import Frame
+from regard.data.batches import Frame, Places, cut
 from regard.data.corpus import Pair
 from regard.data.form import Pairs, Rows, Vocabulary, learn_tokenizer
 from regard.data.labels import Labels
 from regard.data.picture_store import PictureStore
-from regard.data.pictured import Pictured, pixels_a_side
+from regard.data.pictured import Pictured, PicturedBatches, pixels_a_side
 from regard.data.reading import Labelled
 from regard.data.store import TokenStore
 from regard.text.joined import TAB
@@ -21,10 +21,28 @@ from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
 
 
+class AskedBatches(PicturedBatches):
+    """Batches in which the questions about a picture stand side by side, so that it is looked at once for all of them.
+
+    Each epoch has its pictures in another order, and so the questions of each; lengths are left to chance, since
+    questions differ little in them.
+    """
+
+    def _plan(self, epoch: int) -> tuple[Places, Places]:
+        if self._latest is None or self._latest[0] != epoch:
+            numbers, random = self.store.openings, self._random(epoch, 0)
+            turns = random.permutation(len(self.pictures))
+            order = np.lexsort((random.random(len(numbers)), turns[numbers]))
+            longest = self.store.lengths[0][order]  # with the end symbol, without the picture
+            self._latest = epoch, (order, cut(longest, self.tokens, self.world_size))
+        return self._latest[1]
+
+
 class Asked(Pictured, Labelled):
     """A picture by its name, a question behind a tab, and its answer: one of a few."""
 
     noun = "questions"
+    batched = AskedBatches
     frames = (Frame((), (EOS,)), Frame())
 
     def __init__(self, source: Tokenizer, labels: Labels, size: int, pictures: PictureStore | None = None) -> None:

@@ -6,7 +6,7 @@ Axes: B batch, H rows and W columns of pixels.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ class Pictured(Form):
     size: int
     """Pixels a side."""
     pictures: PictureStore | None
+    batched: ClassVar[type["PicturedBatches"]]
 
     @classmethod
     def whole(cls, config: RunConfig) -> None:
@@ -76,7 +77,7 @@ class Pictured(Form):
             raise RegardError(f"{store.directory.parent} has no pictures: delete it, and it will be built anew.")
         training, share = config.training, config.text.bpe_dropout if learning else 0.0
         dropout = self._dropout(share) if share else (None, None)
-        return PicturedBatches(
+        return self.batched(
             store,
             training.batch_tokens,
             training.seed,
@@ -88,11 +89,25 @@ class Pictured(Form):
         )
 
 
+class PicturedBatches(Batches):
+    """Batches whose sources begin with the number of a picture: its pixels take its place."""
+
+    def __init__(self, *arguments: object, pictures: PictureStore) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
+        self.pictures = pictures
+
+    def _batch(self, rows: Places, epoch: int) -> Batch:
+        batch = super()._batch(rows, epoch)
+        numbers = batch.source[:, 0].tolist()
+        return replace(batch, source=batch.source[:, 1:], pictures=torch.from_numpy(self.pictures[numbers]))
+
+
 class Captioned(Pictured):
     """A picture, by its name, and a text about it."""
 
     texts = ("target",)
     noun = "captions"
+    batched = PicturedBatches
 
     def __init__(self, tokenizer: Tokenizer, size: int, pictures: PictureStore | None = None) -> None:
         super().__init__(tokenizer, tokenizer)
@@ -131,19 +146,6 @@ class Captioned(Pictured):
     def fact(self) -> str:
         """The tokenizer in a few words."""
         return f"{self.target.size:,} tokens, {self.target.kind}; pictures of {self.size} × {self.size} pixels"
-
-
-class PicturedBatches(Batches):
-    """Batches whose sources begin with the number of a picture: its pixels take its place."""
-
-    def __init__(self, *arguments: object, pictures: PictureStore) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
-        self.pictures = pictures
-
-    def _batch(self, rows: Places, epoch: int) -> Batch:
-        batch = super()._batch(rows, epoch)
-        numbers = batch.source[:, 0].tolist()
-        return replace(batch, source=batch.source[:, 1:], pictures=torch.from_numpy(self.pictures[numbers]))
 
 
 def pixels_a_side(config: RunConfig) -> int:

@@ -34,7 +34,7 @@ COLOURS = {
     "grey": (140, 146, 155),
 }
 SHAPES = ("circle", "square", "triangle", "star", "cross")
-NUMBERS = ("no", "one", "two", "three", "four")
+NUMBERS = ("none", "one", "two", "three", "four")
 PLACES = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
 """Relations of a thing to another: the sign of the distance across and down."""
 
@@ -234,30 +234,52 @@ def questions(scene: Scene, generator: random.Random, count: int) -> list[Asked]
 
 
 def _question(scene: Scene, generator: random.Random) -> Asked:
-    kind = generator.choice(("colour", "number", "there", "place"))
+    """Of any kind that the scene has a question of."""
+    kinds = [_of_colour, _of_number, _of_presence, _of_place]
+    generator.shuffle(kinds)
+    return next(one for kind in kinds if (one := kind(scene, generator)))
+
+
+def _of_colour(scene: Scene, generator: random.Random) -> Asked | None:
+    """About the one thing of its shape."""
     unique = [one for one in scene.things if len(scene.those(one.shape)) == 1]
-    if kind == "colour" and unique:
-        thing = generator.choice(unique)
-        return Asked(f"what colour is the {thing.shape} ?", thing.colour, (thing,))
-    if kind == "number":
-        shape = generator.choice([*SHAPES, *(one.shape for one in scene.things)])
-        found = scene.those(shape)
-        return Asked(f"how many {plural(shape)} are there ?", NUMBERS[len(found)], tuple(found))
-    if kind == "place":
-        beside = [
-            (name, one, [other for other in scene.things if other != one and _holds(name, other, one)])
-            for one in scene.things
-            for name in PLACES
-        ]
-        answerable = [(name, one, others[0]) for name, one, others in beside if len(others) == 1]
-        if answerable:
-            name, one, other = generator.choice(answerable)
-            return Asked(f"what is {name} the {one.name} ?", other.name, (one, other))
+    if not unique:
+        return None
+    thing = generator.choice(unique)
+    return Asked(f"what colour is the {thing.shape} ?", thing.colour, (thing,))
+
+
+def _of_number(scene: Scene, generator: random.Random) -> Asked:
+    """Any number that the scene has an example of, as likely as another."""
+    numbers = {shape: len(scene.those(shape)) for shape in SHAPES}
+    number = generator.choice(sorted(set(numbers.values())))
+    shape = generator.choice([shape for shape in SHAPES if numbers[shape] == number])
+    return Asked(f"how many {plural(shape)} are there ?", NUMBERS[number], tuple(scene.those(shape)))
+
+
+def _of_presence(scene: Scene, generator: random.Random) -> Asked:
+    """Half are there; of those that are not, half have the colour of one thing and the shape of another, if any do."""
     if generator.random() < 0.5:
         thing = generator.choice(scene.things)
         return Asked(f"is there {_article(thing.name)} ?", "yes", (thing,))
-    absent = [f"{colour} {shape}" for shape in SHAPES for colour in COLOURS if not scene.those(shape, colour)]
-    return Asked(f"is there {_article(generator.choice(absent))} ?", "no", ())
+    absent = [(shape, colour) for shape in SHAPES for colour in COLOURS if not scene.those(shape, colour)]
+    mixed = [(shape, colour) for shape, colour in absent if scene.those(shape) and scene.those(colour=colour)]
+    shape, colour = generator.choice(mixed if mixed and generator.random() < 0.5 else absent)
+    return Asked(f"is there {_article(f'{colour} {shape}')} ?", "no", ())
+
+
+def _of_place(scene: Scene, generator: random.Random) -> Asked | None:
+    """About a thing with one other thing on that side of it."""
+    beside = [
+        (name, one, [other for other in scene.things if other != one and _holds(name, other, one)])
+        for one in scene.things
+        for name in PLACES
+    ]
+    answerable = [(name, one, others[0]) for name, one, others in beside if len(others) == 1]
+    if not answerable:
+        return None
+    name, one, other = generator.choice(answerable)
+    return Asked(f"what is {name} the {one.name} ?", other.name, (one, other))
 
 
 def is_true(sentence: str, scene: Scene) -> bool:

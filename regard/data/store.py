@@ -67,6 +67,11 @@ class TokenStore:
         )
         return source, target
 
+    @cached_property
+    def openings(self) -> Tokens:
+        """The first id of each source, where none is empty."""
+        return np.asarray(self._tokens[0][self._offsets[0][:-1]])
+
     @property
     def tokens(self) -> tuple[int, int]:
         """Number of tokens of all sources and of all targets."""

@@ -288,7 +288,7 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
             same_sum, _ = project(raw, what, causal=causal, sums=True)
             heads.append(Head(raw, part, same_sum, rank, correlation(raw, part, causal=causal)))
             moved.append(elsewhere(raw, what, causal=causal))
-        layer = layer_of(name, asked)
+        layer = layer_of(name)
         found.append(Heads(name, kind, layer, values.shape[1], values.shape[2], heads))
         effective[name] = torch.stack([head.effective for head in heads])
         others[name] = torch.stack(moved)

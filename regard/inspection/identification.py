@@ -147,7 +147,7 @@ def _batch(model: Model | Reader, tensors: Mapping[str, Tensor], *, written: boo
             for row, (tall, wide) in enumerate(zip(queries, lengths, strict=True)):
                 if one.columns.real[row].any():  # a second text may be empty
                     raw, what = one.weights[row, :, :tall, :wide], seen[row, :, :wide].cpu()
-                    found.append(_likeness(kind, layer_of(name, names), raw, what, slices))
+                    found.append(_likeness(kind, layer_of(name), raw, what, slices))
     return found
 
 

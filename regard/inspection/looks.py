@@ -19,7 +19,7 @@ from regard.evaluation.display import columns
 from regard.inspection.drawing import INK, QUIET, blank, labels
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
-from regard.trace import Side, Trace
+from regard.trace import Picture, Side, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +38,9 @@ NOTE = (
     "word, each word on a scale of its own. A click holds the word, Escape lets go."
 )
 ASKED = (
-    "Point at a word of the question, or move with the arrow keys: what lights up is where that word looked, each on a "
-    "scale of its own; the last is the answer. A click holds the word, Escape lets go."
+    "Point at a look, or move with the arrow keys: what lights up is where the model looked, each on a scale of its "
+    "own. Beside its number stands the word of the question that was read most just before; the last is the mean of "
+    "all looks, and the answer. A click holds it, Escape lets go."
 )
 NOTHING = "This model was given the picture as one vector (its join is fixed): it looked at no place in particular."
 
@@ -57,25 +58,35 @@ class Look:
     """Layer, and the weights H×T×S of its heads; empty where nothing attends to the picture."""
     others: Sequence[tuple[str, float]] = ()
     """Other captions with their scores."""
-    asked: bool = False
-    """Whether the words are those of a question, and the last one its answer."""
+    said: str | None = None
+    """A question and its answer, where one was asked: the tokens are then the looks that were taken, and the answer."""
 
     @classmethod
     def of(cls, trace: Trace, others: Sequence[tuple[str, float]] = ()) -> "Look":
         """What a trace over a picture saw."""
         assert trace.picture is not None
-        looked = ("source_attention.weights", "picture_attention.weights")
-        seen = [weights for name, weights in trace.activations.items() if name.endswith(looked)]
+        if trace.reads_only:
+            return cls._asked(trace, trace.picture)
+        seen = [weights for name, weights in trace.activations.items() if name.endswith("source_attention.weights")]
         layers = [(depth, weights) for depth, weights in enumerate(seen) if len(weights)]
-        if not trace.reads_only:
-            return cls(trace.picture.name, trace.picture.grid, trace.target, layers, others)
-        rows = [*range(1, len(trace.source) - 1), 0]  # the words of the question, then what the answer is read off
-        words = [trace.source.words[row] - 1 for row in rows[:-1]]
-        words.append(words[-1] + 1 if words else 0)
-        tokens = [*(trace.source.tokens[row] for row in rows[:-1]), f"→ {trace.target.tokens[0]}"]
-        side = Side([0] * len(rows), tokens, words, [False] * len(rows))
-        parts = [(depth, weights[:, rows]) for depth, weights in layers]
-        return cls(trace.picture.name, trace.picture.grid, side, parts, others, asked=True)
+        return cls(trace.picture.name, trace.picture.grid, trace.target, layers, others)
+
+    @classmethod
+    def _asked(cls, trace: Trace, picture: Picture) -> "Look":
+        """The looks that a question was answered by, each with the word that it read most, and their mean."""
+        read, seen = (
+            [weights for name, weights in trace.activations.items() if name.endswith(f"{kind}_attention.weights")]
+            for kind in ("question", "picture")
+        )
+        texts, answer = trace.source.word_texts[1:-1], f"→ {trace.target.tokens[0]}"
+        words = [trace.source.summed(weights.mean((0, 1)))[1:-1] for weights in read]
+        names = [f"look {number}: {texts[int(weights.argmax())]}" for number, weights in enumerate(words, start=1)]
+        looks = torch.cat(seen, 1)  # H×L×S, L looks
+        side = Side.of_labels([*names, answer], range(len(names) + 1))
+        said = f"{' '.join(texts)} {answer}"
+        return cls(
+            picture.name, picture.grid, side, [(0, torch.cat([looks, looks.mean(1, keepdim=True)], 1))], said=said
+        )
 
     @cached_property
     def words(self) -> list[str]:
@@ -85,12 +96,12 @@ class Look:
 
     @property
     def caption(self) -> str:
-        """What was said."""
-        return " ".join(self.words)
+        """What was said, behind a question where one was asked."""
+        return self.said or " ".join(self.words)
 
     def maps(self, layer: int | None = None, head: int | None = None) -> Tensor | None:
         """Where each word looked, words × rows × columns: the mean over layers and heads, or those asked for."""
-        chosen = [weights for number, weights in self.layers if layer in (None, number)]
+        chosen = [weights for number, weights in self.layers if layer in (None, number) or self.said]
         if not chosen:
             return None
         parts = [weights if head is None else weights[head : head + 1] for weights in chosen]
@@ -126,6 +137,7 @@ class Look:
         ]
         return {
             "picture": self.name,
+            "caption": self.caption,
             "image": f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode('ascii')}",
             "words": self.words,
             "grid": list(self.grid),
@@ -160,7 +172,7 @@ class Looks(Result):
     def panels(self) -> list[Panel]:
         """One view of all pictures."""
         seen = any(one.layers for one in self.looks)
-        note = ASKED if any(one.asked for one in self.looks) else NOTE
+        note = ASKED if any(one.said for one in self.looks) else NOTE
         return [Panel("picture", [one.for_page() for one in self.looks], note=note if seen else NOTHING)]
 
 

@@ -3,7 +3,7 @@
 Axes: S source tokens, T target tokens, H heads.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,10 +22,10 @@ from regard.trace import Side, Trace, side_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Kind = Literal["source", "picture", "between", "encoder", "places", "decoder"]
+Kind = Literal["picture", "source", "between", "encoder", "places", "decoder"]
 KINDS: dict[Kind, str] = {
-    "source": "to the source",
     "picture": "to the picture",
+    "source": "to the source",
     "between": "between the texts",
     "encoder": "inside the source",
     "places": "inside the picture",
@@ -119,7 +119,7 @@ class Attention(Result):
         """Whose tokens stand along the rows and the columns of a kind of map."""
         return {
             "source": (self.target, self.source),
-            "picture": (self.source, self.places),
+            "picture": (self.target, self.places),
             "between": (self.source, self.source),
             "encoder": (self.source, self.source),
             "places": (self.places, self.places),
@@ -148,7 +148,7 @@ class Attention(Result):
 
     def draw(self) -> "Figure":
         """The map that was asked for: by default attention to the source, averaged over layers and heads."""
-        if self.look and self.kind in ("source", "picture"):
+        if self.look and self.kind == ("picture" if self.look.said else "source"):
             return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
         return draw_alignments([self], self.shown.title)
 
@@ -189,7 +189,7 @@ def attention(
     found: list[Heads] = []
     for name, weights in trace.matching("*.weights").items():
         path = name.removesuffix(".weights")
-        number = layer_of(path, [one.name for one in found])
+        number = layer_of(path)
         found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
         raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
@@ -202,22 +202,18 @@ def attention(
 
 def kind_of(path: str) -> Kind:
     """Which sides an attention joins, by its path in the model."""
-    if path.endswith("source_attention") or path == "pool":
+    if path.endswith(("source_attention", "question_attention")) or path == "pool":
         return "source"
     if path.endswith("picture_attention"):
         return "picture"
     if path.startswith("picture."):
         return "places"
-    inside = path.startswith(("encoder.", "looks."))
-    return "between" if path == "between" else "encoder" if inside else "decoder"
+    return "between" if path == "between" else "encoder" if path.startswith("encoder.") else "decoder"
 
 
-def layer_of(path: str, before: Iterable[str]) -> int:
-    """The layer of an attention, counted from 0; looks at a picture come behind the layers of the encoder `before`."""
-    number = next((int(part) for part in path.split(".") if part.isdigit()), 0)
-    if path.startswith("looks."):
-        number += sum(kind_of(one) == kind_of(path) and one.startswith("encoder.") for one in before)
-    return number
+def layer_of(path: str) -> int:
+    """The layer of an attention, or the look, counted from 0."""
+    return next((int(part) for part in path.split(".") if part.isdigit()), 0)
 
 
 NO_JOIN = (

@@ -300,7 +300,7 @@ def _figures(
     figures: dict[str, Any] = {
         "attention": name,
         "kind": kind_of(name),
-        "layer": layer_of(name, weighed.rise),
+        "layer": layer_of(name),
         "head": head,
         "confidence": float(habits.surest[head]) / rows,
         "offset": offset if habits.offsets[head] else None,

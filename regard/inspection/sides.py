@@ -82,9 +82,7 @@ def sides_of(
         case "between":
             first, second = model.texts(source)
             return [(first, second), (second, first)]
-        case "picture":
-            return [(text, None)]
-        case "places":
+        case "picture" | "places":
             return [(None, None)]
         case "decoder":
             return [(tensors["inputs"], tensors["inputs"])]

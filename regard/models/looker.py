@@ -1,60 +1,67 @@
-"""image + n → 1: a question is read, its words look at a picture, and an answer is chosen.
+"""image + n → 1: a question is read, a state looks at it and at a picture in turn, and an answer is chosen.
 
-Axes: B batch, S question positions, P places of the picture (row by row), H rows and W columns of pixels, D width,
-C classes.
+Axes: B batch, S question positions, N different pictures, P places of a picture (row by row), H rows and W columns of
+pixels, D width, C classes.
 """
 
+import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config import shape
 from regard.config.cell import settled
 from regard.models.image_encoder import make_image_encoder
-from regard.models.parts import kept_heads, self_attention
+from regard.models.memory import Memory
+from regard.models.parts import kept_heads
 from regard.models.reader import Chooser
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
+from regard.nn.readers import Readers
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
 
 class Look(nn.Module):
-    """x + SelfAttention(norm x), x + Attention(norm x, picture), x + FeedForward(norm x): one look at the picture.
+    """h + Attention(norm h, question), h + Attention(norm h, picture), h + FeedForward(norm h): one look.
 
-    Two memories side by side, each attended to by the words of the question (as in Tan and Bansal, 2019).
+    Two memories side by side, read in turn: which words are to be followed now, then what the picture has for them
+    (as in Hudson and Manning, 2018).
     """
 
     def __init__(self, cell: config.Model, width: int, picture_width: int, depth: int) -> None:
         super().__init__()
-        self.attention = self_attention(cell, width, f"looks.{depth}.attention")
-        self.picture_attention = Attention(
-            query_width=width,
-            memory_width=picture_width,
-            heads=settled(cell.attention.heads),
-            score=settled(cell.attention.score),
-            project=True,
-            dropout=cell.attention.dropout,
-            kept=kept_heads(cell, f"looks.{depth}.picture_attention"),
-        )
+        self.question_attention = _attention(cell, width, width, f"looks.{depth}.question_attention")
+        self.picture_attention = _attention(cell, width, picture_width, f"looks.{depth}.picture_attention")
         self.feed_forward = FeedForward(width, 4 * width, activation="relu", dropout=cell.dropout)
         self.norms = Stack(nn.LayerNorm(width, eps=cell.norm_epsilon) for _ in range(3))
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
-    def forward(self, states: Tensor, mask: Tensor, places: Tensor) -> Tensor:
-        """Question states B×S×D with their mask B×1×1×S, and places B×P×D of a picture."""
-        own, seen, further = self.norms
-        normed = own(states)
-        states = states + self.dropout(self.attention(normed, self.attention.remember(normed), mask))
-        remembered = self.picture_attention.remember(places)
-        states = states + self.dropout(self.picture_attention(seen(states), remembered))
-        result: Tensor = self.states(states + self.dropout(self.feed_forward(further(states))))
+    def forward(self, state: Tensor, question: Memory, places: Tensor, readers: Readers) -> Tensor:
+        """States B×1×D, the questions, places N×P×D of pictures, and who looks at which: B×1×D."""
+        asking, seeing, further = self.norms
+        words = self.question_attention.remember(question.states)
+        state = state + self.dropout(self.question_attention(asking(state), words, question.mask[:, None, None, :]))
+        seen = self.picture_attention.remember(places)
+        state = state + self.dropout(self.picture_attention(seeing(state), seen, readers=readers))
+        result: Tensor = self.states(state + self.dropout(self.feed_forward(further(state))))
         return result
 
 
+def _attention(cell: config.Model, width: int, memory_width: int, path: str) -> Attention:
+    return Attention(
+        query_width=width,
+        memory_width=memory_width,
+        heads=settled(cell.attention.heads),
+        score=settled(cell.attention.score),
+        dropout=cell.attention.dropout,
+        kept=kept_heads(cell, path),
+    )
+
+
 class Looker(Chooser):
-    """scores = W h_0 + b, h_0 the state of the question's first token behind so many looks at the picture."""
+    """scores = W h + b, h the state of the question's first token behind so many looks."""
 
     def __init__(self, cell: config.Model, how: shape.Questions, vocabulary: int, answers: int) -> None:
         super().__init__(cell, vocabulary)
@@ -67,11 +74,13 @@ class Looker(Chooser):
 
     def outputs(self, source: Tensor, pixels: Tensor) -> Tensor:
         """The one vector that questions B×S about pictures B×3×H×W are answered by: B×1×D."""
-        memory = self.encode(source)
-        states, places = memory.states, self.picture(pixels).states  # B×S×D and B×P×D
+        question = self.encode(source)
+        first, which = distinct(pixels)
+        places, readers = self.picture(pixels[first]).states, Readers(which, len(first))  # N×P×D
+        state = question.states[:, :1]
         for look in self.looks:
-            states = look(states, memory.mask[:, None, None, :], places)
-        result: Tensor = self.norm(states[:, :1])
+            state = look(state, question, places, readers)
+        result: Tensor = self.norm(state)
         return result
 
     def scores(self, outputs: Tensor) -> Tensor:
@@ -82,3 +91,13 @@ class Looker(Chooser):
     def forward(self, source: Tensor, pixels: Tensor) -> Tensor:
         """Scores B×C of the answers to questions B×S about pictures B×3×H×W."""
         return self.scores(self.outputs(source, pixels))[:, 0]
+
+
+def distinct(pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """Where in pictures B×3×H×W another one begins than the one before it, N, and which of those each is, B.
+
+    The eyes are the dear part of a looker: questions about one picture that stand side by side share one pass of them.
+    """
+    another = (pixels[1:] != pixels[:-1]).flatten(1).any(1)  # B-1
+    begins = torch.cat([another.new_ones(1), another])  # B
+    return begins.nonzero()[:, 0], begins.cumsum(0) - 1

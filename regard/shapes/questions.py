@@ -71,8 +71,9 @@ class Answering(Classification[Looker]):
         rows = self.form.source.encode_batch(questions)
         check_lengths(self.config, rows)
         found = torch.zeros(len(texts), self.outputs)
-        cost = [len(ids) + 2 + self.config.model.picture.grid[0] ** 2 for ids in rows]  # type: ignore[union-attr]
-        for group in groups(cost, self.config.decoding.batch_tokens):
+        grid = self.config.model.picture.grid  # type: ignore[union-attr]
+        cost = max(map(len, rows), default=0) + 2 + grid[0] * grid[1]  # one for all: questions stay beside their like
+        for group in groups([cost] * len(rows), self.config.decoding.batch_tokens):
             source = padded([np.asarray(rows[place], dtype=np.int64) for place in group], (BOS,), (EOS,))  # B×S
             pixels = as_floats(self.asked.pixels([names[place] for place in group]))  # B×3×H×W
             found[group] = model(source.to(model.device), pixels.to(model.device)).float().cpu()

@@ -1,7 +1,7 @@
 // Where the model looks: a large map or lines of one head, one layer or the mean, above the grid of all heads.
 // Whatever is shown is computed here from the weights of single heads, by the rules that the page states.
 view("attention", (root, data) => {
-  const KINDS = { source: "To the source", picture: "To the picture", between: "Between the texts", encoder: "Inside the source", places: "Inside the picture", decoder: "Inside the target" };
+  const KINDS = { picture: "To the picture", source: "To the source", between: "Between the texts", encoder: "Inside the source", places: "Inside the picture", decoder: "Inside the target" };
   const FAINT = 0.01;  // lines below this weight are not drawn
   const CURVE = 0.55;  // most weights are small
   const kinds = Object.keys(KINDS).filter((kind) => data.attention.some((one) => one.kind === kind));
@@ -20,7 +20,7 @@ view("attention", (root, data) => {
   const headCount = (layer) => weightsOf(attentionAt(layer)).length;
   const allHeads = (layer) => Array.from({ length: headCount(layer) }, (_, head) => head);
   function sides() {
-    if (state.kind === "picture") return [data.source, data.places];
+    if (state.kind === "picture") return [data.target, data.places];
     if (state.kind === "places") return [data.places, data.places];
     if (state.kind === "encoder" || state.kind === "between") return [data.source, data.source];
     const read = reading[state.kind] === "read" ? data.inputs : data.target;

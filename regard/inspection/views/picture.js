@@ -64,7 +64,7 @@ function one(look, several) {
     if (picture.complete && picture.naturalWidth) paint(large, LARGE, at === null || !layers.length ? null : values[at]);
     large.setAttribute("aria-label", at === null || !layers.length ? `the picture ${look.picture}` : `the picture, with where the model looked for ${look.words[at]}`);
     if (!layers.length) { readout.textContent = ""; return; }
-    if (at === null) { readout.replaceChildren(el("span", { class: "quiet" }, "No word is chosen: the picture as it is.")); return; }
+    if (at === null) { readout.replaceChildren(el("span", { class: "quiet" }, "Nothing is chosen: the picture as it is.")); return; }
     const order = [...values[at].keys()].sort((a, b) => values[at][b] - values[at][a]), best = order[0];
     let half = 0, count = 0;
     while (half < 0.5 && count < order.length) half += values[at][order[count++]];
@@ -94,7 +94,7 @@ function one(look, several) {
   }
   const others = look.others.length ? el("ul", { class: "quiet" }, look.others.map(({ text, score }) => el("li", {}, `${text}  ${say(score)}`))) : "";
   return el("article", { class: "look" },
-    el("h2", { class: "look-caption" }, look.words.join(" ")), el("p", { class: "quiet look-name" }, look.picture),
+    el("h2", { class: "look-caption" }, look.caption), el("p", { class: "quiet look-name" }, look.picture),
     bar.length ? controls(...bar) : "",
-    el("div", { class: "look-pair" }, el("div", {}, large, readout), el("div", {}, el("div", { class: "look-words", role: "group", "aria-label": "the words of the caption" }, tiles.map(({ made }) => made)), others)));
+    el("div", { class: "look-pair" }, el("div", {}, large, readout), el("div", {}, el("div", { class: "look-words", role: "group", "aria-label": "where it looked, one after the other" }, tiles.map(({ made }) => made)), others)));
 }
