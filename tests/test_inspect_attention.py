@@ -51,7 +51,7 @@ def test_one_head_is_the_head_and_the_mean_is_the_mean(trace):
         (("source", 5), "no layer 5 .* 0 to 1"),
         (("encoder", 0, 2), "no head 2 .* 0 to 1"),
         (("encoder", None, 1), "of which layer"),
-        (("target",), "picture, source, between, encoder, decoder"),
+        (("target",), "picture, source, between, encoder, places, decoder"),
     ],
 )
 def test_a_choice_that_is_not_there_is_refused_with_those_that_are(trace, choice, complaint):

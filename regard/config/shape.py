@@ -175,8 +175,10 @@ class Questions(_Shape):
 
     @property
     def attentions(self) -> tuple[str, ...]:
-        """Of each look: at the other words, and at the picture."""
-        return tuple(f"looks.{n}.{one}" for n in range(self.looks) for one in ("attention", "picture_attention"))
+        """Of each look: at the question, and at the picture."""
+        return tuple(
+            f"looks.{n}.{one}" for n in range(self.looks) for one in ("question_attention", "picture_attention")
+        )
 
     @property
     def head(self) -> str:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 LAYERS = re.compile(r"decoder\.(layers\.\d+\.states|states\.\d+)")
 """The taps behind each decoder layer, of any decoder."""
 
-READING = re.compile(r"encoder\.(layers\.\d+\.states|states(\.\d+)?)|looks\.\d+\.states")
+LOOKS = re.compile(r"looks\.\d+\.states")
+"""The taps behind each look at a picture: where there are any, the answer comes from these."""
+
+READING = re.compile(rf"encoder\.(layers\.\d+\.states|states(\.\d+)?)|{LOOKS.pattern}")
 """The taps behind each layer of a model that only reads."""
 
 CONTEXT = "decoder.source_attention.output"
@@ -148,6 +151,7 @@ def lens(trace: Trace, words: int = 5) -> Lens:
     if trace.numeric:
         raise UsageError("An estimate is one number, and has no rank among others: regard inspect attribute asks why.")
     names = [name for name in trace.activations if (READING if trace.reads_only else LAYERS).fullmatch(name)]
+    names = [name for name in names if LOOKS.fullmatch(name)] or names
     write = {names[-1]: _in_turn(torch.stack([trace.activations[name] for name in names]))}
     if CONTEXT in trace.activations:
         write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))

@@ -28,7 +28,7 @@ from regard.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)|looks\.\d+\.states")
+ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)")
 """The taps behind the embeddings and each encoder layer, of any encoder, and behind each look at a picture."""
 
 SUMMARY = "encoder.summary"
@@ -388,7 +388,7 @@ def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
     """Every map still to be filled, with the spot of each cell."""
     pairs = zip(clean.source.tokens, corrupted.source.tokens, strict=True)
     source = [one if one == other else f"{one}/{other}" for one, other in pairs]
-    target = clean.inputs.tokens[: place + 1]
+    target = (clean.target if clean.reads_only else clean.inputs).tokens[: place + 1]
     nothing = torch.zeros(0)
     found: _Layout = []
 
@@ -400,7 +400,7 @@ def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
         return [[Spot(name, at) for at in range(len(across))] for name in names]
 
     places = clean.picture.side.tokens if clean.picture else []
-    whose = {"source": target, "decoder": target, "places": places}
+    whose = {"source": target, "picture": target, "decoder": target, "places": places}
     encoder = [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)]
     decoder = [name for name in clean.activations if LAYERS.fullmatch(name)]
     add("states", "encoder", encoder, source, everywhere(encoder, source))

@@ -24,7 +24,7 @@ class Along:
     """One side of a map."""
 
     ids: Tensor | None
-    """B×n: its tokens; nothing where they are the places of a picture."""
+    """B×n: its tokens; nothing where they are the places of a picture, or the one state that an answer comes from."""
     real: Tensor
     """B×n: true at tokens that are words or parts of them, and at all places."""
 
@@ -73,7 +73,7 @@ def looked(model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen
 def sides_of(
     model: Model | Reader, kind: Kind, tensors: Mapping[str, Tensor]
 ) -> list[tuple[Tensor | None, Tensor | None]]:
-    """The tokens B×T that look and B×S that are looked at, once for each pass; nothing for the places of a picture."""
+    """The tokens B×T that look and B×S that are looked at, once for each pass; nothing for what has none."""
     source = tensors["source"]
     text = None if source.is_floating_point() else source  # pixels are numbers
     match kind:
@@ -87,4 +87,4 @@ def sides_of(
         case "decoder":
             return [(tensors["inputs"], tensors["inputs"])]
         case "source":
-            return [(tensors["outputs"], text)]
+            return [(tensors.get("outputs"), text)]

@@ -19,7 +19,7 @@ from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
 from regard.nn.readers import Readers
 from regard.nn.stack import Stack
-from regard.nn.taps import Tap
+from regard.nn.taps import Tap, watched
 
 
 class Look(nn.Module):
@@ -75,7 +75,7 @@ class Looker(Chooser):
     def outputs(self, source: Tensor, pixels: Tensor) -> Tensor:
         """The one vector that questions B×S about pictures B×3×H×W are answered by: B×1×D."""
         question = self.encode(source)
-        first, which = distinct(pixels)
+        first, which = distinct(pixels) if not watched(self.picture) else everyone(pixels)
         places, readers = self.picture(pixels[first]).states, Readers(which, len(first))  # N×P×D
         state = question.states[:, :1]
         for look in self.looks:
@@ -101,3 +101,9 @@ def distinct(pixels: Tensor) -> tuple[Tensor, Tensor]:
     another = (pixels[1:] != pixels[:-1]).flatten(1).any(1)  # B-1
     begins = torch.cat([another.new_ones(1), another])  # B
     return begins.nonzero()[:, 0], begins.cumsum(0) - 1
+
+
+def everyone(pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """The same where each row has a pass of the eyes to itself: whoever watches them wants all rows of a batch."""
+    rows = torch.arange(len(pixels), device=pixels.device)
+    return rows, rows
