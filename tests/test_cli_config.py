@@ -3,9 +3,9 @@
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,10 +134,11 @@ def test_help_is_quick_and_needs_no_torch() -> None:
     code = "import sys; from regard.cli import main; main(['--help']); assert 'torch' not in sys.modules"
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.5
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert min(times) < 0.5  # seconds of a core, however busy the machine is
 
 
 def test_a_reader_that_has_left_ends_it_quietly() -> None:

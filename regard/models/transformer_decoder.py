@@ -5,6 +5,7 @@ Axes: B batch, T target positions, S source positions, H heads, K head width, E 
 
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
@@ -117,7 +118,8 @@ class TransformerDecoder(ParallelDecoder):
         assert state.behind is not None
         past = state.behind.longer()
         ahead = state.advance({}, past)
-        if isinstance(state.prepared, PreparedDecoder) and not state.prepared.watched():
+        quick = isinstance(state.prepared, PreparedDecoder) and not torch.is_grad_enabled()
+        if quick and not state.prepared.watched():
             return state.prepared.step(tokens, state, past), ahead
         states = self._enter(tokens[:, None], state)  # B×1×D
         source_mask = state.source["mask"][:, None, None, :]  # B×1×1×S
