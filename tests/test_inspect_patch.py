@@ -11,8 +11,9 @@ from selenium.webdriver.common.keys import Keys
 import regard
 from regard import inspection
 from regard.cli import main
-from regard.inspection import patching
-from regard.inspection.patching import ENCODER_LAYERS, SUMMARY, Spot, differences
+from regard.inspection import copying, patching
+from regard.inspection.copying import Spot, differences
+from regard.inspection.patching import ENCODER_LAYERS, SUMMARY
 from regard.inspection.removal import without_heads
 from regard.models import build
 from regard.text.specials import BOS, EOS
@@ -80,7 +81,7 @@ def test_the_word_that_was_changed_carries_the_difference(copier):
 def test_together_or_one_by_one_patches_recover_the_same(copier, monkeypatch):
     pair = copier.trace("d a c b", "d a c b"), copier.trace("d a e b", "d a e b")
     together = inspection.patch(*pair)
-    monkeypatch.setattr(patching, "TOKENS", 1)
+    monkeypatch.setattr(copying, "TOKENS", 1)
     for one, other in zip(together.maps, inspection.patch(*pair).maps, strict=True):
         torch.testing.assert_close(one.values, other.values, rtol=1e-3, atol=1e-4)
 

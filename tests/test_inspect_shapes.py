@@ -15,8 +15,8 @@ from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
 from regard.data.prepare import prepare
 from regard.errors import UsageError
+from regard.inspection.copying import Spot, differences
 from regard.inspection.interventions import attentions, scale_head, scale_heads
-from regard.inspection.patching import Spot, differences
 from regard.inspection.pruning import chosen
 from regard.inspection.reasons import trusted
 from regard.inspection.removal import without_heads

@@ -1,10 +1,9 @@
 """Which activation carries the difference between two sources: patching (Vig et al., 2020; Meng et al., 2022).
 
-Axes: B batch (one row for each patch), S source tokens, T target tokens, D width, H heads, K head width.
+The copying itself is in `copying.py`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,30 +14,25 @@ from torch import Tensor
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.evaluation.display import columns
+from regard.inspection.copying import Spot, differences
 from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.layer_lens import LAYERS
 from regard.inspection.maps import KINDS, Kind, kind_of
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
-from regard.models import Model
-from regard.nn import taps
-from regard.nn.taps import Write
 from regard.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)")
-"""The taps behind the embeddings and each encoder layer, of any encoder, and behind each look at a picture."""
+"""The taps behind the embeddings and each encoder layer, of any encoder."""
 
 SUMMARY = "encoder.summary"
 """The tap of the whole source as one vector."""
 
 SMALLEST = 0.1
 """Nats by which the sources must differ: a share of less than that would be a share of noise."""
-
-TOKENS = 4096
-"""Padded tokens of a batch of patched passes."""
 
 MOST_TOLD = 25
 """Tokens of a source that an error shows."""
@@ -52,15 +46,6 @@ PARTS: dict[Part, str] = {
     "attention": "What attention adds",
     "heads": "Heads, at all positions",
 }
-
-
-@dataclass(frozen=True)
-class Spot:
-    """Where a value is copied: a tap, at one position or all, of one head or all."""
-
-    tap: str
-    position: int | None = None
-    head: int | None = None
 
 
 @dataclass(frozen=True)
@@ -246,104 +231,6 @@ def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -
         maps,
         [(name, share) for (name, _), share in zip(wholes, each, strict=True)],
     )
-
-
-def differences(
-    into: Trace,
-    values: Mapping[str, Tensor],
-    patches: Sequence[Sequence[Spot]],
-    answers: tuple[int, int],
-    place: int,
-    *,
-    progress: Progress | None = None,
-) -> Tensor:
-    """Logit differences of two answers at a target position, one for each set of spots that values are copied to."""
-    if not isinstance(into.model, Model):
-        return _answers(into, values, patches, answers, place, progress=progress)
-    model = into.model
-    device = model.device
-    source = torch.tensor([into.source.ids], device=device)  # 1×S
-    inputs = torch.tensor([into.inputs.ids[: place + 1]], device=device)  # 1×T
-    most = max(1, TOKENS // max(source.shape[1], inputs.shape[1]))
-    found = torch.zeros(len(patches))
-    done = 0
-    with torch.no_grad():
-        memory = model.encode(source)
-        for in_encoder, rows in _batches(patches, most):
-            some = [patches[row] for row in rows]
-            write = {tap: _copying(values[tap], some, tap) for tap in {spot.tap for spots in some for spot in spots}}
-            with taps.watch(model, write=write):
-                here = torch.zeros(len(rows), dtype=torch.long, device=device)
-                read = model.encode(source.expand(len(rows), -1)) if in_encoder else memory.select(here)
-                logits = model.scores(model.decode(read, inputs.expand(len(rows), -1))[:, -1])  # B×V
-            found[rows] = (logits[:, answers[0]] - logits[:, answers[1]]).cpu()
-            done += len(rows)
-            if progress:
-                progress("patching", done, len(patches))
-    return found
-
-
-def _answers(
-    into: Trace,
-    values: Mapping[str, Tensor],
-    patches: Sequence[Sequence[Spot]],
-    answers: tuple[int, int],
-    place: int,
-    *,
-    progress: Progress | None = None,
-) -> Tensor:
-    """The same of a model that only reads, whose answers are read off all at once."""
-    most = max(1, TOKENS // len(into.source))
-    found = torch.zeros(len(patches))
-    done = 0
-    with torch.no_grad():
-        for _, rows in _batches(patches, most):
-            some = [patches[row] for row in rows]
-            write = {tap: _copying(values[tap], some, tap) for tap in {spot.tap for spots in some for spot in spots}}
-            with taps.watch(into.model, write=write):
-                logits = into.model.scores(into.model.outputs(*into.tensors(len(rows))))[:, place]  # B×V
-            found[rows] = (logits[:, answers[0]] - logits[:, answers[1]]).cpu()
-            done += len(rows)
-            if progress:
-                progress("patching", done, len(patches))
-    return found
-
-
-def _batches(patches: Sequence[Sequence[Spot]], most: int) -> Iterator[tuple[bool, list[int]]]:
-    """Patches that can go through the model together, and whether they begin in the encoder; heads on their own.
-
-    Where the encoder is left alone it need not run again, and where no head is written to, attention runs fused.
-    """
-    kinds: dict[tuple[bool, bool], list[int]] = {}
-    for row, spots in enumerate(patches):
-        begins = any(spot.tap.startswith("encoder") for spot in spots)
-        kinds.setdefault((begins, any(spot.head is not None for spot in spots)), []).append(row)
-    for (begins, _), rows in kinds.items():
-        for start in range(0, len(rows), most):
-            yield begins, rows[start : start + most]
-
-
-def _copying(value: Tensor, patches: Sequence[Sequence[Spot]], tap: str) -> Write:
-    """Put a value (T×D, H×T×K or D) into the rows whose spots are at this tap, where these spots say."""
-    mask = torch.zeros(len(patches), *value.shape[:-1], 1, dtype=torch.bool)  # B×T×1, B×H×T×1 or B×1
-    for row, spots in enumerate(patches):
-        for spot in spots:
-            if spot.tap == tap:
-                heads = slice(None) if spot.head is None else spot.head
-                positions = slice(None) if spot.position is None else spot.position
-                where = (heads, positions) if value.dim() == 3 else (positions,) if value.dim() == 2 else ()
-                mask[(row, *where)] = True
-    done = 0
-
-    def write(was: Tensor) -> Tensor:
-        nonlocal done
-        if value.dim() == 1:
-            return torch.where(mask.to(was.device), value.to(was), was)
-        start, done = done, done + was.shape[-2]  # inside a recurrence positions come one at a time
-        here = mask[..., start:done, :].to(was.device)
-        return torch.where(here, value[..., start:done, :].to(was), was)
-
-    return write
 
 
 def _parting(clean: Trace, corrupted: Trace) -> int:
