@@ -20,7 +20,6 @@ from regard.nn import taps
 from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTree, StepModel, beam, greedy, sample
 from regard.search.alignment import attention_to_source, word_alignment
 from regard.search.constraints import writings
-from regard.search.ensemble import EnsembleSteps
 from regard.search.hypothesis import joined
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.phrases import Required
@@ -333,46 +332,6 @@ class Translator:
 
     def _tensor(self, rows: list[list[int]]) -> Tensor:
         return torch.tensor(rows, device=self._device)
-
-
-class Ensemble(Translator):
-    """Several translators with the same target vocabulary as one; each reads the source in its own way.
-
-    Configuration and source lengths are those of the first.
-    """
-
-    def __init__(self, members: Sequence[Translator]) -> None:
-        first = members[0]
-        for number, member in enumerate(members[1:], start=2):
-            if member.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
-                raise UsageError(
-                    f"Run {number} of the ensemble has another target vocabulary than the first: only runs that were "
-                    "trained with the same tokenizer can be averaged."
-                )
-        super().__init__(first.model, first.config, first.source_tokenizer, first.target_tokenizer)
-        self.trained_length = min(member.trained_length for member in members)
-        self.members = tuple(members)
-
-    @property
-    def _positions(self) -> int | None:
-        """The fewest that any member has learned."""
-        learned = [member._positions for member in self.members if member._positions is not None]
-        return min(learned, default=None)
-
-    def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """Refused: members may read different tokens."""
-        raise UsageError("Attention and alignment are of one model: translate with one run.")
-
-    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
-        if attentive:
-            raise UsageError("A coverage penalty needs the attention of one model: translate with one run.")
-        own = [member.source_tokenizer.encode_batch(texts) for member in self.members]
-        for rows in own:
-            self._check_lengths(rows)
-        batches = [member._batch(rows) for member, rows in zip(self.members, own, strict=True)]
-        device = batches[0].device
-        steps = EnsembleSteps([ModelSteps(member.model) for member in self.members], [b.shape[1] for b in batches])
-        return steps, torch.cat([batch.to(device) for batch in batches], dim=1)  # B×ΣS
 
 
 def _chosen(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:

@@ -41,7 +41,8 @@ MAY_USE: dict[str, set[str]] = {
     "device": set(),
     "evaluation": UP_TO_TRANSLATOR,
     "inspection": UP_TO_TRANSLATOR,
-    "interop": UP_TO_MODELS | {"search", "translator"},
+    "ensemble": UP_TO_MODELS | {"search", "translator"},
+    "interop": UP_TO_MODELS | {"search", "translator", "ensemble"},
 }
 """What each room (or single file) may use of the others; those not named (cli, serving, …) may use everything."""
 

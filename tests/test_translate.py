@@ -20,6 +20,7 @@ from regard.cli.partial_output import whole_lines
 from regard.cli.verbs import app
 from regard.config.text import Tokenizer as Settings
 from regard.data import lines
+from regard.ensemble import Ensemble
 from regard.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import Constraints, Hypothesis, Search
@@ -27,7 +28,7 @@ from regard.text.learning import train as learn
 from regard.text.sentences import pieces, sentences
 from regard.training.loop import train
 from regard.training.view import View
-from regard.translator import Ensemble, Translator, groups
+from regard.translator import Translator, groups
 from tests.cells import cell
 from tests.test_training import tiny
 

@@ -86,6 +86,6 @@ def _native(runs: Sequence[Path], overrides: Sequence[str]) -> "Translator":
     translators = [regard.load(run, overrides) for run in runs]
     if len(translators) == 1:
         return translators[0]
-    from regard.translator import Ensemble
+    from regard.ensemble import Ensemble
 
     return Ensemble(translators)
