@@ -292,6 +292,14 @@ def test_a_test_part_can_be_held_out_beside_validation(tmp_path: Path) -> None:
     assert len(prepare(named, tmp_path / "named").test_pairs) == 7
 
 
+def test_every_so_many_th_pair_is_taken_and_no_other_is_learnt_or_held_out(tmp_path: Path) -> None:
+    prepared = prepare(config(numbers(tmp_path / "x.tsv", 310), every=3, held_out=10), tmp_path / "run")
+    assert len(prepared.train) == 94 and len(prepared.validation_pairs) == 10
+    learnt = {prepared.source_tokenizer.decode(prepared.train[place][0]) for place in range(94)}
+    met = learnt | {pair.source for pair in prepared.validation_pairs}
+    assert met == {f"row {n} of many" for n in range(0, 310, 3)}
+
+
 def test_joined_pairs_are_whole_pairs_of_the_corpus_one_behind_the_other(tmp_path: Path) -> None:
     corpus = numbers(tmp_path / "x.tsv", 300)
     plain = prepare(config(corpus, held_out=20), tmp_path / "plain")

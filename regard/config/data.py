@@ -317,6 +317,8 @@ class Data(Section):
 
     train: Corpus
     """What the model learns from."""
+    every: int = Field(default=1, ge=1)
+    """Of `train` only every so many-th example: 12 takes the 1st, the 13th and so on, for a quick look at much data."""
     validation: Corpus | None = None
     """What it is judged by while it learns; without one, `held_out` pairs are set aside from `train`."""
     test: Corpus | None = None

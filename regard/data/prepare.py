@@ -74,7 +74,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     held = {"validation": data.validation, "test": data.test}
     known = {name: list(sound(corpus, form_kind)) for name, corpus in held.items() if corpus}
     validation = [pair for _, pair in known.get("validation", ()) if _usable(pair, cleaning, texts)]
-    train = _source(data.train, form_kind)
+    train = _source(data.train, form_kind, data.every)
     fate, report = survey(
         train(),
         cleaning,
@@ -167,12 +167,16 @@ def _make_room(directory: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _source(corpus: Corpus, form: type[Form]) -> Callable[[], Iterable[Pair]]:
-    """A corpus to be read several times: files again and again, a small generated one from memory."""
+def _source(corpus: Corpus, form: type[Form], every: int) -> Callable[[], Iterable[Pair]]:
+    """A corpus, or every so many-th of it, to be read several times: a small generated one from memory."""
+
+    def read() -> Iterator[Pair]:
+        return (pair for _, pair in islice(sound(corpus, form), 0, None, every))
+
     if isinstance(corpus, Generated) and corpus.size <= _SMALL:
-        pairs = [pair for _, pair in sound(corpus, form)]
+        pairs = list(read())
         return lambda: pairs
-    return lambda: (pair for _, pair in sound(corpus, form))
+    return read
 
 
 def sound(corpus: Corpus, form: type[Form]) -> Iterator[tuple[str, Pair]]:
