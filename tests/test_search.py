@@ -66,6 +66,18 @@ def test_beam_one_is_greedy(name):
         assert a.score == pytest.approx(b[0].score, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "name", sorted({*KINDS, *(name for name in CELLS if name.startswith("transformer>transformer/"))})
+)
+def test_a_model_that_was_searched_can_still_learn(name):
+    model, (source, target) = model_of(name), sentences(2, 90, seed=11)
+    greedy(ModelSteps(model), source, [80, 80])
+    with torch.inference_mode():
+        model(source, target)
+    model.train()
+    model(source, target).sum().backward()
+
+
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
 @pytest.mark.parametrize(("family", "seed"), [*(("rnn", seed) for seed in range(5)), *((kind, 5) for kind in FAMILIES)])
 def test_a_beam_as_wide_as_the_space_is_exhaustive_search(family, seed, penalty):

@@ -49,7 +49,7 @@ class Bleu(_Sacre):
         if tokenizer not in TOKENIZERS:
             raise UsageError(f"BLEU has no tokenizer `{tokenizer}`: choose from {', '.join(TOKENIZERS)}.")
         try:
-            self._inner = BLEU(tokenize=tokenizer)
+            self._inner = BLEU(tokenize=tokenizer, force=True)  # tokenised text is the user's choice
         except RuntimeError:  # sacrebleu's word for a missing extra
             extra = tokenizer.partition("-")[0]
             raise RegardError(

@@ -32,7 +32,8 @@ class Sinusoidal(Places):
         """The vectors of positions start … start+length-1: T×D."""
         end, table = start + length, self.table
         if end > len(table):
-            self.table = table = sinusoids(max(end, 2 * len(table)), self.width).to(table)
+            with torch.inference_mode(False):  # training uses it too
+                self.table = table = sinusoids(max(end, 2 * len(table)), self.width).to(table)
         return table[start:end]  # T×D
 
 
@@ -155,7 +156,8 @@ class Rotary(Distances):
         """Turn vectors B×H×T×K that stand at positions start, start+1, …"""
         end, turns = start + vectors.shape[-2], self.turns
         if end > turns.shape[1]:
-            self.turns = turns = self._turns(max(end, 2 * turns.shape[1])).to(turns)
+            with torch.inference_mode(False):  # training uses them too
+                self.turns = turns = self._turns(max(end, 2 * turns.shape[1])).to(turns)
         cos, sin = turns[:, start:end].to(vectors.dtype)  # T×K/2 each
         one, two = vectors.chunk(2, dim=-1)  # B×H×T×K/2 each
         return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)  # B×H×T×K
