@@ -254,7 +254,7 @@ class TestUpdate:
         random = torch.Generator().manual_seed(1)
         given = torch.randn(3, *shape, generator=random, dtype=torch.float64)
         u, lengths, v = torch.linalg.svd(given, full_matrices=False)
-        lengths = 0.3 + lengths / lengths.amax(-1, keepdim=True)  # none so small that five rounds leave it behind
+        lengths = 0.3 + lengths / lengths.amax(-1, keepdim=True)  # none so small that the rounds leave it behind
         given = 1e-4 * u @ torch.diag_embed(lengths) @ v
         found = orthogonal(given)
         inside = u.mT @ found @ v.mT
