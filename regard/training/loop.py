@@ -12,7 +12,7 @@ import torch
 
 from regard.config.run import RunConfig
 from regard.data.prepare import Prepared, is_prepared, prepare
-from regard.device import choose_device, choose_precision
+from regard.device import choose_device, choose_precision, keep_freed
 from regard.errors import RegardError, UsageError
 from regard.run import Run
 from regard.shapes.choice import shape_of
@@ -45,6 +45,7 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
     if not resume:
         Start.of(config)  # what does not fit is told before anything is made
     device = choose_device(config.training.device, ranks.local_rank)
+    keep_freed()
     choose_precision(config.training.precision, device)
     if config.training.tensorboard:
         require_tensorboard()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.text.specials import PAD
 
-CHUNK_ELEMENTS = 2_000_000
+CHUNK_ELEMENTS = 1_000_000
 """Logits held at a time: large enough for matrix products at full speed, small enough to stay near the cache."""
 
 
@@ -41,8 +41,8 @@ class _Fused(torch.autograd.Function):
 
     With z = xWᵀ + b, p = softmax(z) and smoothing ε (Szegedy et al., 2016):
     loss = (1−ε)·(lse(z) − z_y) + ε·(lse(z) − mean(z)), and ∂loss/∂z = p − (1−ε)·onehot(y) − ε/V.
-    The last term is the same for all z, so it is added to the gradients of x, W and b as one vector each; and p is kept
-    as exp(z − max z), whose sum divides the narrow x rather than the wide p.
+    The last term is the same for all z, so it is added to the gradients of x, W and b as one vector each. The greatest
+    p is exp(max z − lse(z)), which gives lse(z) without another sum.
     """
 
     @staticmethod
@@ -90,32 +90,29 @@ def _forward(
     smoothed = torch.zeros((), dtype=exact, device=flat.device)
     nll = torch.zeros((), dtype=exact, device=flat.device)
 
-    chunk = max(1, CHUNK_ELEMENTS // vocabulary)
+    chunk = min(max(1, CHUNK_ELEMENTS // vocabulary), max(1, len(rows)))
+    logits = flat.new_empty(chunk, vocabulary)  # used again and again
+    chances = torch.empty_like(logits, dtype=precise)
     for start in range(0, len(rows), chunk):
-        place, wanted = rows[start : start + chunk], targets[start : start + chunk]  # C
+        place, wanted = rows[start : start + chunk], targets[start : start + chunk, None]  # C, C×1
         x = flat[place]  # C×E
-        z = x @ narrow.t() if bias is None else torch.addmm(bias.to(x.dtype), x, narrow.t())  # C×V
-        z = z.to(precise)
-        true = z.gather(1, wanted[:, None]).squeeze(1)  # C
-        largest = z.amax(1)  # C
-        z.sub_(largest[:, None]).exp_()
-        total = z.sum(1)  # C
-        surprise = largest + total.log() - true  # C
-        mean = x.to(precise) @ centre + offset  # C
-        spread = surprise + true - mean  # C: lse(z) − mean(z)
+        z = _project(x, narrow, bias, logits[: len(x)]).to(precise)  # C×V
+        p = torch.softmax(z, 1, out=chances[: len(x)])  # C×V
+        true = z.gather(1, wanted).squeeze(1)  # C
+        total = z.amax(1) - p.amax(1).log()  # C: lse(z)
+        surprise = total - true  # C
+        spread = total - (x.to(precise) @ centre + offset)  # C: lse(z) − mean(z)
         nll += surprise.sum(dtype=exact)
         smoothed += ((1 - smoothing) * surprise + smoothing * spread).sum(dtype=exact)
         if grad_flat is None:
             continue
-        z.scatter_add_(1, wanted[:, None], (total * (smoothing - 1))[:, None])
-        share = (scale / total)[:, None]  # C×1
-        z = z.to(x.dtype)
-        grad_x = (z @ narrow).to(precise) * share - (scale * smoothing) * centre  # C×E
-        grad_flat[place] = grad_x.to(flat.dtype)
+        p.scatter_add_(1, wanted, p.new_full(wanted.shape, smoothing - 1))
+        p = p.to(x.dtype)
+        grad_flat[place] = ((p @ narrow).to(precise) - smoothing * centre).mul_(scale).to(flat.dtype)
         if grad_weight is not None:
-            _add_product(grad_weight, z, (x.to(precise) * share).to(x.dtype))
+            _add_product(grad_weight, p, x, scale)
         if grad_bias is not None:
-            grad_bias += (z.t() @ share.to(z.dtype)).squeeze(1)
+            grad_bias.add_(p.sum(0), alpha=scale)
 
     if grad_flat is not None:
         even = scale * smoothing / vocabulary
@@ -134,12 +131,19 @@ def _forward(
     return smoothed, nll
 
 
-def _add_product(total: Tensor, z: Tensor, x: Tensor) -> None:
-    """total V×E += zᵀx of z C×V and x C×E, in one kernel where their precision allows it."""
+def _project(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
+    """x C×E times weight V×E, and the bias, written into C×V."""
+    if bias is None:
+        return torch.mm(x, weight.t(), out=out)
+    return torch.addmm(bias.to(x.dtype), x, weight.t(), out=out)
+
+
+def _add_product(total: Tensor, p: Tensor, x: Tensor, scale: float) -> None:
+    """total V×E += scale · pᵀx of p C×V and x C×E, in one kernel where their precision allows it."""
     if x.dtype == total.dtype:
-        total.addmm_(z.t(), x)
+        total.addmm_(p.t(), x, alpha=scale)
     else:
-        total += z.t() @ x
+        total.add_(p.t() @ x, alpha=scale)
 
 
 def batch_loss(
