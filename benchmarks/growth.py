@@ -146,5 +146,5 @@ def _write(facts: dict[str, Any], options: Options) -> str:
             *(["", "Left out:", *failed] if failed else []),
         ]
     )
-    picture.lines(panels, "how cost grows", "growth", quick=options.quick)
+    picture.lines(panels, "growth", quick=options.quick)
     return report.write("growth", text, facts, quick=options.quick)

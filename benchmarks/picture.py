@@ -33,14 +33,14 @@ def bars(groups: Mapping[str, Mapping[str, float | None]], title: str, name: str
     _save(figure, name, quick)
 
 
-def lines(panels: Sequence[Mapping[str, Any]], title: str, name: str, *, quick: bool) -> None:
+def lines(panels: Sequence[Mapping[str, Any]], name: str, *, quick: bool) -> None:
     """A panel for each law of growth, both axes logarithmic, with the fitted exponent."""
     plots = _plots()
     if plots is None or not panels:
         return
-    across = min(3, len(panels))
+    across = min(4, len(panels))
     down = -(-len(panels) // across)
-    figure, axes = plots.subplots(down, across, figsize=(4.2 * across, 3.1 * down), squeeze=False)
+    figure, axes = plots.subplots(down, across, figsize=(3.6 * across, 2.7 * down), squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for axis, panel in zip(axes.flat, panels, strict=False):
@@ -50,12 +50,17 @@ def lines(panels: Sequence[Mapping[str, Any]], title: str, name: str, *, quick: 
         law = f"∝ x^{panel['exponent']:.2f} (mathematics: {panel['law']})"
         axis.set_title(f"{panel['title']}\n{law}", fontsize=9, color=INK)
         axis.set_xlabel(panel["x_name"], fontsize=8)
-        axis.set_ylabel(panel["y_name"], fontsize=8)
         low, high = min(panel["y"]), max(panel["y"])
         axis.set_ylim(low / 2, high * 2)
-        axis.tick_params(labelsize=7, which="both")
-        axis.grid(alpha=0.25, which="major")
-    figure.suptitle(title, fontsize=11, color=INK, x=0.01, ha="left")
+        axis.set_xticks(panel["x"], [_short(x) for x in panel["x"]])
+        marks = [low / 2, *([low] if high > 1.1 * low else []), high, high * 2]
+        axis.set_yticks(marks, [_short(mark) for mark in marks])
+        axis.minorticks_off()
+        axis.tick_params(labelsize=7)
+        axis.grid(alpha=0.25)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+    figure.tight_layout()
     _save(figure, name, quick)
 
 
@@ -79,6 +84,14 @@ def _save(figure: Any, name: str, quick: bool) -> None:
     figure.tight_layout()
     figure.savefig(place / f"{name}.png", dpi=150)
     pyplot.close(figure)
+
+
+def _short(value: float) -> str:
+    """A count as it is, another number to three digits; large ones in thousands."""
+    if isinstance(value, int) and value < 10_000:
+        return f"{value:,}"
+    large = value >= 10_000
+    return f"{float(f'{value / (1000 if large else 1):.3g}'):,g}{'k' if large else ''}"
 
 
 def _number(value: float) -> str:

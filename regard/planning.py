@@ -25,7 +25,7 @@ from regard.config.text import Tokenizer
 from regard.data.corpus import Pair, read
 from regard.data.progress import Progress
 from regard.data.random_text import RandomText
-from regard.device import choose_device
+from regard.device import choose_device, keep_freed
 from regard.errors import RegardError, UsageError
 from regard.models import build
 from regard.shapes.translation import Translation
@@ -315,6 +315,7 @@ def measured(
     """Train on random text for ten seconds; or why not."""
     training = config.training
     device = choose_device(training.device)
+    keep_freed()
     needed = 4 * NUMBER * sum(parameter.numel() for parameter in model.parameters())
     if device.type == "cpu" and needed > 0.6 * _free_memory():
         return None, f"it needs {needed / 1e9:.1f} GB and more, which are not free here"
@@ -322,22 +323,22 @@ def measured(
     start = time.monotonic()
     tokens = min(training.batch_tokens, FEW)
     trainer = _trainer(config, vocabulary, lengths, tokens, device)
-    kept = _kept_bytes(trainer)  # the first update also warms up
+    _timed(trainer, 1)  # warms up
     once = _timed(trainer, 1)
     if tokens < training.batch_tokens and once * training.batch_tokens / tokens < SECONDS / 4:
         trainer.close()
         trainer = _trainer(config, vocabulary, lengths, training.batch_tokens, device)
-        kept = _kept_bytes(trainer)
+        _timed(trainer, 1)
         once = _timed(trainer, 1)
     left = SECONDS - (time.monotonic() - start)
     count = max(1, min(MOST_UPDATES, int(left / max(once, 1e-6))))
     seconds = _timed(trainer, count, progress)
+    peak = _peak_memory()
+    kept = _kept_bytes(trainer)  # last: it learns in one thread, which needs memory where the others do not
     trainer.close()
     tokens = trainer.batches.tokens
     scale = training.batch_tokens / tokens
-    program = (
-        max(_peak_memory() - sum(memory(config, model, None).values()) - kept, 0.0) if device.type == "cpu" else 0.0
-    )
+    program = max(peak - sum(memory(config, model, None).values()) - kept, 0.0) if device.type == "cpu" else 0.0
     return Measured(seconds * scale * training.accumulate, count, tokens, kept * scale, program), ""
 
 

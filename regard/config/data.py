@@ -317,8 +317,6 @@ class Data(Section):
 
     train: Corpus
     """What the model learns from."""
-    every: int = Field(default=1, ge=1)
-    """Of `train` only every so many-th example: 12 takes the 1st, the 13th and so on, for a quick look at much data."""
     validation: Corpus | None = None
     """What it is judged by while it learns; without one, `held_out` pairs are set aside from `train`."""
     test: Corpus | None = None
@@ -327,6 +325,8 @@ class Data(Section):
     """Pairs set aside from `train` when there is no `validation` (never more than a tenth of them)."""
     held_out_test: int = Field(default=0, ge=0)
     """Pairs set aside from `train` when there is no `test`, likewise; they are scored at the end and choose nothing."""
+    every: int = Field(default=1, ge=1)
+    """Of `train` only every so many-th example: 12 takes the 1st, the 13th and so on, for a quick look at much data."""
     joined: float = Field(default=0.0, ge=0.0, le=10.0)
     """Longer pairs made of short ones: for every hundred pairs of `train`, `100 * joined` more of two to four each."""
     cleaning: Cleaning = Cleaning()
