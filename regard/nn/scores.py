@@ -58,7 +58,7 @@ class Bilinear(Score):
 
     def prepare_queries(self, queries: Tensor) -> Tensor:
         """q ↦ qᵀW."""
-        return queries @ self.weight  # B×H×T×K
+        return by_head(queries, self.weight)  # B×H×T×K
 
 
 class Additive(Score):
@@ -76,16 +76,28 @@ class Additive(Score):
 
     def prepare_queries(self, queries: Tensor) -> Tensor:
         """q ↦ W q + b."""
-        return queries @ self.query + self.bias  # B×H×T×A
+        return by_head(queries, self.query) + self.bias  # B×H×T×A
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
         """k ↦ U k."""
-        return keys @ self.key  # B×H×S×A
+        return by_head(keys, self.key)  # B×H×S×A
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Scores B×H×T×S of prepared queries and keys."""
         hidden = (queries.unsqueeze(-2) + keys.unsqueeze(-3)).tanh_()  # B×H×T×S×A
-        return (hidden @ self.out).squeeze(-1)  # B×H×T×S
+        scores = by_head(hidden.flatten(2, 3), self.out.squeeze(1))  # B×H×TS×1
+        return scores.view(hidden.shape[:-1])  # B×H×T×S
+
+
+def by_head(vectors: Tensor, weights: Tensor) -> Tensor:
+    """Vectors B×H×N×K times a matrix K×M of their head: B×H×N×M.
+
+    The rows of a head go together: a product for each row of the batch would read the matrix, and on the way back write
+    its gradient, as often as there are rows.
+    """
+    batch, heads, number, width = vectors.shape
+    found = vectors.transpose(0, 1).reshape(heads, batch * number, width) @ weights  # H×BN×M
+    return found.view(heads, batch, number, weights.shape[-1]).transpose(0, 1)
 
 
 def make_score(kind: str, *, heads: int, query_width: int, key_width: int) -> Score:
