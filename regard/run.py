@@ -152,6 +152,10 @@ class Run:
         final = self.directory / "model.safetensors"
         if final.is_file():
             return final
+        if self.info.get("status") == "finished":
+            raise RegardError(
+                f"{final} is gone, and with it what this run has become: copy it back, or train a new run."
+            )
         with_pointer = self.checkpoints / "latest"
         if with_pointer.is_file():
             return self.checkpoints / with_pointer.read_text().strip() / "model.safetensors"

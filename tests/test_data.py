@@ -429,11 +429,11 @@ def test_a_full_disk_is_an_error_and_leaves_nothing_half_done(tmp_path: Path, mo
     assert len(prepare(settings, tmp_path / "run").train) == 45
 
 
-def test_damaged_preparation_says_what_to_delete(tmp_path: Path) -> None:
+def test_damaged_preparation_says_how_to_mend_it(tmp_path: Path) -> None:
     settings = config(numbers(tmp_path / "x.tsv", 50))
     prepare(settings, tmp_path / "run")
     (tmp_path / "run" / "data" / "validation.jsonl").write_text("{")
-    with pytest.raises(RegardError, match="delete"):
+    with pytest.raises(RegardError, match="put it back"):
         prepare(settings, tmp_path / "run")
 
 

@@ -134,6 +134,14 @@ class TestFiles:
         with pytest.raises(RegardError, match="no such picture"):
             read_picture(f"{tmp_path}/photos.zip/none.png", 8)
 
+    def test_a_zip_file_that_does_not_unpack_is_told(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "photos.zip", "w", zipfile.ZIP_DEFLATED) as files:
+            files.writestr("p.png", bytes(range(256)) * 40)
+        whole = (tmp_path / "photos.zip").read_bytes()
+        (tmp_path / "photos.zip").write_bytes(whole[:40] + b"\xff" * 60 + whole[100:])
+        with pytest.raises(RegardError, match="zip file is damaged"):
+            read_picture(f"{tmp_path}/photos.zip/p.png", 8)
+
     def test_pictures_are_decoded_once_and_kept(self, tmp_path):
         names = [str(tmp_path / "photos" / name) for name in folder(tmp_path / "photos")]
         store = PictureStore.build(tmp_path / "store", [*names, *names], 8)
@@ -145,7 +153,7 @@ class TestFiles:
     def test_a_damaged_store_says_how_to_mend_it(self, tmp_path):
         store = PictureStore.build(tmp_path / "store", [next(scenes(1, 0)).name], 8)
         (store.directory / "pixels.uint8").write_bytes(b"few")
-        with pytest.raises(RegardError, match="built anew"):
+        with pytest.raises(RegardError, match="put it back"):
             PictureStore(tmp_path / "store")
 
 

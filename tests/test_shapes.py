@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -517,9 +518,7 @@ class TestStartingFromAnotherRun:
             with pytest.raises(RegardError, match="does not fit") as told:
                 train(config, tmp_path / "run", view=View())
             assert word in str(told.value)
-            import shutil
-
-            shutil.rmtree(tmp_path / "run", ignore_errors=True)
+            assert not (tmp_path / "run").exists()  # the place is free for what fits
         other = self.started(pretrained, tmp_path, "classes", text={"tokenizer": {"kind": "characters"}})
         with pytest.raises(UsageError, match=r"text\.tokenizer differs"):
             train(from_mapping(other), tmp_path / "run", view=View())
@@ -712,6 +711,50 @@ class TestBadInput:
 
     def test_predict_counts_the_texts_of_a_line(self, tmp_path, capsys):
         train(from_mapping(settings("pairs", tmp_path)), tmp_path / "run", view=View())
-        path = corpus(tmp_path / "in.tsv", ["a\tb", "alone"])
+        path = corpus(tmp_path / "in.tsv", ["a\tb", "", "alone", "c\td"])
         assert main(["predict", str(tmp_path / "run"), path]) == 1
-        assert "Line 2 has 1 tab-separated texts" in capsys.readouterr().err
+        said, told = capsys.readouterr()
+        assert "Line 3 has 1 tab-separated texts" in told
+        assert len(said.splitlines()) == 2 and said.splitlines()[0]  # what stands before it is answered
+
+    def test_a_label_that_no_line_could_hold_is_told(self, tmp_path):
+        config = settings("classes", tmp_path)
+        records = [{"source": "a b", "target": "yes"}, {"source": "c", "target": "n\to"}]
+        config["data"]["train"] = {"jsonl": corpus(tmp_path / "x.jsonl", [json.dumps(one) for one in records])}
+        assert "x.jsonl:2 has a label with a tab" in self.refused(config, tmp_path)
+
+    def test_the_shape_of_a_run_is_settled(self, tmp_path):
+        train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
+        before = (tmp_path / "run" / "config.yaml").read_bytes()
+        changed = from_mapping(settings("classes", tmp_path, shape={"pool": "max"}, training={"steps": 99}))
+        with pytest.raises(UsageError, match=r"shape\.pool cannot change when a run is continued"):
+            train(changed, tmp_path / "run", resume=True, view=View())
+        assert (tmp_path / "run" / "config.yaml").read_bytes() == before
+
+    def test_a_trained_run_whose_data_are_gone_keeps_its_tokenizers(self, tmp_path, capsys):
+        config = from_mapping(settings("classes", tmp_path))
+        train(config, tmp_path / "run", view=View())
+        shutil.rmtree(tmp_path / "run" / "data")
+        corpus(tmp_path / "labelled.txt", ["yes other words", "no than before"] * 30)
+        with pytest.raises(RegardError, match=r"data of .* are gone"):
+            prepare(config, tmp_path / "run")
+        assert main(["evaluate", str(tmp_path / "run")]) == 1
+        (tmp_path / "in.txt").write_text("a b\n")
+        assert main(["predict", str(tmp_path / "run"), str(tmp_path / "in.txt")]) == 0
+        capsys.readouterr()
+
+    def test_a_finished_run_without_its_weights_says_so(self, tmp_path, capsys):
+        train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
+        (tmp_path / "run" / "model.safetensors").unlink()
+        (tmp_path / "in.txt").write_text("a b\n")
+        assert main(["predict", str(tmp_path / "run"), str(tmp_path / "in.txt")]) == 1
+        assert "model.safetensors is gone" in capsys.readouterr().err
+
+    def test_of_every_other_picture_all_questions_are_taken(self, tmp_path):
+        config = settings("questions", tmp_path)
+        whole = prepare(from_mapping(config), tmp_path / "whole")
+        config["data"]["every"] = 2
+        half = prepare(from_mapping(config), tmp_path / "half")
+        assert [one.report.pairs for one in (whole, half)] == [240, 120]
+        kinds = [{pair.source.split("\t")[1].split()[0] for pair in one.validation_pairs} for one in (whole, half)]
+        assert len(kinds[1]) == len(kinds[0]) > 2

@@ -262,6 +262,17 @@ class TestUpdate:
         assert inside.diagonal(dim1=1, dim2=2).min() > 0.6 and inside.diagonal(dim1=1, dim2=2).max() < 1.3
         assert not orthogonal(torch.zeros(1, *shape)).any()
 
+    def test_muon_alone_needs_no_adamw(self, prepared):
+        one = trainer(prepared, tiny("training.optimizer.kind=muon"))
+        inner = optimizer.matrices(one.model)
+        for parameter in one.model.parameters():
+            parameter.requires_grad_(any(parameter is each for each in inner))
+        before = [parameter.detach().clone() for parameter in inner]
+        one.optimizer = optimizer.build(Optimizer(kind="muon", learning_rate=0.01), one.model)
+        one.update()
+        one.close()
+        assert all(not torch.equal(was, now) for was, now in zip(before, inner, strict=True))
+
     def test_muon_leaves_all_but_inner_matrices_to_adamw(self, prepared):
         models = {}
         for kind in ("adamw", "muon"):

@@ -2,15 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-CHUNK = 512
-"""Lines answered before any answer is written: enough to sort by length, few enough to stream."""
+if TYPE_CHECKING:
+    from regard.predictor import Predictor
+    from regard.shapes.shape import Answer
 
 EXAMPLES = """
 \b
@@ -25,25 +25,26 @@ Examples:
 def predict(
     run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Files to read (none: standard input).", metavar="[FILE]...")
+        list[Path] | None, typer.Argument(help="Files to read (none, or -: standard input).", metavar="[FILE]...")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all there is to say.")] = False,
 ) -> None:
     """Answer files, or standard input, line by line; as many lines come out as went in, and an empty one stays so."""
+    from regard.cli.line_input import chunks
+    from regard.errors import RegardError
     from regard.evaluation.display import bar
     from regard.predictor import Predictor
     from regard.run import Run
 
     Run.open(run)
     predictor = Predictor.load(run)
-    lines = enumerate(_lines(files or []), start=1)
     with bar() as progress:
-        while chunk := list(islice(lines, 1 if not files and sys.stdin.isatty() else CHUNK)):
-            texts = [line for _, line in chunk if line.strip()]
-            _check(chunk, predictor.shape.config.data.train.texts)
-            answers = iter(predictor.predict(texts))
-            for number, line in chunk:
-                answer = next(answers) if line.strip() else None
+        for chunk in chunks(files or [], 0):
+            try:
+                answered = _answered(predictor, chunk)
+            except RegardError:  # some line is at fault: those before it are answered
+                answered = (answer for one in chunk for answer in _answered(predictor, [one]))
+            for (number, line), answer in zip(chunk, answered, strict=True):
                 if as_json:
                     facts = {"line": number, "text": line, **(answer.facts if answer else {})}
                     print(json.dumps(facts, ensure_ascii=False))
@@ -54,21 +55,21 @@ def predict(
                 progress("predicting", chunk[-1][0], None)
 
 
-def _check(chunk: list[tuple[int, str]], wanted: int) -> None:
+def _answered(predictor: "Predictor", chunk: list[tuple[int, str]]) -> "Iterable[Answer | None]":
+    """An answer for each line, none for an empty one; a line that has none to give is told by its number."""
     from regard.errors import RegardError
 
+    wanted = predictor.shape.config.data.train.texts
     for number, line in chunk:
         if wanted > 1 and line.strip() and line.count("\t") != wanted - 1:
             raise RegardError(
                 f"Line {number:,} has {line.count(chr(9)) + 1} tab-separated texts, but this run reads {wanted}: put "
                 "one tab between the two."
             )
-
-
-def _lines(files: list[Path]) -> Iterator[str]:
-    from regard.data.lines import read_lines, stream_lines
-
-    if not files:
-        yield from stream_lines(sys.stdin.buffer, "standard input", whole=True)
-    for file in files:
-        yield from read_lines(file, whole=True)
+    try:
+        answers = iter(predictor.predict([line for _, line in chunk if line.strip()]))
+    except RegardError as error:
+        if len(chunk) > 1:
+            raise
+        raise type(error)(f"Line {chunk[0][0]:,}: {error}") from None
+    return [next(answers) if line.strip() else None for _, line in chunk]

@@ -326,7 +326,7 @@ class Data(Section):
     held_out_test: int = Field(default=0, ge=0)
     """Pairs set aside from `train` when there is no `test`, likewise; they are scored at the end and choose nothing."""
     every: int = Field(default=1, ge=1)
-    """Of `train` only every so many-th example: 12 takes the 1st, the 13th and so on, for a quick look at much data."""
+    """Of `train` only every so many-th example, or picture: 12 takes the 1st, the 13th and so on, for a quick look."""
     joined: float = Field(default=0.0, ge=0.0, le=10.0)
     """Longer pairs made of short ones: for every hundred pairs of `train`, `100 * joined` more of two to four each."""
     cleaning: Cleaning = Cleaning()

@@ -31,8 +31,7 @@ class PictureStore:
             self.pixels: Pixels = np.memmap(directory / _PIXELS, dtype=np.uint8, mode="r", shape=shape)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RegardError(
-                f"{directory} holds no pictures, or is damaged ({error}): delete {directory.parent}, and it will be "
-                "built anew."
+                f"{directory} holds no pictures, or is damaged ({error}): put it back as it was, or begin a new run."
             ) from error
 
     @classmethod

@@ -74,7 +74,7 @@ class Pictured(Form):
     ) -> Batches:
         """Batches with the pixels of their pictures."""
         if self.pictures is None:
-            raise RegardError(f"{store.directory.parent} has no pictures: delete it, and it will be built anew.")
+            raise RegardError(f"{store.directory.parent} has no pictures: put it back as it was, or begin a new run.")
         training, share = config.training, config.text.bpe_dropout if learning else 0.0
         dropout = self._dropout(share) if share else (None, None)
         return self.batched(

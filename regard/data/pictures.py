@@ -8,6 +8,7 @@ Axes: H rows and W columns of pixels; three colours come first: 3×H×W.
 import io
 import warnings
 import zipfile
+import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -141,7 +142,7 @@ def _content(name: str) -> io.BytesIO:
         return io.BytesIO(Path(name).read_bytes())
     except KeyError:
         raise RegardError(f"{name} does not exist: the zip file has no such picture.") from None
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error) as error:
         raise RegardError(f"{name} cannot be read: its zip file is damaged ({error}).") from None
     except FileNotFoundError:
         raise RegardError(f"{name} does not exist: this needs the name of a picture, such as photo.png.") from None

@@ -60,11 +60,23 @@ def is_prepared(directory: Path) -> bool:
 def prepare(config: RunConfig, directory: Path, progress: Progress | None = None) -> Prepared:
     """Tokenizers and stores of a run; what a run directory already holds is reopened without reading the corpora."""
     if not is_prepared(directory):
+        _check_untrained(directory)
         try:
             _build(config, directory, progress)
         except OSError as error:
             raise RegardError(f"cannot write into {directory}: {error.strerror or error}.") from error
     return _open(config, directory)
+
+
+def _check_untrained(directory: Path) -> None:
+    """Refuse to make anew what belongs to weights that are there: another tokenizer would make them worthless."""
+    checkpoints = directory / "checkpoints"
+    trained = (directory / "model.safetensors").exists() or (checkpoints.is_dir() and any(checkpoints.iterdir()))
+    if trained:
+        raise RegardError(
+            f"The data of {directory} are gone: a model that has been trained on them cannot be given others. Put "
+            f"{directory / 'data'} back, measure it on files of your own, or begin a new run."
+        )
 
 
 def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
@@ -171,7 +183,11 @@ def _source(corpus: Corpus, form: type[Form], every: int) -> Callable[[], Iterab
     """A corpus, or every so many-th of it, to be read several times: a small generated one from memory."""
 
     def read() -> Iterator[Pair]:
-        return (pair for _, pair in islice(sound(corpus, form), 0, None, every))
+        pairs = (pair for _, pair in sound(corpus, form))
+        if every == 1 or not corpus.pictures:
+            return islice(pairs, 0, None, every)
+        seen: dict[str, int] = {}  # a picture with all that is said of it
+        return (pair for pair in pairs if seen.setdefault(form.together(pair), len(seen)) % every == 0)
 
     if isinstance(corpus, Generated) and corpus.size <= _SMALL:
         pairs = list(read())
@@ -223,7 +239,7 @@ def _open(config: RunConfig, directory: Path) -> Prepared:
             report=CleaningReport.from_json(json.loads((data / _FINISHED).read_text())),
         )
     except (OSError, ValueError, TypeError) as error:
-        raise RegardError(f"{data} is damaged ({error}): delete it, and it will be built anew.") from error
+        raise RegardError(f"{data} is damaged ({error}): put it back as it was, or begin a new run.") from error
 
 
 def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:

@@ -88,7 +88,9 @@ class Labelled(Read):
 
     @classmethod
     def problem(cls, pair: Pair) -> str | None:
-        """A text without a label is refused."""
+        """A text without a label is refused, and a label that no line could hold."""
+        if any(mark in pair.target.strip() for mark in "\t\r\n"):
+            return "has a label with a tab or a line break in it: give it another name."
         return None if pair.target.strip() else "has no label: give it one, or leave the line out."
 
     def check(self, pair: Pair, place: str) -> None:

@@ -205,5 +205,5 @@ def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _damaged(directory: Path, why: str) -> RegardError:
     return RegardError(
-        f"{directory} is no token store, or is damaged ({why}): delete {directory.parent}, and it will be built anew."
+        f"{directory} is no token store, or is damaged ({why}): put it back as it was, or begin a new run."
     )

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from regard.config.run import RunConfig
-from regard.data.prepare import Prepared, is_prepared, prepare
+from regard.data.prepare import Prepared, prepare
 from regard.device import choose_device, choose_precision, keep_freed
 from regard.errors import RegardError, UsageError
 from regard.run import Run
@@ -67,16 +67,18 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
         ranks.wait()
         if ranks.first:
             _begin(run, config)
+        course: _Course | None = None
         try:
-            return _Course(config, run, ranks, device, view, interruption).go()
+            course = _Course(config, run, ranks, device, view, interruption)
+            return course.go()
         except (Interrupted, KeyboardInterrupt) as stop:
             _end_early(run, ranks)
             number = stop.exit_code - 128 if isinstance(stop, Interrupted) else signal.SIGINT
             raise Interrupted(f"Stopped. Continue with: regard train --resume {directory}", number) from None
         except RegardError:
             _end_early(run, ranks)
-            if ranks.first and not resume and not is_prepared(directory):
-                shutil.rmtree(directory, ignore_errors=True)  # nothing has been made yet: leave the place free
+            if ranks.first and not resume and not (course and course.trainer.progress.step):
+                shutil.rmtree(directory, ignore_errors=True)  # nothing has been learnt yet: leave the place free
             raise
         except OSError as error:
             _end_early(run, ranks)

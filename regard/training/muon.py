@@ -39,8 +39,10 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         groups = [{"params": list(matrices), "weight_decay": weight_decay}, *map(dict, others)]
         super().__init__(groups, {"lr": rate})
-        self.others = torch.optim.AdamW([dict(group) for group in others], lr=rate, betas=betas, fused=fused)
-        self.others.state = self.state  # one memory, under every parameter's name
+        self.others = None
+        if others:
+            self.others = torch.optim.AdamW([dict(group) for group in others], lr=rate, betas=betas, fused=fused)
+            self.others.state = self.state  # one memory, under every parameter's name
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -48,6 +50,8 @@ class Muon(torch.optim.Optimizer):
         matrices, *others = self.param_groups
         for parameters in _by_shape(matrices["params"]):
             self._move(parameters, matrices["lr"], matrices["weight_decay"])
+        if self.others is None:
+            return
         for group, mine in zip(self.others.param_groups, others, strict=True):
             group["lr"] = mine["lr"]
         self.others.step()

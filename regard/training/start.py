@@ -76,15 +76,19 @@ class Start:
         own, known = self.config.model, self.other.model
         if own.encoder is None or known.encoder is None or own.encoder.kind != known.encoder.kind:
             return
-        pairs: dict[str, list[Any]] = {
+        always: dict[str, list[Any]] = {
+            "model.encoder.direction": [getattr(one.encoder, "direction", None) for one in (own, known)],
+            "model.embeddings.scale": [one.embeddings.scale for one in (own, known)],
+        }
+        attending: dict[str, list[Any]] = {
             "model.encoder.activation": [getattr(one.encoder, "activation", None) for one in (own, known)],
             "model.norm_epsilon": [one.norm_epsilon for one in (own, known)],
             "model.attention.score": [one.attention.score for one in (own, known)],
             "model.attention.heads": [one.attention.heads for one in (own, known)],
             "model.positions.kind": [one.positions and one.positions.kind for one in (own, known)],
         }
-        for name, (here, there) in pairs.items():
-            if here != there and own.encoder.kind == "transformer":
+        for name, (here, there) in (always | (attending if own.encoder.kind == "transformer" else {})).items():
+            if here != there:
                 raise UsageError(
                     f"{name} is {here} here and {there} in {self.run.directory}, which model.start_from names: the "
                     f"same weights would do other things. Set {name}={there}."
