@@ -90,7 +90,7 @@ def test_an_answer_is_looked_up_in_the_sentence_it_follows_from(tmp_path: Path):
 @pytest.mark.skipif(not BABI.exists(), reason="needs ../shared/data/babi")
 def test_of_several_sentences_about_a_person_the_last_is_looked_up(tmp_path: Path):
     told = {part: BABI / f"qa1_single-supporting-fact_{part}.txt.gz" for part in ("train", "test")}
-    changes = [f"data.train.babi={told['train']}", "data.test=null", "training.steps=600", "training.device=cpu"]
+    changes = [f"data.train.babi={told['train']}", "data.test=null", "training.steps=900", "training.device=cpu"]
     config = load(ROOT / "recipes" / "answering.yaml", changes)
     train(config, tmp_path / "run", view=View())
     model, look_up = Translator.load(tmp_path / "run"), benchmark("babi").look_up

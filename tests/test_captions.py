@@ -343,12 +343,12 @@ def test_while_it_writes_the_name_of_a_shape_it_looks_at_the_shape(tmp_path):
             "attention": {"heads": 1},
         },
         "training": {
-            "steps": 600,
+            "steps": 900,
             "batch_tokens": 320,
             "label_smoothing": 0.0,
             "optimizer": {"learning_rate": 0.003},
             "schedule": {"kind": "cosine"},
-            "validate_every": 600,
+            "validate_every": 900,
         },
         "decoding": {"beam": 1, "max_length": 12},
     }
