@@ -13,7 +13,7 @@ from regard.evaluation.labels import calibration
 from regard.run import Run
 from regard.training.loop import train
 from regard.training.view import View
-from tests.test_shapes import corpus, pair_lines, settings, tagged_lines
+from tests.shape_runs import corpus, pair_lines, settings, tagged_lines
 
 SHAPES = ("classes", "pairs", "number", "tags", "masked", "language")
 ANSWERING = ("classes", "pairs", "number", "tags")

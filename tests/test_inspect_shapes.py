@@ -29,7 +29,7 @@ from regard.trace import Side
 from regard.training.loop import train
 from regard.training.view import View
 from regard.writer import Writer
-from tests.test_shapes import corpus, settings, shape_and_model, tagged_lines
+from tests.shape_runs import corpus, settings, shape_and_model, tagged_lines
 
 TEXTS = {
     "classes": "w1 w2 w3",

@@ -27,7 +27,7 @@ from regard.shapes.choice import shape_of
 from regard.training.loop import train
 from regard.training.view import View
 from regard.weights import read_weights
-from tests.test_shapes import COURSE, corpus, settings, shape_and_model
+from tests.shape_runs import COURSE, corpus, settings, shape_and_model
 
 SCENE = "shapes: red circle 0 0, blue star 2 1"
 ASKED = [

@@ -20,7 +20,7 @@ from regard.training.loop import train
 from regard.training.view import View
 from regard.writer import Writer
 from tests.cells import DECODERS, ENCODERS, POSITIONS, VOCABULARY
-from tests.test_shapes import settings, shape_and_model
+from tests.shape_runs import settings, shape_and_model
 
 POOLS = ("first", "last", "mean", "max", "attention")
 
