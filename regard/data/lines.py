@@ -83,8 +83,9 @@ def _decode(line: bytes, path: str | Path, number: int, whole: bool) -> str:
     except UnicodeDecodeError as error:
         if not whole and error.start > LONGEST_LINE - 4:  # the cut went through a character
             return line[: error.start].decode("utf-8")
-        remedy = "it looks like UTF-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "find out its encoding"
+        utf16 = line[:2] in (b"\xff\xfe", b"\xfe\xff")
+        remedy = "convert it from UTF-16, which it looks like" if utf16 else "find out its encoding, and convert it"
         raise RegardError(
-            f"{path}:{number} is not valid UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1}): {remedy}, and "
-            "convert it, as with `iconv -f ENCODING -t UTF-8`."
+            f"{path}:{number} is not valid UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1}): {remedy}, as "
+            "with `iconv -f ENCODING -t UTF-8`."
         ) from error
