@@ -1,5 +1,7 @@
 """The law of learning side by side: how many threads share a lesson changes nothing but rounding."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from regard.data.batches import Cursor
 from regard.data.prepare import prepare
 from regard.shapes.choice import shape_of
 from regard.shapes.shape import Course
+from regard.training import muon, optimizer
 from regard.training.crew import Crew
 from regard.training.trainer import Trainer
 from tests.test_training import tiny
@@ -79,6 +82,30 @@ def test_shares_draw_differently_from_one_another(prepared):
     first, second = drawn.values()
     assert not torch.equal(first, second)
     made.close()
+
+
+@pytest.mark.parametrize("kind", ["muon", "adamw"])
+def test_a_step_is_the_same_whoever_takes_it(prepared, kind, monkeypatch):
+    monkeypatch.setattr(muon, "PIECE", 1)  # every matrix is a piece of its own
+    left = []
+    for size in (1, 3):
+        made = trainer(prepared, f"training.optimizer.kind={kind}", crew=Crew(size))
+        for number, parameter in enumerate(made.model.parameters()):
+            parameter.grad = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number))
+        before = [parameter.detach().clone() for parameter in made.model.parameters()]
+        optimizer.set_rate(made.optimizer, 0.01)
+        made.optimizer.step()
+        made.close()
+        assert not any(torch.equal(*each) for each in zip(before, made.model.parameters(), strict=True))
+        left.append(torch.cat([parameter.detach().reshape(-1) for parameter in made.model.parameters()]))
+    torch.testing.assert_close(*left, rtol=1e-6, atol=1e-7)
+
+
+def test_works_are_done_once_each_and_their_results_keep_their_order():
+    crew = Crew(3)
+    assert crew.do([partial(pow, number, 2) for number in range(100)]) == [number**2 for number in range(100)]
+    assert crew.do([]) == []
+    crew.close()
 
 
 def test_a_lesson_of_one_row_is_learnt_by_any_crew(prepared):

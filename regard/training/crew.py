@@ -8,6 +8,9 @@ gave it, so that a run can be continued bit for bit.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +22,7 @@ from regard.training.objective import Loss
 LARGEST = 4
 """Shares at most: with more, threads would wait for Python's lock; each gets several cores instead."""
 
+Found = TypeVar("Found")
 Teach = Callable[[Lesson, torch.Generator], Loss]
 """The loss of a share, exposed by what a generator draws."""
 
@@ -36,17 +40,30 @@ class Crew:
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         shares = lesson.shares(self.size)
         seeds = torch.randint(2**62, (len(shares), 2)).tolist()  # by the global generator, which checkpoints keep
-        work = [(teach, share, parameters, seed) for share, seed in zip(shares, seeds, strict=True)]
-        torch.set_num_threads(self._each)
-        try:
-            waiting = [self._others().submit(_learn, *each) for each in work[1:]]
-            found = [_learn(*work[0]), *(each.result() for each in waiting)]
-        finally:
-            torch.set_num_threads(self.threads)
+        found = self.do([partial(_learn, teach, *each, parameters) for each in zip(shares, seeds, strict=True)])
         for _, gradients in found:
             _add(parameters, gradients)
         loss = torch.stack([loss.smoothed.detach() for loss, _ in found]).sum()
         return loss, torch.stack([loss.nll for loss, _ in found]).sum()
+
+    def do(self, works: Sequence[Callable[[], Found]]) -> list[Found]:
+        """What each of some works gives; every thread takes the next one as soon as it is free."""
+        numbers = count()
+        found: dict[int, Found] = {}
+
+        def take() -> None:
+            while (number := next(numbers)) < len(works):
+                found[number] = works[number]()
+
+        torch.set_num_threads(self._each)
+        try:
+            others = [self._others().submit(take) for _ in range(min(self.size, len(works)) - 1)]
+            take()
+            for other in others:
+                other.result()
+        finally:
+            torch.set_num_threads(self.threads)
+        return [found[number] for number in range(len(works))]
 
     def close(self) -> None:
         """End the threads."""
@@ -72,7 +89,7 @@ def _begin(threads: int) -> None:
 
 
 def _learn(
-    teach: Teach, share: Lesson, parameters: Sequence[nn.Parameter], seeds: Sequence[int]
+    teach: Teach, share: Lesson, seeds: Sequence[int], parameters: Sequence[nn.Parameter]
 ) -> tuple[Loss, Sequence[Tensor | None]]:
     """The loss of a share and its gradients, with randomness of its own."""
     drops, exposes = (torch.Generator().manual_seed(seed) for seed in seeds)

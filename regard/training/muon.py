@@ -5,11 +5,12 @@ neural networks", 2024), which a few rounds of a polynomial approach without any
 that Adam's steps have, one learning rate serves both (Liu et al., "Muon is scalable for LLM training", 2025); all that
 is no matrix between states, such as embeddings and biases, is left to AdamW.
 
-torch has a Muon too; it computes in bfloat16, one matrix at a time, which a CPU does slowly. Here all matrices of
-a shape go together, in 32 bits.
+torch has a Muon too; it computes in bfloat16, one matrix at a time, which a CPU does slowly. Here matrices of a shape
+go together, in 32 bits: on a CPU as many as its caches hold, and cores take such pieces side by side.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,10 @@ MEMORY = 0.95
 """Share of the mean gradient that stays at each step."""
 LENGTH = 0.2
 """The usual size of an entry of Adam's steps (Liu et al., 2025)."""
+PIECE = 2**17
+"""Entries that a CPU orthogonalises at a time: they and their squares stay in the cache of a core."""
+
+Works = Sequence[Callable[[], None]]
 
 
 class Muon(torch.optim.Optimizer):
@@ -36,26 +41,29 @@ class Muon(torch.optim.Optimizer):
         betas: tuple[float, float],
         weight_decay: float,
         fused: bool,
+        do: Callable[[Works], object],
     ) -> None:
         groups = [{"params": list(matrices), "weight_decay": weight_decay}, *map(dict, others)]
         super().__init__(groups, {"lr": rate})
+        self.do = do
         self.others = None
         if others:
             self.others = torch.optim.AdamW([dict(group) for group in others], lr=rate, betas=betas, fused=fused)
             self.others.state = self.state  # one memory, under every parameter's name
 
-    @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
         matrices, *others = self.param_groups
-        for parameters in _by_shape(matrices["params"]):
-            self._move(parameters, matrices["lr"], matrices["weight_decay"])
-        if self.others is None:
-            return
-        for group, mine in zip(self.others.param_groups, others, strict=True):
-            group["lr"] = mine["lr"]
-        self.others.step()
+        rate, decay = matrices["lr"], matrices["weight_decay"]
+        works: list[Callable[[], None]] = []
+        if self.others is not None:
+            for group, mine in zip(self.others.param_groups, others, strict=True):
+                group["lr"] = mine["lr"]
+            works.append(self.others.step)
+        works += [partial(self._move, piece, rate, decay) for piece in _pieces(matrices["params"])]
+        self.do(works)
 
+    @torch.no_grad()
     def _move(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
         """One step of matrices of one shape."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -91,10 +99,14 @@ def _length(matrices: Tensor) -> Tensor:
     return lengths.clamp_min(torch.finfo(matrices.dtype).tiny)
 
 
-def _by_shape(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Those that have a gradient, by their shape."""
+def _pieces(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Those that have a gradient: of each piece one shape, and of a CPU no more than its caches hold."""
     shapes: dict[torch.Size, list[Tensor]] = {}
     for parameter in parameters:
         if parameter.grad is not None:
             shapes.setdefault(parameter.shape, []).append(parameter)
-    return list(shapes.values())
+    pieces = []
+    for alike in shapes.values():
+        size = max(1, PIECE // alike[0].numel()) if alike[0].device.type == "cpu" else len(alike)
+        pieces += [alike[start : start + size] for start in range(0, len(alike), size)]
+    return pieces

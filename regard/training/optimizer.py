@@ -1,6 +1,6 @@
 """What turns gradients into steps, built from the configuration; its state as plain named tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -8,11 +8,20 @@ from torch import Tensor, nn
 from regard.config.training import Optimizer as OptimizerConfig
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.recurrence import RecurrentLayer
-from regard.training.muon import Muon
+from regard.training.muon import Muon, Works
 
 
-def build(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
-    """Muon, Adam, AdamW or SGD; matrices decay, biases, norms and embeddings do not."""
+def in_turn(works: Works) -> None:
+    """Do one after the other."""
+    for work in works:
+        work()
+
+
+def build(config: OptimizerConfig, model: nn.Module, do: Callable[[Works], object] = in_turn) -> torch.optim.Optimizer:
+    """Muon, Adam, AdamW or SGD; matrices decay, biases, norms and embeddings do not.
+
+    Parts of a step that do not wait for one another are handed to `do`.
+    """
     rate = config.learning_rate or 0.0
     spared = {
         id(parameter)
@@ -36,7 +45,7 @@ def build(config: OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
         return torch.optim.SGD(groups, lr=rate, momentum=config.momentum, fused=fused)
     betas = config.beta1, config.beta2
     if inner:
-        return Muon(inner, groups, rate=rate, betas=betas, weight_decay=config.weight_decay, fused=fused)
+        return Muon(inner, groups, rate=rate, betas=betas, weight_decay=config.weight_decay, fused=fused, do=do)
     kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
     return kind(groups, lr=rate, betas=betas, fused=fused)
 

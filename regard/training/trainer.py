@@ -57,7 +57,7 @@ class Trainer:
         torch.manual_seed(seed + self.ranks.rank)  # each rank has dropout of its own
         self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
         _freeze(self.model, self.training.frozen or [])
-        self.optimizer = optimizers.build(self.training.optimizer, self.model)
+        self.optimizer = optimizers.build(self.training.optimizer, self.model, self.crew.do)
         self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
         self.precision = choose_precision(self.training.precision, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
