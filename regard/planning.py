@@ -299,7 +299,9 @@ def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[s
     if config.training.ema:
         parts["average"] = size
     vocabulary = len(model.get_parameter("output_bias"))
-    parts["logits"] = 2 * min(CHUNK_ELEMENTS, config.training.batch_tokens * vocabulary) * NUMBER
+    shares = Crew().size if choose_device(config.training.device).type == "cpu" else 1
+    logits = config.training.batch_tokens * vocabulary // shares
+    parts["logits"] = 2 * shares * min(CHUNK_ELEMENTS, logits) * NUMBER
     if here is not None:
         parts |= {"activations": here.activations, "program": here.program}
     return parts
