@@ -66,7 +66,7 @@ class Answering(Classification[Looker]):
 
     @torch.inference_mode()
     def scores(self, model: Looker, texts: Sequence[str]) -> Tensor:
-        """What the model says of pictures with questions, in their order: N×C."""
+        """What the model says of pictures with questions, in their order, before any temperature: N×C."""
         names, questions = zip(*(_parts(text) for text in texts), strict=True) if texts else ((), ())
         rows = self.form.source.encode_batch(questions)
         check_lengths(self.config, rows)
