@@ -68,7 +68,7 @@ def test_who_judges_asks_for_something_however_small_the_share(whole_words, tmp_
 
 
 def test_where_nothing_can_be_asked_for_no_loss_is_told(tmp_path):
-    shape, model, prepared = shape_and_model("masked", tmp_path)
+    shape, model, _ = shape_and_model("masked", tmp_path)
     unknown = [Pair("zebra ox", "")] * 3
     found = judge_run(shape, model, unknown)
     assert found.loss is None and found.perplexity is None and not found.judgement.scores.values
