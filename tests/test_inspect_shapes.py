@@ -193,6 +193,12 @@ def test_a_language_model_is_looked_into_by_its_text(decoder, tmp_path):
         found.trace("w1", "w2")
 
 
+@pytest.mark.parametrize("text", ["w1 w2", "w1\tw2\tw3"])
+def test_a_pair_is_two_texts(text, tmp_path):
+    with pytest.raises(UsageError, match="reads 2 texts at once"):
+        reader("pairs", tmp_path).trace(text)
+
+
 def test_a_text_with_nothing_in_it_is_refused(tmp_path):
     with pytest.raises(UsageError, match="nothing to look into"):
         reader("classes", tmp_path).trace(" ")

@@ -122,4 +122,6 @@ def _parts(text: str) -> tuple[str, str]:
     name, tab, question = text.partition(TAB)
     if not tab:
         raise UsageError("A picture and a question are wanted, with a tab between them: only one of them is there.")
+    if not question.strip():
+        raise UsageError("There is no question behind the picture: ask one that is not empty.")
     return name, question
