@@ -11,3 +11,7 @@ class UsageError(RegardError):
     """The command or the configuration asks for something impossible; the command line exits 2."""
 
     exit_code = 2
+
+
+class TooFew(RegardError):
+    """What is left of a corpus does not suffice to learn from."""

@@ -9,6 +9,7 @@ from regard.data.batches import Frame
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.shapes.shape import Answer, Shape
+from regard.text.joined import check_parts
 from regard.text.tokenizer import Tokenizer
 from regard.trace import Trace
 from regard.translator import check_overrides
@@ -62,6 +63,7 @@ class Predictor:
 
     def trace(self, source: str, target: str | None = None) -> Trace:
         """Watch the model answer a text, or ask it for another answer: every tap by its name."""
+        check_parts(source, self.config.data.train.texts)
         return self.shape.trace(self.model, source, target)
 
     @overload

@@ -26,6 +26,7 @@ from regard.search.phrases import Required
 from regard.search.rules import Every, Free, Rule, Stuck
 from regard.search.side_by_side import MOST, Interruptible, side_by_side
 from regard.search.steps import AttentiveSteps
+from regard.text.joined import check_parts
 from regard.text.loops import patience_for
 from regard.text.normalising import WORD_START
 from regard.text.sentences import Piece, pieces
@@ -161,6 +162,7 @@ class Translator:
         """Watch the model translate a source, or read a target that it is given: every tap by its name."""
         if not isinstance(source, str) or not source.strip():
             raise UsageError("There is nothing to look into: give a source text that is not empty.")
+        check_parts(source, self.config.data.train.texts)
         check_cost(self.model, len(self.source_tokenizer.encode_batch([source])[0]))
         source_ids, target_ids = self.forced(source, target)
         self._check_lengths([source_ids[0, :-1].tolist(), target_ids[0, 1:-1].tolist()])

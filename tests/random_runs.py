@@ -9,10 +9,11 @@ from regard.run import Run
 from regard.weights import weights_of
 
 
-def random_run(directory, model, tokenizer="words", target=None):
+def random_run(directory, model, tokenizer="words", target=None, corpus=None):
     """A run with random weights, as if it had been trained."""
+    made_up = {"generate": "copy", "size": 300, "symbols": 12, "max_length": 6}
     settings = {
-        "data": {"train": {"generate": "copy", "size": 300, "symbols": 12, "max_length": 6}, "held_out": 20},
+        "data": {"train": corpus or made_up, "held_out": 20},
         "text": {"tokenizer": {"kind": tokenizer}, **({"target": {"kind": target}} if target else {})},
         "model": {"width": 32, **model},
     }
@@ -28,3 +29,11 @@ def random_run(directory, model, tokenizer="words", target=None):
     run.note(tokenizers={side: {"fingerprint": each.fingerprint} for side, each in sides.items()}, status="finished")
     run.save_weights(weights_of(made))
     return run
+
+
+def run_of_two_texts(directory, model=None):
+    """The same, whose sources are a context and a question."""
+    lines = [f"a b c {a}\td {b}\t{b} {a}" for a in "abcdef" for b in "abcdef"]
+    (directory.parent / "asked.tsv").write_text("".join(f"{line}\n" for line in lines * 2))
+    corpus = {"tsv": str(directory.parent / "asked.tsv"), "second_column": 2, "target_column": 3}
+    return random_run(directory, model or {}, corpus=corpus)

@@ -1,6 +1,7 @@
 """Laws of questions about a text: what is asked, and where the answer is looked up."""
 
 import importlib.util
+import json
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -8,11 +9,13 @@ from types import ModuleType
 
 import pytest
 
+from regard.cli import main
 from regard.config.loading import from_mapping, load
 from regard.data.stories import Question, questions
 from regard.training.loop import train
 from regard.training.view import View
 from regard.translator import Translator
+from tests.random_runs import run_of_two_texts
 
 STORY = [
     "1 Mary moved to the bathroom.",
@@ -33,6 +36,19 @@ def test_evidence_counts_the_sentences_of_the_story_and_not_the_questions_betwee
         Question(told, "Where is John?", "hallway", (1, 0)),
         Question(("Sandra sat.",), "Who sat?", "Sandra", ()),
     ]
+
+
+def test_one_text_where_a_story_and_a_question_are_wanted_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = str(run_of_two_texts(tmp_path / "run").directory)
+    (tmp_path / "in.tsv").write_text("a b\tc d\n\nalone\na\tb\n")
+    assert main(["translate", run, str(tmp_path / "in.tsv"), "--format", "jsonl"]) == 1
+    said, told = capsys.readouterr()
+    assert [json.loads(line)["line"] for line in said.splitlines()] == [1, 2]  # what stands before it is answered
+    assert "Line 3 has 1 tab-separated texts, but this run reads 2" in " ".join(told.split())
+    for words in (["attention", run, "alone"], ["lens", run, "a\tb\tc"], ["all", run, "alone"]):
+        assert main(["inspect", *words]) == 2
+        assert "reads 2 texts at once" in " ".join(capsys.readouterr().err.split())
+    assert main(["inspect", "attention", run, "a b", "c d"]) == 0
 
 
 def benchmark(name: str) -> ModuleType:

@@ -90,6 +90,31 @@ def test_a_change_of_corpus_drops_what_only_the_other_sort_knows() -> None:
     assert data.validation.model_dump()["generate"] == "sort"
 
 
+def test_a_name_that_two_sorts_of_corpus_share_is_what_the_sort_says() -> None:
+    made = {"shape": {"kind": "captions"}, "data": {"train": {"generate": "shapes", "size": 10, "captions": 2}}}
+    files = {"shape": {"kind": "captions"}, "data": {"train": {"images": "photos", "captions": "a.tsv"}}}
+    assert from_mapping(made, ["data.train.captions=3"]).data.train.model_dump()["captions"] == 3
+    assert from_mapping(made, ["data.train.size=5", "data.train.captions=3"]).data.train.model_dump()["size"] == 5
+    assert from_mapping(files, ["data.train.captions=b.tsv"]).data.train.model_dump()["captions"] == ["b.tsv"]
+    assert from_mapping(files, ["data.train.generate=shapes"]).data.train.model_dump()["captions"] == 2
+    over = ["data.train.images=photos", "data.train.captions=a.tsv"]
+    assert from_mapping(made, over).data.train == from_mapping(files).data.train
+    assert "data.train.captions is missing" in refused_override("data.train.images=photos", mapping=made)
+
+
+@pytest.mark.parametrize(
+    ("kind", "corpus", "remedy"),
+    [
+        ("questions", {"generate": "shapes"}, "generate: questions"),
+        ("questions", {"images": "photos", "captions": "a.tsv"}, "set question_column"),
+        ("captions", {"generate": "questions"}, "set shape.kind to questions"),
+    ],
+)
+def test_questions_beside_pictures_are_for_a_shape_that_reads_them(kind: str, corpus: Any, remedy: str) -> None:
+    with pytest.raises(UsageError, match=remedy):
+        from_mapping({"shape": {"kind": kind}, "data": {"train": corpus}})
+
+
 def test_a_misspelt_key_is_never_dropped_by_a_change_of_kind() -> None:
     file = {**COPY, "model": {"encoder": {"kind": "transformer", "laiers": 3}}}
     assert "did you mean layers?" in refused_override("model.encoder.kind=rnn", mapping=file)

@@ -12,12 +12,13 @@ from regard.cli import main
 from regard.cli.quick import translated_quickly
 from regard.errors import RegardError, UsageError
 from regard.interop import ctranslate2_library
-from regard.interop.engines import open_engine
+from regard.interop.ctranslate2_cache import FORM
+from regard.interop.engines import open_engine, open_plain_text
 from regard.run import Run
 from regard.search import Constraints, Search
 from regard.search.steps import sayable
-from regard.text.specials import BOS, EOS
-from tests.random_runs import random_run
+from regard.text.specials import BOS, EOS, SEP
+from tests.random_runs import random_run, run_of_two_texts
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs pip install 'regard[fast]'")
 
@@ -70,6 +71,22 @@ def test_the_engine_says_greedily_what_the_native_one_says(run):
     ]
 
 
+def test_two_texts_are_told_apart_by_every_engine(tmp_path, capsys):
+    run = run_of_two_texts(tmp_path / "run")
+    native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))
+    texts = ["a b c d\td e", "f a\tc", "a\tb c d d e"]
+    assert SEP in fast.source_tokenizer.encode(texts[0]).ids
+    said = native.translate(texts, beam=1)
+    assert fast.translate(texts, beam=1) == said
+    assert open_plain_text("ctranslate2", run.directory, []).translate(texts, 1, None) == said
+    lines = tmp_path / "in.tsv"
+    lines.write_text(f"{texts[0]}\nalone\n")
+    capsys.readouterr()
+    assert main(["translate", str(run.directory), str(lines), "--engine", "ctranslate2", "--beam", "1"]) == 1
+    written, told = capsys.readouterr()
+    assert written.splitlines() == said[:1] and "Line 2 has 1 tab-separated texts" in told
+
+
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
 def test_the_score_that_the_engine_reports_is_ours(run, penalty):
     fast = open_engine("ctranslate2", [run.directory])
@@ -106,7 +123,7 @@ def test_a_damaged_export_is_made_anew(run):
     place = run.directory / "engines" / "ctranslate2-int8"
     (place / "regard.json").write_text("{")
     assert open_engine("ctranslate2-int8", [run.directory]).translate("a b", beam=1) is not None
-    assert json.loads((place / "regard.json").read_text())["form"] == 2
+    assert json.loads((place / "regard.json").read_text())["form"] == FORM
 
 
 def test_what_the_engine_cannot_do_falls_back_with_a_word(run, capsys):

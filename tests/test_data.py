@@ -300,6 +300,15 @@ def test_every_so_many_th_pair_is_taken_and_no_other_is_learnt_or_held_out(tmp_p
     assert met == {f"row {n} of many" for n in range(0, 310, 3)}
 
 
+def test_where_every_so_many_th_leaves_too_few_that_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="too few") as told:
+        prepare(config(numbers(tmp_path / "x.tsv", 250), every=300), tmp_path / "thinned")
+    assert str(told.value).endswith("Only one example in 300 was taken: make data.every smaller.")
+    with pytest.raises(RegardError, match="too few") as told:
+        prepare(config(numbers(tmp_path / "one.tsv", 1)), tmp_path / "run")
+    assert "data.every" not in str(told.value)
+
+
 def test_joined_pairs_are_whole_pairs_of_the_corpus_one_behind_the_other(tmp_path: Path) -> None:
     corpus = numbers(tmp_path / "x.tsv", 300)
     plain = prepare(config(corpus, held_out=20), tmp_path / "plain")

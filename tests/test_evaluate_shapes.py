@@ -54,6 +54,16 @@ def test_the_score_is_the_one_that_training_reports(kind, runs, capsys):
     assert found["loss"] == pytest.approx(reported["loss"], rel=1e-5)
 
 
+@pytest.mark.parametrize("kind", SHAPES)
+def test_examples_are_counted_by_what_they_are_called(kind, runs, capsys):
+    prepared = prepare(Run.open(runs[kind]).config, runs[kind])
+    found, noun, count = facts(capsys, runs[kind]), prepared.form.noun, len(prepared.validation_pairs)
+    assert found[noun] == count and not {"texts", "sentences", "captions", "documents"} - {noun} & set(found)
+    assert main(["evaluate", str(runs[kind])]) == 0
+    assert f"\n{count} {noun}\n" in capsys.readouterr().out
+    assert noun == "documents" or f"the scores to {count} of them" in (runs[kind] / "README.md").read_text()
+
+
 @pytest.mark.parametrize("kind", ANSWERING)
 def test_answers_saved_and_scored_again_give_the_same(kind, runs, capsys, tmp_path):
     whole = facts(capsys, runs[kind], "-o", tmp_path / "out")

@@ -72,6 +72,20 @@ def test_what_is_traced_is_what_is_predicted(kind, tmp_path):
         assert trace.said.exp().item() == pytest.approx(facts["probabilities"][facts["label"]], abs=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["classes", "pairs", "questions"])
+def test_there_is_one_way_to_a_probability_and_it_leads_by_the_fitted_temperature(kind, tmp_path):
+    text = {**TEXTS, "questions": "shapes: red circle 0 0\thow many circles are there ?"}[kind]
+    found = reader(kind, tmp_path, model={"encoder": {"kind": "transformer"}})
+    untempered = found.predict(text).facts["probabilities"]
+    found.model.temperature.fill_(0.3)
+    said, trace = found.predict(text).facts["probabilities"], found.trace(text)
+    assert max(said.values()) > max(untempered.values()) + 0.01
+    assert trace.log_probabilities[0].exp().tolist() == pytest.approx(list(said.values()), abs=1e-5)
+    reasons = inspection.reasons(trace).to_json()
+    assert all(chance == pytest.approx(said[name], abs=1e-4) for name, chance in reasons["likeliest"][0])
+    assert inspection.lens(trace).probabilities[-1].tolist() == pytest.approx([max(said.values())], abs=1e-5)
+
+
 @pytest.mark.parametrize("pool", [None, "attention"])
 @pytest.mark.parametrize("pairs", ["joined", "apart", "attended"])
 def test_rows_of_every_map_sum_to_one_and_texts_read_apart_see_only_what_they_may(pairs, pool, tmp_path):
@@ -177,6 +191,12 @@ def test_a_language_model_is_looked_into_by_its_text(decoder, tmp_path):
     assert mixed.triu(1).abs().max() == 0 and mixed.shape[1:] == (5, 5)  # BOS and four words
     with pytest.raises(UsageError, match="no target"):
         found.trace("w1", "w2")
+
+
+@pytest.mark.parametrize("text", ["w1 w2", "w1\tw2\tw3"])
+def test_a_pair_is_two_texts(text, tmp_path):
+    with pytest.raises(UsageError, match="reads 2 texts at once"):
+        reader("pairs", tmp_path).trace(text)
 
 
 def test_a_text_with_nothing_in_it_is_refused(tmp_path):

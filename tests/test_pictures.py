@@ -106,7 +106,7 @@ class TestFiles:
             read_picture(str(tmp_path / "cut.png"), 8)
 
     @pytest.mark.parametrize("side", [9_000, 12_000, 60_000, 2**31 - 1])
-    def test_nothing_beyond_the_limit_is_decoded(self, side, tmp_path, monkeypatch):
+    def test_nothing_beyond_the_limit_is_decoded_and_the_limit_is_told(self, side, tmp_path, monkeypatch):
         assert side**2 > MOST_PIXELS
         (tmp_path / "bomb.png").write_bytes(header_of(side, side))
 
@@ -115,7 +115,7 @@ class TestFiles:
 
         monkeypatch.setattr(Image.Image, "load", decoded)
         monkeypatch.setattr("PIL.ImageFile.ImageFile.load", decoded)
-        with pytest.raises(RegardError, match=r"bomb\.png.*pixels"):
+        with pytest.raises(RegardError, match=rf"bomb\.png.* pixels, and nothing beyond {MOST_PIXELS:,}"):
             read_picture(str(tmp_path / "bomb.png"), 8)
 
     def test_formats_that_could_run_something_are_refused(self, tmp_path):

@@ -25,6 +25,7 @@ from regard.predictor import Predictor
 from regard.run import Run
 from regard.shapes.choice import shape_of
 from regard.training.loop import train
+from regard.training.start import Start
 from regard.training.view import View
 from regard.weights import read_weights
 from tests.shape_runs import COURSE, corpus, settings, shape_and_model
@@ -172,6 +173,7 @@ def test_a_run_answers_by_the_command_line(run, tmp_path, capsys):
 def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
     for line, code, told in (
         (SCENE, 1, "1 tab-separated texts"),
+        (f"{SCENE}\t ", 2, "Line 1: There is no question"),
         ("nowhere.png\tis there a red circle ?", 1, "nowhere.png"),
         ("shapes: red potato 0 0\tis there a red circle ?", 1, "no thing of a scene"),
     ):
@@ -249,6 +251,24 @@ def test_eyes_can_be_taken_over_from_a_run_that_captions_pictures(run, tmp_path)
     config["model"]["picture"] = {"size": 16, "patch": 4, "layers": 2}
     with pytest.raises(RegardError, match="does not fit"):
         train(from_mapping(config), tmp_path / "other", view=View())
+
+
+def test_eyes_that_would_be_cut_into_other_heads_are_refused(tmp_path):
+    eyes, how = {"form": "patches", "size": 16, "patch": 4, "layers": 1}, {"heads": 4, "score": "scaled-dot"}
+    captions = settings("captions", tmp_path, model={"encoder": {"kind": "image", **eyes}, "attention": how})
+    captions["training"] |= {"steps": 1, "validate_every": 1, "checkpoint_every": 1}
+    train(from_mapping(captions), tmp_path / "captions", view=View())
+    asking = {"start_from": str(tmp_path / "captions"), "picture": eyes, "attention": how}
+    for kind, own in (("questions", asking), ("captions", {"start_from": str(tmp_path / "captions")})):
+        config = {**captions, **(settings(kind, tmp_path) if kind == "questions" else {})}
+        config["model"] = {**config["model"], **own}
+        with pytest.raises(
+            UsageError, match=r"model\.attention\.heads is 2 here and 4 in .* Set model.attention.heads=4"
+        ):
+            Start.of(from_mapping(config, ["model.attention.heads=2"]))
+        with pytest.raises(UsageError, match=r"model\.attention\.score is dot here"):
+            Start.of(from_mapping(config, ["model.attention.score=dot"]))
+        assert Start.of(from_mapping(config))
 
 
 def asked_by_place(scene: Scene) -> list[tuple[str, Thing]]:

@@ -30,7 +30,7 @@ from regard.shapes.acceptor import fitted_temperature
 from regard.shapes.choice import shape_of
 from regard.text.joined import Joined
 from regard.text.learning import train as learn
-from regard.text.specials import BOS, EOS, MASK, PAD, SEP
+from regard.text.specials import BOS, EOS, PAD, SEP
 from regard.training.journal import Journal
 from regard.training.loop import train
 from regard.training.start import Tuning
@@ -299,55 +299,6 @@ class TestLanguageModels:
         assert main(["translate", run, texts]) == 2
         assert main(["predict", run, texts]) == 2
         assert "regard generate" in capsys.readouterr().err
-
-
-class TestMasking:
-    def test_so_many_tokens_are_asked_for_and_hidden_exchanged_or_left(self, tmp_path):
-        shape, _, prepared = shape_and_model("masked", tmp_path)
-        tokens = torch.randint(6, prepared.source_tokenizer.size, (200, 50))
-        lesson = shape.hide(tokens, torch.Generator().manual_seed(1))
-        asked = lesson["outputs"] != PAD
-        assert torch.equal(lesson["outputs"][asked], tokens[asked])
-        assert torch.equal(lesson["source"][~asked], tokens[~asked])
-        assert asked.float().mean().item() == pytest.approx(0.15, abs=0.02)
-        hidden = (lesson["source"] == MASK)[asked].float().mean().item()
-        left = (lesson["source"] == tokens)[asked].float().mean().item()
-        assert hidden == pytest.approx(0.8, abs=0.05) and left == pytest.approx(0.1 + 0.1 / 12, abs=0.04)
-
-    def test_special_tokens_are_never_asked_for(self, tmp_path):
-        shape, _, _ = shape_and_model("masked", tmp_path)
-        tokens = torch.tensor([[BOS, 7, 3, 8, EOS, PAD, PAD]]).expand(300, -1)
-        outputs = shape.hide(tokens, torch.Generator().manual_seed(1))["outputs"]
-        assert set(outputs.unique().tolist()) <= {PAD, 7, 8}
-
-    def test_whole_words_are_hidden_whole(self, tmp_path):
-        text = {"tokenizer": {"kind": "characters", "min_frequency": 1}}
-        shape, _, prepared = shape_and_model("masked", tmp_path, shape={"whole_words": True, "share": 0.4}, text=text)
-        ids = prepared.source_tokenizer.encode("w10 w2 w7 w11")
-        outputs = shape.hide(torch.tensor([ids.ids] * 50), torch.Generator().manual_seed(1))["outputs"]
-        for row in outputs:
-            asked = {word for word, token in zip(ids.words, row.tolist(), strict=True) if token != PAD}
-            assert all((token != PAD) == (word in asked) for word, token in zip(ids.words, row.tolist(), strict=True))
-        assert 0 < (outputs != PAD).float().mean() < 1
-
-    def test_masks_are_dynamic_in_learning_and_fixed_in_judging(self, tmp_path):
-        shape, model, prepared = shape_and_model("masked", tmp_path)
-        random = torch.Generator().manual_seed(1)
-        batch = next(shape.batches(prepared.train).once())
-        one, other = (shape.lesson(batch, random, learning=True)["outputs"] for _ in range(2))
-        assert not torch.equal(one, other)
-        losses = {
-            mean_loss(shape, model, shape.batches(prepared.validation), device=torch.device("cpu")) for _ in range(2)
-        }
-        assert len(losses) == 1
-
-    def test_long_documents_are_cut_and_not_lost(self, tmp_path):
-        _, _, whole = shape_and_model("masked", tmp_path)
-        (tmp_path / "short").mkdir()
-        _, _, short = shape_and_model(
-            "masked", tmp_path / "short", data={"cleaning": {"max_length": 4}, "held_out": 20}
-        )
-        assert short.train.tokens[0] == whole.train.tokens[0] and short.train.lengths[0].max() == 4
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn
-from regard.errors import UsageError
+from regard.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
     from regard.captioner import Captioner
@@ -135,32 +136,40 @@ def caption(
     for name in pictures:
         check_picture(name)
     form = form or ("tsv" if count > 1 else "text")
-    looks = _write(captioner, pictures, search, form, explain=output is not None)
-    if output is not None:
-        from regard.cli.inspect.output import show
-        from regard.inspection.looks import Looks
+    looks: list[Look] = []
+    try:
+        for name, best in _captioned(captioner, pictures, search):
+            if output is not None:
+                looks.append(_look(captioner, name, best))
+            else:
+                print(_told(name, best, form))
+                sys.stdout.flush()
+    finally:  # what has been seen is shown, whatever came behind it
+        if output is not None and looks:
+            from regard.cli.inspect.output import show
+            from regard.inspection.looks import Looks
 
-        show(Looks(looks), output, as_json=False)
+            show(Looks(looks), output, as_json=False)
 
 
-def _write(captioner: "Captioner", pictures: list[str], search: "Search", form: str, *, explain: bool) -> "list[Look]":
-    """Caption pictures and print what comes out, in order; or, to be explained, keep where the model looked."""
+def _captioned(
+    captioner: "Captioner", pictures: list[str], search: "Search"
+) -> "Iterator[tuple[str, list[Hypothesis]]]":
+    """Pictures with their captions, best first; one that cannot be read is told behind those before it."""
     from regard.evaluation.display import bar
 
-    looks: list[Look] = []
     waiting, done = iter(pictures), 0
     with bar() as progress:
         while chunk := list(islice(waiting, CHUNK)):
-            for name, best in zip(chunk, captioner.hypotheses(chunk, search), strict=True):
-                if explain:
-                    looks.append(_look(captioner, name, best))
-                else:
-                    print(_told(name, best, form))
-                    sys.stdout.flush()
+            found: Iterable[list[Hypothesis]]
+            try:
+                found = captioner.hypotheses(chunk, search)
+            except RegardError:  # some picture is at fault: those before it are captioned
+                found = (captioner.hypotheses([name], search)[0] for name in chunk)
+            yield from zip(chunk, found, strict=True)
             done += len(chunk)
             if progress and len(pictures) > CHUNK:
                 progress("captioning", done, len(pictures))
-    return looks
 
 
 def _look(captioner: "Captioner", name: str, best: "list[Hypothesis]") -> "Look":

@@ -5,7 +5,7 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -48,13 +48,14 @@ class Arriving:
             return False
 
 
-def chunks(files: list[Path], skip: int) -> Iterator[list[tuple[int, str]]]:
+def chunks(files: list[Path], skip: int, texts: int = 1) -> Iterator[list[tuple[int, str]]]:
     """Numbered lines behind the first `skip`, in chunks: of a pipe, what has come so far.
 
-    What cannot be read is told only behind the lines before it: they are not lost.
+    What cannot be read is told only behind the lines before it: they are not lost. Where a source is several `texts`,
+    so is a line with more of them or fewer, unless it is empty.
     """
     arriving = _arriving() if not files or Path("-") in files else None
-    lines = islice(enumerate(lines_of(files, arriving), start=1), skip, None)
+    lines = _counted(islice(enumerate(lines_of(files, arriving), start=1), skip, None), texts)
     while True:
         chunk: list[tuple[int, str]] = []
         characters = 0
@@ -71,6 +72,17 @@ def chunks(files: list[Path], skip: int) -> Iterator[list[tuple[int, str]]]:
         if not chunk:
             return
         yield chunk
+
+
+def _counted(lines: Iterable[tuple[int, str]], texts: int) -> Iterator[tuple[int, str]]:
+    """Numbered lines, each of so many texts."""
+    for number, line in lines:
+        if texts > 1 and line.strip() and (count := line.count("\t") + 1) != texts:
+            raise RegardError(
+                f"Line {number:,} has {count} tab-separated texts, but this run reads {texts}: put one tab between the "
+                "two."
+            )
+        yield number, line
 
 
 def lines_of(files: list[Path], arriving: Arriving | None = None) -> Iterator[str]:

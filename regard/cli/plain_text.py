@@ -30,7 +30,7 @@ def translate_plainly(
     call = ["plain", str(run), *map(str, files), *overrides, engine, beam, length_penalty, split]
     with writing(output, json.dumps(call), 1) as (stream, done), progress(files) as advance:
         advance(done)
-        for chunk in chunks(files, done):
+        for chunk in chunks(files, done, plain.facts.texts):
             texts = [line for _, line in chunk]
             said = plain.translate(texts, beam, length_penalty)
             if said is None:

@@ -39,7 +39,7 @@ def predict(
     Run.open(run)
     predictor = Predictor.load(run)
     with bar() as progress:
-        for chunk in chunks(files or [], 0):
+        for chunk in chunks(files or [], 0, predictor.config.data.train.texts):
             try:
                 answered = _answered(predictor, chunk)
             except RegardError:  # some line is at fault: those before it are answered
@@ -59,13 +59,6 @@ def _answered(predictor: "Predictor", chunk: list[tuple[int, str]]) -> "Iterable
     """An answer for each line, none for an empty one; a line that has none to give is told by its number."""
     from regard.errors import RegardError
 
-    wanted = predictor.shape.config.data.train.texts
-    for number, line in chunk:
-        if wanted > 1 and line.strip() and line.count("\t") != wanted - 1:
-            raise RegardError(
-                f"Line {number:,} has {line.count(chr(9)) + 1} tab-separated texts, but this run reads {wanted}: put "
-                "one tab between the two."
-            )
     try:
         answers = iter(predictor.predict([line for _, line in chunk if line.strip()]))
     except RegardError as error:

@@ -225,7 +225,7 @@ def translate(
         progress(files) as advance,
     ):
         advance(done)
-        for chunk in chunks(files, done):
+        for chunk in chunks(files, done, translator.config.data.train.texts):
             _translate(translator, search, chunk, stream, form, wanted, shown)
             stream.flush()
             advance(len(chunk))

@@ -39,13 +39,23 @@ def merged(section: type[Section], earlier: Mapping[str, Any], later: Mapping[st
 
 
 def _merged_kinds(choices: Kinds, earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """As `merged`; where the kind changes, what only other kinds know is left behind."""
+    """As `merged`; where the kind changes, what only other kinds know, or mean otherwise, is left behind."""
     held, wanted = asked(choices, earlier), asked(choices, later)
+    if held is not None and "kind" not in later and set(later) <= set(held.model_fields):
+        wanted = held  # `captions: 3` asks for no other corpus where so many can be made
     if wanted is not None and wanted is not held:
-        foreign = set(names(choices)) - set(wanted.model_fields)
+        foreign = {name for name in names(choices) if not _means_the_same(name, held, wanted)}
         earlier = {name: value for name, value in earlier.items() if name not in foreign}
     section = wanted or held or next(iter(choices.values()))
     return merged(section, earlier, later)
+
+
+def _means_the_same(name: str, held: type[Section] | None, wanted: type[Section]) -> bool:
+    """Whether a kind has a setting, and as another kind had it: `captions` may be files, or how many to make."""
+    if name not in wanted.model_fields:
+        return False
+    before = held.model_fields.get(name) if held else None
+    return before is None or name == "kind" or before.annotation == wanted.model_fields[name].annotation
 
 
 def read_overrides(overrides: Sequence[str]) -> Layer:

@@ -100,6 +100,13 @@ def _resolved_training(training: Training, width: int) -> Training:
     return training.model_copy(update={"optimizer": optimizer, "schedule": schedule})
 
 
+_BESIDE = {
+    True: "one with each: set question_column (question_field), or generate: questions",
+    False: "pictures alone: set shape.kind to questions, or leave the questions out",
+}
+"""What to do about questions beside pictures, by whether they are wanted."""
+
+
 def _check_corpora(shape: Shape, data: Data) -> None:
     corpora = {"train": data.train, "validation": data.validation, "test": data.test}
     for name, corpus in corpora.items():
@@ -115,6 +122,11 @@ def _check_corpora(shape: Shape, data: Data) -> None:
             raise UsageError(
                 f"data.{name} has {has} for sources, but shape `{shape.kind}` ({shape.arrow}) reads {reads}: give it "
                 "another corpus, or set shape.kind."
+            )
+        if shape.pictures and (corpus.texts > 1) != shape.beside:
+            raise UsageError(
+                f"data.{name} has {'no question' if shape.beside else 'questions'} beside its pictures, but shape "
+                f"`{shape.kind}` reads {_BESIDE[shape.beside]}."
             )
         if corpus.texts != data.train.texts:
             raise UsageError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard.config.data import Cleaning
 from regard.data.corpus import Pair
 from regard.data.progress import Progress, reported
-from regard.errors import RegardError
+from regard.errors import RegardError, TooFew
 
 _CHUNK = 1 << 20
 GRACE = 10
@@ -184,7 +184,7 @@ def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: in
         if (chosen & usable).any():
             return chosen
     purpose = "the test" if aside == Fate.TEST else "validation"
-    raise RegardError(
+    raise TooFew(
         f"{count:,} usable training pairs are too few, or have too few different sources, to hold any out for "
         f"{purpose}: give more pairs, or name a data.{purpose.removeprefix('the ')} corpus."
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from regard import durable
-from regard.errors import RegardError
+from regard.errors import RegardError, TooFew
 
 
 class Labels:
@@ -26,7 +26,7 @@ class Labels:
         counts = Counter(labels)
         if len(counts) < 2:
             only = f", `{next(iter(counts))}`" if counts else ""
-            raise RegardError(
+            raise TooFew(
                 f"the training data has {len(counts)} label{only}: at least two are needed, or there is nothing to "
                 "tell apart."
             )

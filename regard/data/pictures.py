@@ -85,26 +85,21 @@ def _image(name: str, wanted: int) -> "Image":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is told in words
             image = Image.open(content, formats=FORMATS)
-    except Image.DecompressionBombError:
-        raise RegardError(f"{name} claims to have over {2 * _limit():,} pixels: it is not decoded.") from None
+    except Image.DecompressionBombError:  # told by our own limit, the lower one
+        raise RegardError(_too_large(name, "has too many pixels")) from None
     except Exception as error:  # whatever a broken file makes a decoder raise
         raise RegardError(_unreadable(name, error)) from None
     wide, high = image.size
     if wide * high > MOST_PIXELS:
-        raise RegardError(
-            f"{name} has {wide:,} × {high:,} pixels, and nothing beyond {MOST_PIXELS:,} in all is decoded: make it "
-            "smaller, or leave it out."
-        )
+        raise RegardError(_too_large(name, f"has {wide:,} × {high:,} pixels"))
     try:
         return _in_colour(image, wanted)
     except Exception as error:  # whatever a broken file makes a decoder raise
         raise RegardError(_unreadable(name, error)) from None
 
 
-def _limit() -> int:
-    from PIL import Image
-
-    return Image.MAX_IMAGE_PIXELS or MOST_PIXELS
+def _too_large(name: str, how: str) -> str:
+    return f"{name} {how}, and nothing beyond {MOST_PIXELS:,} in all is decoded: make it smaller, or leave it out."
 
 
 def _in_colour(image: "Image", wanted: int) -> "Image":

@@ -18,7 +18,7 @@ from regard.data.forms import form_of
 from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.progress import Progress, reported
 from regard.data.store import StoreWriter, TokenStore
-from regard.errors import RegardError
+from regard.errors import RegardError, TooFew
 from regard.text.tokenizer import Tokenizer
 
 _CHUNK = 2000
@@ -63,9 +63,16 @@ def prepare(config: RunConfig, directory: Path, progress: Progress | None = None
         _check_untrained(directory)
         try:
             _build(config, directory, progress)
+        except TooFew as error:
+            raise TooFew(f"{error}{_thinned(config.data.every)}") from None
         except OSError as error:
             raise RegardError(f"cannot write into {directory}: {error.strerror or error}.") from error
     return _open(config, directory)
+
+
+def _thinned(every: int) -> str:
+    """What is to be known of data that do not suffice: how much of them was never read."""
+    return f"\nOnly one example in {every:,} was taken: make data.every smaller." if every > 1 else ""
 
 
 def _check_untrained(directory: Path) -> None:
@@ -99,7 +106,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         progress=progress,
     )
     if not report.train:
-        raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
+        raise TooFew(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
     for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
         if (fate == aside).any():
             one = f"{describe(data.train)}, {_one(form_kind)}"
@@ -131,7 +138,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
     if not report.train:
-        raise RegardError(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
+        raise TooFew(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
     too_long = stored(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation")
     for place in reversed(too_long):
         del validation[place]

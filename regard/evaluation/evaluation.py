@@ -34,11 +34,13 @@ class Evaluation:
     """Of the references (of all of them, if there are several), where a model was asked."""
     positions: "Sequence[Position]" = ()
     """The same by position."""
+    noun: str = "sentences"
+    """What was scored is called so."""
 
     def facts(self) -> dict[str, Any]:
         """All scores, signatures and details, as JSON knows them."""
         facts: dict[str, Any] = {
-            "sentences": self.sentences,
+            self.noun: self.sentences,
             "scores": dict(self.scores.values),
             "signatures": dict(self.scores.signatures),
             "details": {metric: dict(parts) for metric, parts in self.scores.details.items()},
@@ -57,7 +59,7 @@ class Evaluation:
             parts = f"per token; {one.per_word:.2f} per word, {one.per_character:.3f} per character"
             rows.append((PERPLEXITY, f"{one.per_token:.2f}", parts))
             rows.append(("", "", f"by position: {self._by_position()}"))
-        return columns(rows, right=[1]) + f"\n{self.sentences:,} sentences"
+        return columns(rows, right=[1]) + f"\n{self.sentences:,} {self.noun}"
 
     def _by_position(self) -> str:
         from regard.evaluation.likelihood import position_line
@@ -120,7 +122,12 @@ def evaluate_texts(writer: "Writer", texts: Sequence[str], *, progress: Progress
     found = text_likelihoods(writer, texts, progress=progress)
     empty = Scores(values={})
     return Evaluation(
-        sentences=len(texts), outputs=None, scores=empty, perplexity=total(found), positions=by_position(found)
+        sentences=len(texts),
+        outputs=None,
+        scores=empty,
+        perplexity=total(found),
+        positions=by_position(found),
+        noun="documents",
     )
 
 

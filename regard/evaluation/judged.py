@@ -99,7 +99,8 @@ def judge_run(
         left_out = stored(enumerate(pairs), shape.form, longest, Path(place) / "store")
         if len(left_out) < len(pairs):
             batches = shape.batches(TokenStore(Path(place) / "store"))
-            loss = mean_loss(shape, model, batches, device=next(model.parameters()).device)
+            mean = mean_loss(shape, model, batches, device=next(model.parameters()).device)
+            loss = None if math.isnan(mean) else mean
     return Judged(
         noun=shape.form.noun,
         judgement=judgement,

@@ -48,7 +48,7 @@ class Scores:
     details: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What a score is made of, by metric."""
     sentences: int = 0
-    """How many outputs were scored."""
+    """How many examples were scored: texts, sentences with all their tags, captions of pictures."""
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]

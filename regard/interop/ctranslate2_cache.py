@@ -12,7 +12,7 @@ from regard.interop.facts import Facts, facts_of
 from regard.run import Run
 
 NOTE = "regard.json"
-FORM = 2
+FORM = 3
 """Changes when the export itself does, so that older ones are made anew."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.config.run import RunConfig
-from regard.data.form import load_tokenizers
+from regard.data.form import load_tokenizers, parted
 from regard.interop.ctranslate2_cache import cached_model
 from regard.interop.ctranslate2_search import CTranslate2Search, Found
 from regard.interop.facts import facts_of, trained_length
@@ -107,4 +107,4 @@ def open_ctranslate2(directory: Path, overrides: Sequence[str], quantize: str) -
     run = Run.open(directory)
     config = load(run.directory / "config.yaml", overrides)
     source, target = load_tokenizers(run.tokenizers)
-    return CTranslate2Translator(run, config, source, target, quantize=quantize, overrides=overrides)
+    return CTranslate2Translator(run, config, parted(config, source), target, quantize=quantize, overrides=overrides)

@@ -19,6 +19,8 @@ class Facts(NamedTuple):
     """Most tokens of an output."""
     longest_source: int
     """Most tokens of a text that need not be split."""
+    texts: int
+    """How many texts a source is, with tabs between them."""
 
     def limit(self, length: int) -> int:
         """The most tokens that a source of this length may lead to."""
@@ -36,6 +38,7 @@ def facts_of(run: Run, config: "RunConfig") -> Facts:
         decoding.max_ratio,
         min(decoding.max_length, learned or decoding.max_length),
         min(trained_length(run) or most, most, decoding.batch_tokens - 1, most if learned is None else learned - 1),
+        config.data.train.texts,
     )
 
 

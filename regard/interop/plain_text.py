@@ -8,6 +8,7 @@ from regard.interop.ctranslate2_search import CTranslate2Search
 from regard.interop.facts import facts_of
 from regard.interop.loops import first_loop
 from regard.run import Run
+from regard.text.joined import Joined
 from regard.text.loops import PATIENCE, patience_for
 from regard.text.tokenizer import Tokenizer
 
@@ -27,8 +28,9 @@ class PlainText:
         sides = (
             (shared, shared) if shared.exists() else (run.tokenizers / "source.json", run.tokenizers / "target.json")
         )
-        self._source = Tokenizer.load(sides[0])
-        self._target = self._source if shared.exists() else Tokenizer.load(sides[1])
+        source = Tokenizer.load(sides[0])
+        self._source = Joined(source) if self.facts.texts > 1 else source
+        self._target = source if shared.exists() else Tokenizer.load(sides[1])
         self._search = CTranslate2Search(place, quantize, self.facts, self._source, self._target)
 
     def translate(self, texts: Sequence[str], beam: int | None, length_penalty: float | None) -> list[str] | None:

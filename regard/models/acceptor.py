@@ -39,14 +39,9 @@ class Acceptor(Chooser):
         """The one vector of each source B×S, as its only output: B×1×F."""
         return self.features(source)[:, None]
 
-    def scores(self, outputs: Tensor) -> Tensor:
-        """Scores …×C of outputs …×F."""
-        scores: Tensor = self.classifier(self.dropout(outputs))
-        return scores
-
     def forward(self, source: Tensor) -> Tensor:
-        """Scores B×C of sources B×S."""
-        return self.scores(self.features(source))
+        """Scores B×C of sources B×S, as they are learnt."""
+        return self.learnt_scores(self.features(source))
 
 
 class Apart(Acceptor):

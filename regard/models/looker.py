@@ -83,14 +83,9 @@ class Looker(Chooser):
         result: Tensor = self.norm(state)
         return result
 
-    def scores(self, outputs: Tensor) -> Tensor:
-        """Scores …×C of outputs …×D."""
-        scores: Tensor = self.classifier(self.dropout(outputs))
-        return scores
-
     def forward(self, source: Tensor, pixels: Tensor) -> Tensor:
-        """Scores B×C of the answers to questions B×S about pictures B×3×H×W."""
-        return self.scores(self.outputs(source, pixels))[:, 0]
+        """Scores B×C, as they are learnt, of the answers to questions B×S about pictures B×3×H×W."""
+        return self.learnt_scores(self.outputs(source, pixels))[:, 0]
 
 
 def distinct(pixels: Tensor) -> tuple[Tensor, Tensor]:

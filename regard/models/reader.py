@@ -10,6 +10,7 @@ from regard.config import model as config
 from regard.config.cell import settled, width_of
 from regard.models.encoders import make_encoder
 from regard.models.memory import Memory
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.text.specials import PAD
 
@@ -48,14 +49,29 @@ class Reader(nn.Module):
 
 
 class Chooser(Reader):
-    """A reader whose answer is one of a few, or a number."""
+    """A reader whose answer is one of a few, or a number: P = softmax(classifier(outputs) / temperature)."""
 
+    dropout: Dropout
+    classifier: nn.Module
     temperature: Tensor
     """Scores are divided by it before they become probabilities; fitted when training is done (Guo et al., 2017)."""
 
     def __init__(self, cell: config.Model, vocabulary: int) -> None:
         super().__init__(cell, vocabulary)
         self.register_buffer("temperature", torch.ones(()))
+
+    def learnt_scores(self, outputs: Tensor) -> Tensor:
+        """Scores …×C of outputs …×F as they are learnt, before any temperature: what the loss is of."""
+        scores: Tensor = self.classifier(self.dropout(outputs))
+        return scores
+
+    def tempered(self, scores: Tensor) -> Tensor:
+        """Such scores …×C as those whose softmax is told to anybody."""
+        return scores / self.temperature.to(scores)
+
+    def scores(self, outputs: Tensor) -> Tensor:
+        """Scores …×C of outputs …×F, whose softmax is what the model believes."""
+        return self.tempered(self.learnt_scores(outputs))
 
 
 def at(states: Tensor, places: Tensor) -> Tensor:

@@ -61,7 +61,7 @@ class _Acceptance(Shape[R]):
         return scores
 
     def scores(self, model: R, texts: Sequence[str]) -> Tensor:
-        """What the model says of texts, in their order: N×C."""
+        """What the model says of texts, in their order, before any temperature: N×C."""
         found = read_all(self.config, self.form, model, self.form.source.encode_batch(texts), model)
         return torch.stack(found) if found else torch.zeros(0, self.outputs)
 
@@ -167,7 +167,7 @@ class Classification(_Acceptance[R]):
 
     def answer(self, model: R, texts: Sequence[str]) -> list[Answer]:
         """The likeliest class of each text, and the probability of every class."""
-        shares = (self.scores(model, texts).double() / model.temperature.item()).softmax(1)
+        shares = model.tempered(self.scores(model, texts).double()).softmax(1)
         return [
             Answer(
                 line=f"{self.labels[best]}\t{row[best]:.4f}",

@@ -88,6 +88,7 @@ class Captioning(Translation):
             references.setdefault(pair.source, []).append(pair.target)
             said.setdefault(pair.source, line)
         scores = score_text(list(said.values()), list(references.values()), WRITTEN)
+        scores = replace(scores, sentences=len(pairs))
         if said and all(name.startswith(SCENE) for name in said):
             right = [is_true(line, parse(name)) for name, line in said.items()]
             scores = replace(scores, values={**scores.values, "true": 100 * sum(right) / len(right)})

@@ -27,7 +27,7 @@ HIDDEN, EXCHANGED = 0.8, 0.1
 JUDGED = 200
 """Documents whose guesses are judged each time; the loss covers all."""
 GUESSES = 5
-"""Guesses given for each blank; a vocabulary has more tokens than that."""
+"""Guesses given for each blank, where a vocabulary has so many words."""
 BLANK = "___"
 """How a hidden word is written, by people and for them."""
 
@@ -52,12 +52,18 @@ class Masking(Shape[MaskedModel]):
 
     def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
         """Source B×S with tokens hidden, and outputs B×S: the tokens asked for, padding elsewhere."""
-        return self.hide(batch.source, random)
+        return self.hide(batch.source, random, least=0 if learning else 1)
 
-    def hide(self, tokens: Tensor, random: torch.Generator) -> Lesson:
-        """Choose tokens of B×S, hide or exchange them, and ask for them."""
+    def hide(self, tokens: Tensor, random: torch.Generator, *, least: int = 0) -> Lesson:
+        """Choose tokens of B×S, hide or exchange them, and ask for them: at least one, if `least` is one.
+
+        Who learns may find nothing to learn in a small batch; who judges by nothing would call it perfect.
+        """
         words = tokens >= len(SPECIALS)  # B×S: unknown words teach nothing
-        asked = words & (self._chance(tokens, random) < self.settings.share)
+        chance = self._chance(tokens, random).masked_fill(~words, 2.0)  # B×S
+        asked = chance < self.settings.share
+        if least and words.any() and not asked.any():
+            asked = chance == chance.min()
         size = self.form.source.size
         strangers = torch.randint(min(len(SPECIALS), size - 1), size, tokens.shape, generator=random)
         luck = torch.rand(tokens.shape, generator=random)
@@ -86,8 +92,10 @@ class Masking(Shape[MaskedModel]):
         longest = self.config.data.cleaning.max_length
         rows = [ids[:longest] for ids in self.form.source.encode_batch([pair.source for pair in pairs[:JUDGED]])]
         lessons = [self.hide(torch.tensor([ids]), random) for ids in rows]
+        if not any(lesson.count for lesson in lessons):
+            lessons = [self.hide(torch.tensor([ids]), random, least=1) for ids in rows]
         hidden = [lesson["source"][0].tolist() for lesson in lessons]
-        found = read_all(self.config, self.form, model, hidden, lambda source: model(source).argmax(2))
+        found = read_all(self.config, self.form, model, hidden, lambda source: sayable(model(source)).argmax(2))
         right = count = 0
         samples = []
         for ids, lesson, shown, guesses in zip(rows, lessons, hidden, found, strict=True):
@@ -109,10 +117,13 @@ class Masking(Shape[MaskedModel]):
     def answer(self, model: MaskedModel, texts: Sequence[str]) -> list[Answer]:
         """Texts with every blank `___` filled by its likeliest token, and the five likeliest of each."""
         rows = [self._with_blanks(text) for text in texts]
-        found = read_all(self.config, self.form, model, rows, lambda source: model(source).topk(GUESSES, dim=2).indices)
+        most = min(GUESSES, self.form.source.size - len(SPECIALS))
+        found = read_all(
+            self.config, self.form, model, rows, lambda source: sayable(model(source)).topk(most, dim=2).indices
+        )
         answers = []
         for ids, best in zip(rows, found, strict=True):
-            guesses = best[1 : len(ids) + 1].long()  # S×5, without BOS
+            guesses = best[1 : len(ids) + 1].long()  # S×5 (or fewer words, if there are no more), without BOS
             filled = [int(guesses[place, 0]) if one == MASK else one for place, one in enumerate(ids)]
             blanks = [
                 [self.form.source.decode([one]) for one in guesses[place].tolist()]
@@ -137,7 +148,12 @@ class Masking(Shape[MaskedModel]):
             raise UsageError(f"The text has no blank to be filled: write {BLANK} for a word.")
         tokenizer = self.form.source
         return read_one(
-            self.config, self.form, model, ids, places, lambda scores: Side.of(tokenizer, scores.argmax(1).tolist())
+            self.config,
+            self.form,
+            model,
+            ids,
+            places,
+            lambda scores: Side.of(tokenizer, sayable(scores).argmax(1).tolist()),
         )
 
     def _with_blanks(self, text: str) -> list[int]:
@@ -157,3 +173,9 @@ class Masking(Shape[MaskedModel]):
     def next_command(self, place: str) -> str:
         """Start another run from it."""
         return f"regard train my.yaml model.start_from={place}"
+
+
+def sayable(scores: Tensor) -> Tensor:
+    """Scores …×V with none left for special tokens: a blank stands for a word, and an unknown one says nothing."""
+    places = torch.arange(scores.shape[-1], device=scores.device)
+    return scores.masked_fill(places < len(SPECIALS), -torch.inf)

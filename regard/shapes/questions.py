@@ -66,7 +66,7 @@ class Answering(Classification[Looker]):
 
     @torch.inference_mode()
     def scores(self, model: Looker, texts: Sequence[str]) -> Tensor:
-        """What the model says of pictures with questions, in their order: N×C."""
+        """What the model says of pictures with questions, in their order, before any temperature: N×C."""
         names, questions = zip(*(_parts(text) for text in texts), strict=True) if texts else ((), ())
         rows = self.form.source.encode_batch(questions)
         check_lengths(self.config, rows)
@@ -122,4 +122,6 @@ def _parts(text: str) -> tuple[str, str]:
     name, tab, question = text.partition(TAB)
     if not tab:
         raise UsageError("A picture and a question are wanted, with a tab between them: only one of them is there.")
+    if not question.strip():
+        raise UsageError("There is no question behind the picture: ask one that is not empty.")
     return name, question

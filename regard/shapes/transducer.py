@@ -6,6 +6,7 @@ Axes: B batch, S source positions, C tags.
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import torch
@@ -95,6 +96,7 @@ class Tagging(Shape[Transducer]):
             for pair, row in zip(pairs, said, strict=True)
         ]
         f1 = scores.details["macro_f1"]
+        scores = replace(scores, sentences=len(pairs))
         counts = Counter(true)
         table = [(tag, f"{counts[tag]:,}", f"{f1[tag]:.1f}") for tag in sorted(f1, key=lambda tag: -counts[tag])]
         return Judgement(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from regard.errors import UsageError
 from regard.text.specials import SEP, SPECIALS
 from regard.text.tokenizer import Encoded, Tokenizer
 
@@ -34,6 +35,15 @@ class Joined(Tokenizer):
         rows = [text.split(TAB) for text in texts]
         ids = iter(super().encode_batch([part for row in rows for part in row]))
         return [list(chain(next(ids), *([SEP, *next(ids)] for _ in row[1:]))) for row in rows]
+
+
+def check_parts(text: str, texts: int) -> None:
+    """Refuse a source of more texts or fewer than a model reads, where it reads several."""
+    if texts > 1 and (count := text.count(TAB) + 1) != texts:
+        raise UsageError(
+            f"This run reads {texts} texts at once (or a picture and a question), with a tab between them, but "
+            f"{'only one is' if count == 1 else f'{count} are'} there: give both."
+        )
 
 
 def _extend(whole: Encoded, part: Encoded, start: int, word: int) -> None:

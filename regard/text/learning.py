@@ -12,7 +12,7 @@ from tokenizers import models, trainers
 
 from regard.config.text import Text
 from regard.config.text import Tokenizer as Settings
-from regard.errors import RegardError
+from regard.errors import RegardError, TooFew
 from regard.text import unigram
 from regard.text.normalising import WORD_START, normaliser, without_surrogates
 from regard.text.specials import SPECIALS, UNK
@@ -160,9 +160,7 @@ def _check_size(settings: Settings, size: int, name: str) -> None:
 def _words(settings: Settings, units: Counter[str], name: str) -> models.Model:
     frequent = _by_frequency(units, settings.min_frequency)
     if not frequent:
-        raise RegardError(
-            f"no word occurs {settings.min_frequency:,} times, as {name}.min_frequency asks: make it smaller."
-        )
+        raise TooFew(f"no word occurs {settings.min_frequency:,} times, as {name}.min_frequency asks: make it smaller.")
     _check_size(settings, len(SPECIALS) + len(frequent), name)
     room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(SPECIALS)
     tokens = [*SPECIALS, *frequent[:room]]

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
+from regard.config.model import ImageEncoder
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer as TokenizerSettings
 from regard.config.training import Tune
@@ -28,6 +29,7 @@ class Start:
         self.other = self.run.config
         self.part = "picture." if config.shape.beside and not self.other.shape.beside else "encoder."
         """What is taken first of all: the end that reads, or only the eyes of a run that looks at pictures."""
+        self._check_eyes()
         if self.part == "picture.":
             return
         own, known = config.text.tokenizer, self.other.text.tokenizer
@@ -87,7 +89,25 @@ class Start:
             "model.attention.heads": [one.attention.heads for one in (own, known)],
             "model.positions.kind": [one.positions and one.positions.kind for one in (own, known)],
         }
-        for name, (here, there) in (always | (attending if own.encoder.kind == "transformer" else {})).items():
+        self._check_same(always | (attending if own.encoder.kind == "transformer" else {}))
+
+    def _check_eyes(self) -> None:
+        """Refuse eyes that are a Transformer's and would cut the same weights into other heads, or score otherwise."""
+        own, known = self.config.model, self.other.model
+        eyes = [one.picture or one.encoder for one in (own, known)]
+        if not all(isinstance(one, ImageEncoder) and one.form == "patches" for one in eyes):
+            return
+        self._check_same(
+            {
+                "model.norm_epsilon": [one.norm_epsilon for one in (own, known)],
+                "model.attention.score": [one.attention.score for one in (own, known)],
+                "model.attention.heads": [one.attention.heads for one in (own, known)],
+            }
+        )
+
+    def _check_same(self, settings: Mapping[str, Sequence[Any]]) -> None:
+        """Refuse settings, here and there, that are not the same."""
+        for name, (here, there) in settings.items():
             if here != there:
                 raise UsageError(
                     f"{name} is {here} here and {there} in {self.run.directory}, which model.start_from names: the "

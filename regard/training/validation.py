@@ -84,11 +84,11 @@ def validate(
 
 @torch.no_grad()
 def mean_loss(shape: Shape[Any], model: nn.Module, batches: Batches, *, device: torch.device) -> float:
-    """The mean loss of a shape over all examples, each once."""
+    """The mean loss of a shape over all examples, each once; not a number where they ask for nothing."""
     random = torch.Generator().manual_seed(JUDGING_SEED)
     nll, count = 0.0, 0
     for batch in batches.once():
         loss = shape.loss(model, shape.lesson(batch, random, learning=False).to(device))
         nll += loss.nll.item()
         count += loss.tokens
-    return nll / max(1, count)
+    return nll / count if count else math.nan
