@@ -204,10 +204,10 @@ def plan(
 
 def parse_devices(text: str) -> tuple[int, str]:
     """`8xA100` or `A100` as a number and a name that is known."""
-    match = re.fullmatch(r"(?:(\d+)\s*[x×*]\s*)?([\w-]+)", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"(?:(\d{1,5})\s*[x×*]\s*)?([\w-]+)", text.strip(), re.IGNORECASE)
     known = {name.lower(): name for name in HARDWARE}
     name = known.get(match[2].replace("-", "").lower()) if match else None
-    if match is None or name is None or match[1] == "0":
+    if match is None or name is None or not int(match[1] or 1):
         raise UsageError(f"`{text}` is no hardware that is known here, such as 8xA100: {', '.join(HARDWARE)}.")
     return int(match[1] or 1), name
 

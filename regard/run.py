@@ -67,11 +67,13 @@ class Run:
         """Refuse in a sentence a place where something stands already."""
         if (directory / "run.json").is_file():
             raise UsageError(
-                f"There is a run in {directory} already: continue it with regard train --resume {directory}, "
-                "or choose another --run."
+                f"There is a run in {directory} already: choose another place (with regard train, --run), or continue "
+                f"training with regard train --resume {directory}."
             )
         if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
-            raise UsageError(f"{directory} exists and is not an empty directory: choose another --run.")
+            raise UsageError(
+                f"{directory} exists and is not an empty directory: choose another place (with regard train, --run)."
+            )
 
     @classmethod
     def open(cls, directory: Path | str) -> Self:

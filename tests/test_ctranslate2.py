@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -118,11 +119,24 @@ def test_an_export_is_made_once_and_anew_when_the_weights_change(tmp_path):
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 
 
-def test_a_damaged_export_is_made_anew(run):
-    open_engine("ctranslate2-int8", [run.directory])
-    place = run.directory / "engines" / "ctranslate2-int8"
-    (place / "regard.json").write_text("{")
-    assert open_engine("ctranslate2-int8", [run.directory]).translate("a b", beam=1) is not None
+DAMAGE = {
+    "its note": ("regard.json", lambda file: file.write_text("{")),
+    "an older note": ("regard.json", lambda file: file.write_text('{"form": 1}')),
+    "a note of another kind": ("regard.json", lambda file: file.write_text("[]")),
+    "weights cut off": ("model.bin", lambda file: file.write_bytes(file.read_bytes()[:-100])),
+    "weights overwritten": ("model.bin", lambda file: file.write_bytes(file.read_bytes()[:-400] + bytes(400))),
+    "no weights": ("model.bin", Path.unlink),
+    "its configuration": ("config.json", lambda file: file.write_text("{")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_export_is_made_anew(run, damage):
+    said = open_engine("ctranslate2", [run.directory]).translate(TEXTS, beam=1)
+    place = run.directory / "engines" / "ctranslate2-float32"
+    name, spoil = DAMAGE[damage]
+    spoil(place / name)
+    assert open_engine("ctranslate2", [run.directory]).translate(TEXTS, beam=1) == said
     assert json.loads((place / "regard.json").read_text())["form"] == FORM
 
 
@@ -143,12 +157,27 @@ def test_what_the_engine_cannot_do_falls_back_with_a_word(run, capsys):
     assert type(open_engine("ctranslate2", [run.directory, run.directory])) is not type(fast)
 
 
-def test_auto_takes_the_fast_engine_where_it_can(run, tmp_path):
+def test_auto_takes_the_fast_engine_where_it_can(run, tmp_path, capsys):
     assert type(open_engine("auto", [run.directory])).__name__ == "CTranslate2Translator"
     other = random_run(tmp_path / "rnn", {"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}})
     assert type(open_engine("auto", [other.directory])).__name__ == "Translator"
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "model.encoder.kind `rnn`. The native engine does it." in told
+    assert not (other.directory / "engines").exists()
     with pytest.raises(RegardError, match=r"model\.encoder\.kind `rnn`"):
         open_engine("ctranslate2", [other.directory])
+
+
+def test_a_library_that_cannot_be_imported_is_told_and_auto_does_without(tmp_path, monkeypatch, capsys):
+    run = random_run(tmp_path / "run", {})
+    (tmp_path / "ctranslate2.py").write_text("import a_part_that_is_gone")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "ctranslate2"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert type(open_engine("auto", [run.directory])).__name__ == "Translator"
+    assert "cannot be imported (No module named 'a_part_that_is_gone')" in capsys.readouterr().err
+    with pytest.raises(RegardError, match=r"cannot be imported .*pip install 'regard\[fast\]'"):
+        open_engine("ctranslate2", [run.directory])
 
 
 def test_a_missing_library_says_which_command_installs_it(run, monkeypatch):

@@ -108,7 +108,7 @@ def test_a_vocabulary_left_open_is_estimated_from_the_corpus():
 def test_named_hardware_is_read_and_unknown_hardware_refused():
     assert planning.parse_devices("8xA100") == (8, "A100")
     assert planning.parse_devices("rtx-4090") == (1, "RTX4090")
-    for wrong in ("8xB9000", "", "0xA100", "x"):
+    for wrong in ("8xB9000", "", "0xA100", "x", "9" * 5000 + "xA100"):
         with pytest.raises(UsageError, match="no hardware that is known"):
             planning.parse_devices(wrong)
 

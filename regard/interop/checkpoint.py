@@ -87,8 +87,10 @@ def _torch(path: Path) -> dict[str, Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the library raises whatever the damaged bytes lead it to
-        reason = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
-        raise RegardError(f"{path} cannot be read as weights only ({reason}). Fetch it again.") from error
+        raise RegardError(
+            f"{path} cannot be read as weights only: it is cut off or damaged, or holds more than weights, which is "
+            "never run. Fetch it again, or fetch model.safetensors."
+        ) from error
     if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
         raise RegardError(f"{path} holds something else than tensors by name.")
     return dict(content)
@@ -99,7 +101,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise RegardError(f"There is no {path.name} in {path.parent}: it is not a Hugging Face model.") from None
+        raise RegardError(f"There is no {path.name} in {path.parent}: a Hugging Face model has one.") from None
     except (OSError, ValueError) as error:
         raise RegardError(f"{path} cannot be read ({error}).") from error
     if not isinstance(content, dict):

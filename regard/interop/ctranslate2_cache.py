@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from regard import durable
+from regard.interop.ctranslate2_library import library
 from regard.interop.facts import Facts, facts_of
 from regard.run import Run
 
 NOTE = "regard.json"
-FORM = 3
+FORM = 4
 """Changes when the export itself does, so that older ones are made anew."""
 
 
@@ -23,13 +24,16 @@ def cached_model(run: Run, quantize: str) -> Path:
     known = _marked(place)
     if known is not None and {key: known.get(key) for key in mark} == mark:
         return place
+    library()
+    from regard.interop.to_ctranslate2 import check_cell, write_ctranslate2
+
+    check_cell(run.config.model)
     aside = _room(place)
     try:
-        from regard.interop.to_ctranslate2 import write_ctranslate2
-
         print(f"Exporting {run.directory} for CTranslate2 ({quantize}); this is done once.", file=sys.stderr)
         write_ctranslate2(run, aside, quantize)
-        durable.write(aside / NOTE, json.dumps(mark | {"facts": facts_of(run, run.config)}))
+        files = {file.name: _stamp(file) for file in aside.iterdir()}
+        durable.write(aside / NOTE, json.dumps(mark | {"facts": facts_of(run, run.config), "files": files}))
         return _put(aside, place)
     except BaseException:
         _remove(aside)
@@ -44,23 +48,28 @@ def cached_facts(place: Path) -> Facts:
 def _mark(run: Run) -> dict[str, Any]:
     """What the export depends on, without reading it: the weights' file, and all that run.json says of tokenizers."""
     path = run.weights
-    facts = path.stat()
-    config = run.directory / "config.yaml"
     return {
         "form": FORM,
-        "weights": [str(path.relative_to(run.directory)), facts.st_size, facts.st_mtime_ns],
-        "config": [config.stat().st_size, config.stat().st_mtime_ns],
+        "weights": [str(path.relative_to(run.directory)), *_stamp(path)],
+        "config": _stamp(run.directory / "config.yaml"),
         "tokenizers": run.info.get("tokenizers"),
     }
 
 
 def _marked(place: Path) -> dict[str, Any] | None:
+    """What stands beside an export whose files are as they were written; nothing, where something is amiss."""
     try:
-        mark = json.loads((place / NOTE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        mark: dict[str, Any] = json.loads((place / NOTE).read_text(encoding="utf-8"))
+        whole = all(_stamp(place / name) == stamp for name, stamp in mark["files"].items())
+        return mark if whole and mark["facts"] else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    whole = isinstance(mark, dict) and "facts" in mark and (place / "model.bin").is_file()
-    return mark if whole else None
+
+
+def _stamp(file: Path) -> list[int]:
+    """The size of a file, and when it was written."""
+    facts = file.stat()
+    return [facts.st_size, facts.st_mtime_ns]
 
 
 def _room(place: Path) -> Path:

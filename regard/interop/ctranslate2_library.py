@@ -19,8 +19,10 @@ def library() -> Any:
     """The library, or the command that installs it."""
     try:
         import ctranslate2
-    except ImportError:
-        raise RegardError(f"CTranslate2 is not installed: {INSTALL}") from None
+    except ImportError as error:
+        if installed():
+            raise RegardError(f"CTranslate2 is here but cannot be imported ({error}): {INSTALL}.") from error
+        raise RegardError(f"CTranslate2 is not installed: {INSTALL}.") from None
     return ctranslate2
 
 

@@ -76,7 +76,8 @@ def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "Translat
         return open_ctranslate2(runs[0], overrides, "float32")
     except UsageError:
         raise
-    except RegardError:  # a cell that it cannot compute: the native engine says whatever else is wrong
+    except RegardError as error:  # a cell that it cannot compute: the native engine says whatever else is wrong
+        print(f"{error} The native engine does it.", file=sys.stderr)
         return _native(runs, overrides)
 
 

@@ -168,7 +168,7 @@ def _processor(model: bytes, origin: str) -> Any:
     try:
         whole = bool(model) and processor.LoadFromSerializedProto(model)
     except (RuntimeError, OSError, ValueError) as error:
-        raise RegardError(f"{origin} is not a SentencePiece model, or is damaged ({str(error)[:120]}).") from error
+        raise RegardError(f"{origin} is not a SentencePiece model, or is damaged: fetch it again.") from error
     if not whole:
         raise RegardError(f"{origin} is not a SentencePiece model: it is empty or damaged.")
     return processor
