@@ -95,7 +95,7 @@ class Masking(Shape[MaskedModel]):
         if not any(lesson.count for lesson in lessons):
             lessons = [self.hide(torch.tensor([ids]), random, least=1) for ids in rows]
         hidden = [lesson["source"][0].tolist() for lesson in lessons]
-        found = read_all(self.config, self.form, model, hidden, lambda source: sayable(model(source)).argmax(2))
+        found = read_all(self.config, self.form, model, hidden, lambda source: only_words(model(source)).argmax(2))
         right = count = 0
         samples = []
         for ids, lesson, shown, guesses in zip(rows, lessons, hidden, found, strict=True):
@@ -119,7 +119,7 @@ class Masking(Shape[MaskedModel]):
         rows = [self._with_blanks(text) for text in texts]
         most = min(GUESSES, self.form.source.size - len(SPECIALS))
         found = read_all(
-            self.config, self.form, model, rows, lambda source: sayable(model(source)).topk(most, dim=2).indices
+            self.config, self.form, model, rows, lambda source: only_words(model(source)).topk(most, dim=2).indices
         )
         answers = []
         for ids, best in zip(rows, found, strict=True):
@@ -153,7 +153,7 @@ class Masking(Shape[MaskedModel]):
             model,
             ids,
             places,
-            lambda scores: Side.of(tokenizer, sayable(scores).argmax(1).tolist()),
+            lambda scores: Side.of(tokenizer, only_words(scores).argmax(1).tolist()),
         )
 
     def _with_blanks(self, text: str) -> list[int]:
@@ -175,7 +175,7 @@ class Masking(Shape[MaskedModel]):
         return f"regard train my.yaml model.start_from={place}"
 
 
-def sayable(scores: Tensor) -> Tensor:
+def only_words(scores: Tensor) -> Tensor:
     """Scores …×V with none left for special tokens: a blank stands for a word, and an unknown one says nothing."""
     places = torch.arange(scores.shape[-1], device=scores.device)
     return scores.masked_fill(places < len(SPECIALS), -torch.inf)
