@@ -75,7 +75,7 @@ def question(name: str) -> tuple[list[str], str]:
         "language": (["generate", "RUN", "--prompt", "w0 w1", "--beam", "1", "--max-length", "6", "--json"], ""),
         "captions": (["caption", "RUN", SCENE, "--format", "jsonl"], ""),
         "questions": (predict, f"{SCENE}\twhat colour is the circle ?\n"),
-    }[name.split("-")[0]]
+    }[name.split("-", maxsplit=1)[0]]
 
 
 def run_command(*arguments: str, text: str = "") -> str:
