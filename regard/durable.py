@@ -1,26 +1,35 @@
-"""Files that survive a crash: written aside, flushed to the disk, and only then put in place."""
+"""Files that survive a crash: written next to their place, flushed to the disk, and only then renamed into it."""
 
 import os
+import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Replace a file in one act: afterwards it holds either the old content or the new, never a part."""
+    """Replace a file in one step: afterwards it holds either the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
     build(path, lambda aside: aside.write_bytes(data))
 
 
-def build(path: Path, make: Callable[[Path], object]) -> None:
-    """Let `make` write a file aside, then put it in place in one act; a failure leaves nothing behind."""
+def build(
+    path: Path, make: Callable[[Path], object], before_rename: Callable[[Path], object] = lambda aside: None
+) -> None:
+    """Let `make` write a new file, then rename it to `path` in one step; a failure leaves nothing behind.
+
+    The new file has a random name and is created exclusively, so that nothing prepared in the directory, such as a
+    symbolic link, can redirect the write. `before_rename` is called with it when it is complete.
+    """
     if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
         make(path)
         return
-    aside = path.with_name(f".{path.name}.aside")
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.aside")
+    os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666))
     try:
         make(aside)
         flush(aside)
+        before_rename(aside)
         aside.replace(path)
         flush(path.parent)
     except BaseException:

@@ -37,8 +37,7 @@ class Predictor:
         config = load(run.directory / "config.yaml", overrides)
         form = form_of(config).load(config, run.tokenizers)
         shape = shape_of(config, form)
-        model = shape.build()
-        run.load_weights(model, {name: known.fingerprint for name, known in form.vocabularies.items()})
+        model = run.load_model(shape.build, {name: known.fingerprint for name, known in form.vocabularies.items()})
         return cls(shape, model.to(choose_device(config.training.device)).eval())
 
     @property

@@ -4,23 +4,68 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import regard
 from regard import durable
 from regard.errors import RegardError, UsageError
+from regard.runs.containment import check_contained
+from regard.runs.manifest import ABSENT, Digest, Manifest
+from regard.runs.records import DamagedFile, parse, read_json, seal, unseal
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from regard.config.run import RunConfig
 
-FORMAT = 1
-"""Version of the run directory's layout; a newer one is refused, never guessed at."""
+    M = TypeVar("M", bound=nn.Module)
+
+FORMAT = 2
+"""Version of the run directory's layout: 2 adds a manifest and a checksum of `run.json`. A newer one is refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TokenizerInfo:
+    fingerprint: str
+    vocabulary: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Best:
+    metric: str
+    value: float
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    choice: str = ""
+    validation: dict[str, Any] = field(default_factory=dict)
+    test: dict[str, Any] | None = None
+    next: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RunInfo:
+    """The types of what `run.json` says; it may say more."""
+
+    format: int
+    regard: str = "unknown"
+    created: str
+    cell: str
+    status: Literal["running", "stopped", "finished"]
+    step: int = 0
+    steps: int = 0
+    parameters: int | None = None
+    tokenizers: dict[str, _TokenizerInfo] = field(default_factory=dict)
+    best: _Best | None = None
+    result: _Result | None = None
+    taken: list[str] = field(default_factory=list)
 
 
 class Run:
@@ -49,7 +94,8 @@ class Run:
                 "step": 0,
                 "steps": config.training.steps,
             }
-            durable.write(aside / "run.json", json.dumps(info, indent=2, ensure_ascii=False) + "\n")
+            Manifest({"config.yaml": [Digest.of(aside / "config.yaml")]}).save(aside)
+            _write_info(aside, info)
             if not exists:
                 aside.rename(directory)
                 durable.flush(directory.parent)
@@ -77,17 +123,91 @@ class Run:
 
     @classmethod
     def open(cls, directory: Path | str) -> Self:
-        """An existing run; refuses in a sentence what is none, or comes from a newer Regard."""
+        """Open an existing run, checked cheaply; refuses what is not a run, is damaged, or is from a newer Regard."""
         run = cls(Path(directory))
         if not (run.directory / "run.json").is_file():
             raise UsageError(_not_a_run(run.directory))
-        version = run.info.get("format")
-        if not isinstance(version, int) or version > FORMAT:
-            raise RegardError(
-                f"{run.directory} comes from a newer Regard ({run.info.get('regard', 'unknown')}; run format "
-                f"{version}, this one knows {FORMAT}): upgrade with: pip install --upgrade regard"
-            )
+        check_contained(run.directory)
+        run._manifest().check_quickly(run.directory)
         return run
+
+    def verify(self) -> None:
+        """Compare every file with the manifest, and every checkpoint and token store with its checksums."""
+        check_contained(self.directory)
+        manifest = self._manifest()
+        manifest.check(self.directory)
+        if self.checkpoints.is_dir():
+            from regard.runs.checkpoints import Checkpoints, Damaged
+
+            checkpoints = Checkpoints(self.checkpoints)
+            for step in checkpoints.steps():
+                try:
+                    checkpoints.load(step)
+                except Damaged as damage:
+                    raise RegardError(f"{checkpoints.path(step)} is damaged: {damage}.") from None
+        from regard.data.store import TokenStore
+
+        for header in sorted(self.data.glob("*/header.json")):
+            if (header.parent / "source.tokens").exists():
+                TokenStore(header.parent).verify()
+
+    def accept_changes(self) -> list[str]:
+        """Take the files as they are now for the run's own; returns the names of those that had changed."""
+        check_contained(self.directory)
+        self._upgrade()
+        manifest = Manifest.load(self.directory)
+        names = [name for name in manifest.files if (self.directory / name).is_file()]
+        now = {name: [Digest.of(self.directory / name)] for name in names}
+        changed = [name for name, known in manifest.files.items() if now.get(name, [None])[0] not in known]
+        Manifest(now).save(self.directory)
+        content = read_json(self.directory / "run.json")
+        if isinstance(content, dict):
+            _write_info(self.directory, content | {"format": FORMAT})
+        return changed
+
+    def record(self, *folders: str) -> None:
+        """Add the files of some folders to the manifest; those that are listed already stay as they are."""
+        manifest = self._manifest()
+        added = [manifest.add_folder(self.directory, folder) for folder in folders]
+        if any(added):
+            manifest.save(self.directory)
+
+    def check(self, folder: str) -> None:
+        """Compare the files of a folder with the manifest."""
+        manifest = self._manifest()
+        manifest.check(self.directory, manifest.under(folder))
+
+    def remove_leftovers(self) -> None:
+        """Remove what a killed process was writing."""
+        for leftover in self.directory.rglob(".*.aside"):
+            if leftover.is_file():
+                leftover.unlink(missing_ok=True)
+
+    def _upgrade(self) -> None:
+        """Give a run of the first format, which had no manifest, one of the files that it has now."""
+        manifest = Manifest.load(self.directory)
+        for name in ("config.yaml", "model.safetensors"):
+            if (self.directory / name).is_file():
+                manifest.files.setdefault(name, [Digest.of(self.directory / name)])
+        for folder in ("tokenizers", "data"):
+            manifest.add_folder(self.directory, folder)
+        manifest.save(self.directory)
+
+    def _manifest(self) -> Manifest:
+        return Manifest.load(self.directory, demanded=self.info["format"] > 1)
+
+    def _replace(self, name: str, make: Callable[[Path], object]) -> None:
+        """Write a file of the manifest such that the run opens whenever the process is killed."""
+        manifest, path = self._manifest(), self.directory / name
+        known = [Digest.of(path) if path.is_file() else ABSENT]
+
+        def announce(aside: Path) -> None:
+            manifest.files[name] = [*known, Digest.of(aside)]
+            manifest.save(self.directory)
+
+        durable.build(path, make, announce)
+        manifest.files[name] = manifest.files[name][-1:]
+        manifest.save(self.directory)
 
     @property
     def name(self) -> str:
@@ -96,19 +216,28 @@ class Run:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What `run.json` says."""
-        try:
-            info = json.loads((self.directory / "run.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise RegardError(f"{self.directory / 'run.json'} cannot be read ({error}): the run is damaged.") from error
-        if not isinstance(info, dict):
-            raise RegardError(f"{self.directory / 'run.json'} does not describe a run: the run is damaged.")
-        return info
+        """What `run.json` says, every known fact of the right type."""
+        path = self.directory / "run.json"
+        content = read_json(path)
+        version = content.get("format") if isinstance(content, dict) else None
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise DamagedFile(f"{path} is damaged: format must be a whole number from 1.")
+        if version > FORMAT:
+            raise RegardError(
+                f"{self.directory} comes from a newer Regard ({content.get('regard', 'unknown')}; run format "
+                f"{version}, this one reads up to {FORMAT}): upgrade Regard."
+            )
+        content = unseal(content, path, demanded=version > 1)
+        parse(_RunInfo, content, path)
+        return content
 
     def note(self, **facts: Any) -> None:
-        """Write facts into `run.json`; `None` takes a fact away."""
-        info = {key: value for key, value in (self.info | facts).items() if value is not None}
-        durable.write(self.directory / "run.json", json.dumps(info, indent=2, ensure_ascii=False) + "\n")
+        """Write facts into `run.json`; `None` removes a fact."""
+        known = self.info
+        if known["format"] == 1:
+            self._upgrade()
+        info = known | {"format": FORMAT} | facts
+        _write_info(self.directory, {key: value for key, value in info.items() if value is not None})
 
     @property
     def config(self) -> "RunConfig":
@@ -121,7 +250,8 @@ class Run:
         """Replace the run's configuration."""
         from regard.config.loading import dump
 
-        durable.write(self.directory / "config.yaml", dump(config))
+        content = dump(config).encode()
+        self._replace("config.yaml", lambda aside: aside.write_bytes(content))
 
     @property
     def data(self) -> Path:
@@ -158,9 +288,12 @@ class Run:
             raise RegardError(
                 f"{final} is gone, and with it what this run has become: copy it back, or train a new run."
             )
-        with_pointer = self.checkpoints / "latest"
-        if with_pointer.is_file():
-            return self.checkpoints / with_pointer.read_text().strip() / "model.safetensors"
+        if self.checkpoints.is_dir():
+            from regard.runs.checkpoints import Checkpoints
+
+            newest = Checkpoints(self.checkpoints).latest_weights()
+            if newest is not None:
+                return newest
         raise RegardError(
             f"The run {self.directory} has no weights yet. Train it further with: "
             f"regard train --resume {self.directory}"
@@ -174,11 +307,13 @@ class Run:
 
     def save_weights(self, weights: Mapping[str, Any]) -> Path:
         """Write the final weights in one act, sealed with the fingerprints of the run's tokenizers."""
-        from regard.weights import save_weights
+        from regard.weights import write_tensors
 
         path = self.directory / "model.safetensors"
+        facts = {"tokenizers": self._fingerprints()}
         try:
-            save_weights(path, weights, self._fingerprints())
+            self.record("tokenizers")
+            self._replace(path.name, lambda aside: write_tensors(aside, weights, facts))
         except OSError as error:
             raise RegardError(
                 f"The final weights could not be written to {path}: {error.strerror or error}. The checkpoints are "
@@ -186,23 +321,39 @@ class Run:
             ) from error
         return path
 
-    def load_weights(self, model: "nn.Module", fingerprints: Mapping[str, str] | None = None) -> None:
-        """Put the run's weights into a model; with fingerprints, refuse tokenizers that do not belong to them."""
-        from regard.weights import put_weights, read_weights
+    def read_weights(self, fingerprints: Mapping[str, str] | None = None) -> "dict[str, Tensor]":
+        """Return the run's weights by name, after comparing the file with the manifest."""
+        from regard.weights import read_weights
 
         path = self.weights
-        if fingerprints is not None:
-            self._check_tokenizers(fingerprints)
-        put_weights(model, read_weights(path, fingerprints), origin=f"The weights in {path}")
+        if path.parent == self.directory:
+            self._manifest().check(self.directory, [path.name])
+        return read_weights(path, fingerprints)
+
+    def load_model(self, build: "Callable[[], M]", fingerprints: Mapping[str, str]) -> "M":
+        """Build a model and put the run's weights into it; refuses tokenizers that do not belong to them.
+
+        The sizes of the weights are compared before anything is built, so that a configuration that does not belong
+        to them costs no memory.
+        """
+        from regard.weights import check_fit, put_weights
+
+        self._check_tokenizers(fingerprints)
+        check_fit(build, self.weights)
+        weights = self.read_weights(fingerprints)
+        model = build()
+        put_weights(model, weights, origin=f"The weights in {self.weights}")
+        return model
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run for this process; the system lets go of it when the process ends, however it ends."""
         try:
-            file = (self.directory / ".lock").open("a")
+            path = self.directory / ".lock"
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         except OSError as error:
             raise RegardError(f"The run {self.directory} cannot be written: {error.strerror or error}.") from error
-        with file:
+        with os.fdopen(handle, "a") as file:
             if not _try_lock(file.fileno()):
                 raise RegardError(
                     f"Another process is training {self.directory} at this moment: wait for it, "
@@ -218,13 +369,7 @@ class Run:
             return not _try_lock(file.fileno())
 
     def _fingerprints(self) -> dict[str, str]:
-        known = self.info.get("tokenizers") or {}
-        try:
-            return {side: str(facts["fingerprint"]) for side, facts in known.items()}
-        except (AttributeError, KeyError, TypeError) as error:
-            raise RegardError(
-                f"{self.directory / 'run.json'} does not describe its tokenizers: it is damaged."
-            ) from error
+        return {side: facts["fingerprint"] for side, facts in (self.info.get("tokenizers") or {}).items()}
 
     def _check_tokenizers(self, fingerprints: Mapping[str, str]) -> None:
         for side, known in self._fingerprints().items():
@@ -235,10 +380,15 @@ class Run:
                 )
 
 
+def _write_info(directory: Path, info: Mapping[str, Any]) -> None:
+    content = seal(info)
+    durable.write(directory / "run.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
 def runs_under(directory: Path) -> list[Run]:
     """The runs in a directory (itself included), by name."""
     if (directory / "run.json").is_file():
-        return [Run.open(directory)]
+        return [Run(directory)]
     if not directory.is_dir():
         return []
     found = sorted(path.parent for path in directory.glob("*/run.json") if not path.parent.name.startswith("."))

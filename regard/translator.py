@@ -69,8 +69,10 @@ class Translator:
         cls.refuse(config, run.directory)
         source, target = load_tokenizers(run.tokenizers)
         source = parted(config, source)
-        model = build(config.model, source.size, target.size)
-        run.load_weights(model, {"source": source.fingerprint, "target": target.fingerprint})
+        model = run.load_model(
+            lambda: build(config.model, source.size, target.size),
+            {"source": source.fingerprint, "target": target.fingerprint},
+        )
         model = model.to(choose_device(config.training.device)).eval().laid_out()
         translator = cls(model, config, source, target)
         translator.trained_length = _trained_length(run.data / "train") or translator.trained_length

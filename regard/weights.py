@@ -1,7 +1,8 @@
 """The weights of a model as a safetensors file, each shared tensor once."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from regard.durable import build
 from regard.errors import RegardError
 
 
@@ -26,9 +26,42 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str = "The weights") -> None:
-    """Copy weights into a model, and refuse in a sentence what does not fit it."""
+    """Copy weights into a model, and refuse those that do not fit it or are not finite numbers."""
     own = weights_of(model)
-    missing, surplus = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    _check_shapes(own, {name: tuple(tensor.shape) for name, tensor in weights.items()}, origin)
+    for name, tensor in own.items():
+        given = weights[name]
+        if given.is_floating_point() != tensor.is_floating_point():
+            there, here = (str(one.dtype).removeprefix("torch.") for one in (given, tensor))
+            raise RegardError(
+                f"{origin} cannot be used: {name} holds {there} numbers, and the model computes with {here}. Quantised "
+                "weights must be converted back to float32 first."
+            )
+        if not torch.isfinite(given).all():
+            raise RegardError(f"{origin} cannot be used: {name} contains values that are not finite (NaN or infinity).")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(weights[name])
+
+
+def check_fit(build: Callable[[], nn.Module], path: Path) -> None:
+    """Refuse a file of weights that does not belong to the model that `build` makes, before memory is spent on it."""
+    with torch.device("meta"):
+        model = build()
+    with _opened(path) as file:
+        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    _check_shapes(_named(model), shapes, f"The weights in {path}")
+
+
+def _named(model: nn.Module) -> dict[str, Tensor]:
+    """The tensors of a model on the meta device; shared ones are told apart by identity, as they have no address."""
+    first: dict[int, str] = {}
+    tensors = model.state_dict(keep_vars=True)
+    return {name: tensor for name, tensor in tensors.items() if first.setdefault(id(tensor), name) == name}
+
+
+def _check_shapes(own: Mapping[str, Tensor], given: Mapping[str, tuple[int, ...]], origin: str) -> None:
+    missing, surplus = sorted(own.keys() - given.keys()), sorted(given.keys() - own.keys())
     if missing or surplus:
         name = (missing or surplus)[0]
         raise RegardError(
@@ -36,20 +69,12 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
             f"(first: {name}). Was the model section of config.yaml edited?"
         )
     for name, tensor in own.items():
-        if tensor.shape != weights[name].shape:
-            there, here = shape_in_words(weights[name]), shape_in_words(tensor)
+        if tuple(tensor.shape) != given[name]:
+            there, here = shape_in_words(given[name]), shape_in_words(tensor.shape)
             raise RegardError(
                 f"{origin} do not belong to this model: {name} is {there} there and {here} here. "
                 "Was the model section of config.yaml edited?"
             )
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(weights[name])
-
-
-def save_weights(path: Path, weights: Mapping[str, Tensor], fingerprints: Mapping[str, str]) -> None:
-    """Write weights in one act, with the fingerprints of the tokenizers they were trained with."""
-    build(path, lambda aside: write_tensors(aside, weights, {"tokenizers": dict(fingerprints)}))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any] | None = None) -> None:
@@ -62,23 +87,38 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
 
 def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> dict[str, Tensor]:
     """Read weights; given the fingerprints of tokenizers, refuse those that the weights were not trained with."""
+    with _opened(path) as file:
+        known = _facts(file.metadata()).get("tokenizers", {})
+        if not isinstance(known, dict):
+            raise ValueError("its metadata does not describe tokenizers")
+        for side, fingerprint in (fingerprints or {}).items():
+            if known.get(side, fingerprint) != fingerprint:
+                raise RegardError(
+                    f"The {side} tokenizer does not belong to the model in {path}: it was trained with another. "
+                    "Put back the tokenizers/ directory that came with these weights."
+                )
+        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a safetensors file; whatever is wrong with it is reported in a sentence."""
     try:
         with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {}).get("regard", "{}"))
-            known = facts.get("tokenizers", {})
-            for side, fingerprint in (fingerprints or {}).items():
-                if known.get(side, fingerprint) != fingerprint:
-                    raise RegardError(
-                        f"The {side} tokenizer does not belong to the model in {path}: it was trained with another. "
-                        "Put back the tokenizers/ directory that came with these weights."
-                    )
-            return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            yield file
     except FileNotFoundError:
         raise RegardError(f"There are no weights at {path}.") from None
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise RegardError(f"The weights in {path} cannot be read ({error}): the file is damaged.") from error
 
 
-def shape_in_words(tensor: Tensor) -> str:
+def _facts(metadata: Mapping[str, str] | None) -> dict[str, Any]:
+    facts = json.loads((metadata or {}).get("regard", "{}"))
+    if not isinstance(facts, dict):
+        raise ValueError("its metadata is not a JSON object")
+    return facts
+
+
+def shape_in_words(shape: Iterable[int]) -> str:
     """The size of a tensor, as people write it."""
-    return "×".join(map(str, tensor.shape)) or "a single number"
+    return "×".join(map(str, shape)) or "a single number"

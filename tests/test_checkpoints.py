@@ -11,8 +11,8 @@ from safetensors import SafetensorError
 
 from regard import durable
 from regard.errors import RegardError
-from regard.training import checkpoint as module
-from regard.training.checkpoint import Checkpoint, Checkpoints
+from regard.runs import checkpoints as module
+from regard.runs.checkpoints import Checkpoint, Checkpoints
 
 
 def some(step, *, score=None, regular=True):

@@ -25,6 +25,7 @@ from regard.data.lines import LONGEST_LINE, read_lines
 from regard.data.prepare import prepare
 from regard.data.store import StoreWriter, TokenStore
 from regard.errors import RegardError
+from regard.runs.records import parse
 
 MULTI30K = Path("/work/shared/data/multi30k")
 needs_multi30k = pytest.mark.skipif(not MULTI30K.exists(), reason=f"needs Multi30k in {MULTI30K}")
@@ -150,7 +151,7 @@ def test_every_reason_is_counted_with_its_first_line() -> None:
     assert fate.tolist() == [Fate.TRAIN, Fate.EMPTY, Fate.TOO_LONG, Fate.RATIO, Fate.DUPLICATE, Fate.TRAIN, Fate.EMPTY]
     assert report.dropped == {"empty side": 2, "too long": 1, "length ratio": 1, "duplicate": 1}
     assert report.examples == {"empty side": 2, "too long": 3, "length ratio": 4, "duplicate": 5}
-    assert CleaningReport.from_json(json.loads(json.dumps(report.to_json()))) == report
+    assert parse(CleaningReport, json.loads(json.dumps(report.to_json())), Path("finished.json")) == report
     table = str(report).splitlines()
     assert table[0].split() == ["read", "7"]
     assert len({line.index(digits) + len(digits) for line, digits in zip(table, "722111", strict=True)}) == 1
@@ -442,7 +443,7 @@ def test_damaged_preparation_says_how_to_mend_it(tmp_path: Path) -> None:
     settings = config(numbers(tmp_path / "x.tsv", 50))
     prepare(settings, tmp_path / "run")
     (tmp_path / "run" / "data" / "validation.jsonl").write_text("{")
-    with pytest.raises(RegardError, match="put it back"):
+    with pytest.raises(RegardError, match=r"line 1 is not an example.*Put it back"):
         prepare(settings, tmp_path / "run")
 
 

@@ -123,7 +123,13 @@ def test_killed_and_resumed_is_uninterrupted_bit_for_bit(tmp_path, alone, name):
     assert remains(here) == expected, f"after {kills[-1]} kills, seed {seed}"
 
 
-@pytest.mark.parametrize("moment", ["checkpoint", "prune", "pointer", "weights", "card"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        *("checkpoint", "prune", "pointer", "weights", "card"),
+        *("before manifest 2", "after manifest 2", "before manifest 3", "after manifest 3", "before manifest 4"),
+    ],
+)
 def test_killed_in_the_middle_of_writing_is_uninterrupted(tmp_path, alone, moment):
     process = context.Process(target=work_and_die, args=(PLAIN, tmp_path / "killed", moment))
     process.start()
@@ -136,21 +142,25 @@ def test_killed_in_the_middle_of_writing_is_uninterrupted(tmp_path, alone, momen
 def work_and_die(overrides, directory, moment):
     """A life that ends in the middle of a certain act, on the second time."""
     from regard import durable
-    from regard.training import checkpoint, outcome
+    from regard.runs import checkpoints
+    from regard.training import outcome
 
-    module, name = {
-        "checkpoint": (checkpoint, "write_tensors"),
-        "prune": (checkpoint.shutil, "rmtree"),
-        "pointer": (durable, "write"),
-        "weights": (outcome, "put_weights"),
-        "card": (outcome, "write_card"),
-    }[moment]
+    module, name, times_until = {
+        "checkpoint": (checkpoints, "write_tensors", 4),
+        "prune": (checkpoints.shutil, "rmtree", 4),
+        "pointer": (durable, "write", 4),
+        "weights": (outcome, "put_weights", 1),
+        "card": (outcome, "write_card", 1),
+    }.get(moment, (durable, "write", int(moment[-1]) if "manifest" in moment else 0))
+    ending = {"pointer": "latest", "prune": ""}.get(moment, "manifest.json" if "manifest" in moment else "")
     act, times = getattr(module, name), []
 
     def deadly(*arguments, **named):
         place = str(arguments[0])
-        times.append(place.endswith("latest") if moment == "pointer" else ".doomed" in place or moment != "prune")
-        if sum(times) == (1 if module is outcome else 4):
+        times.append(place.endswith(ending) and (".doomed" in place or moment != "prune"))
+        if sum(times) == times_until and moment.startswith("after") and times[-1]:
+            act(*arguments, **named)
+        if sum(times) == times_until:
             os.kill(os.getpid(), signal.SIGKILL)
         return act(*arguments, **named)
 

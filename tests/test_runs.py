@@ -17,7 +17,7 @@ from regard.run import Run, runs_under
 from regard.training.journal import Journal
 from regard.training.loop import train
 from regard.training.view import LinesView, LiveView, Moment, Sample, View
-from regard.weights import put_weights, read_weights, save_weights, weights_of
+from regard.weights import put_weights, read_weights, weights_of, write_tensors
 from tests.test_training import tiny
 
 
@@ -124,7 +124,7 @@ class Tied(nn.Module):
 def test_shared_weights_are_written_once_and_come_back_shared(tmp_path):
     model, other = Tied(), Tied()
     assert sorted(weights_of(model)) == ["embedding.weight", "output.bias"]
-    save_weights(tmp_path / "w.safetensors", weights_of(model), {"source": "a", "target": "b"})
+    write_tensors(tmp_path / "w.safetensors", weights_of(model), {"tokenizers": {"source": "a", "target": "b"}})
     put_weights(other, read_weights(tmp_path / "w.safetensors", {"source": "a", "target": "b"}))
     assert torch.equal(other.output.weight, model.embedding.weight) and torch.equal(
         other.output.bias, model.output.bias
@@ -133,7 +133,7 @@ def test_shared_weights_are_written_once_and_come_back_shared(tmp_path):
 
 def test_weights_refuse_a_tokenizer_or_a_model_that_is_not_theirs(tmp_path):
     path = tmp_path / "w.safetensors"
-    save_weights(path, weights_of(Tied()), {"source": "a", "target": "b"})
+    write_tensors(path, weights_of(Tied()), {"tokenizers": {"source": "a", "target": "b"}})
     with pytest.raises(RegardError, match="target tokenizer does not belong"):
         read_weights(path, {"source": "a", "target": "other"})
     with pytest.raises(RegardError, match=r"embedding\.weight is 5×3 there and 5×4 here"):
@@ -150,7 +150,7 @@ def test_weights_refuse_a_tokenizer_or_a_model_that_is_not_theirs(tmp_path):
 def test_a_run_refuses_a_foreign_tokenizer(finished):
     model = nn.Linear(1, 1)
     with pytest.raises(RegardError, match="does not belong to the model"):
-        finished.load_weights(model, {"source": "foreign", "target": "foreign"})
+        finished.load_model(lambda: model, {"source": "foreign", "target": "foreign"})
 
 
 def test_a_finished_run_says_so_and_goes_on_when_given_more_steps(finished, tmp_path):

@@ -15,11 +15,11 @@ from regard.config.training import Corruption, Exposure, Optimizer, Schedule, Sc
 from regard.data.prepare import prepare
 from regard.device import choose_device, choose_precision
 from regard.errors import RegardError, UsageError
+from regard.runs.checkpoints import Checkpoints
 from regard.shapes.choice import shape_of
 from regard.text.specials import BOS, EOS, PAD, SPECIALS, UNK
 from regard.training import objective, optimizer
 from regard.training.ahead import Ahead
-from regard.training.checkpoint import Checkpoints
 from regard.training.continuation import check_continuation
 from regard.training.ema import MovingAverage
 from regard.training.exposure import corrupt, drop_words, expose, mixing, share_of_truth

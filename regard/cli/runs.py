@@ -1,4 +1,4 @@
-"""`regard runs`: the runs in a directory, one line each."""
+"""`regard runs`: the runs in a directory, one line each; `--verify` checks their files."""
 
 import json
 from pathlib import Path
@@ -9,14 +9,37 @@ import typer
 if TYPE_CHECKING:
     from regard.run import Run
 
+EXAMPLES = """
+\b
+Examples:
+  regard runs                                 all runs in runs/
+  regard runs runs/mine --verify              compare every file with its checksum
+  regard runs runs/mine --accept-changes      after editing the run's config.yaml
+"""
+
 
 def runs(
     directory: Annotated[Path, typer.Argument(help="Where the runs are.", metavar="[DIR]")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a table.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare every file of the runs with its checksum; exits 1 if one differs.")
+    ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes", help="Accept files of one run that you changed on purpose, such as its config.yaml."
+        ),
+    ] = False,
 ) -> None:
     """List runs: cell of the grid, size, step, status, best score."""
     from regard.run import runs_under
 
+    if accept_changes:
+        _accept(directory)
+        return
+    if verify:
+        _verify(directory, as_json=as_json)
+        return
     found = [_facts(run) for run in runs_under(directory)]
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
@@ -24,6 +47,43 @@ def runs(
         print(f"There are no runs in {directory}. To make one: regard train recipes/dates.yaml")
     else:
         _table(found)
+
+
+def _accept(directory: Path) -> None:
+    from regard.errors import UsageError
+    from regard.run import Run
+
+    if not (directory / "run.json").is_file():
+        raise UsageError(
+            f"{directory} is not a run. Name the run whose changes you accept: regard runs RUN --accept-changes"
+        )
+    changed = Run(directory).accept_changes()
+    print(f"Accepted in {directory}: {', '.join(changed) if changed else 'nothing had changed'}.")
+
+
+def _verify(directory: Path, *, as_json: bool) -> None:
+    """Check runs one by one and report what is wrong with each."""
+    from regard.errors import RegardError
+    from regard.evaluation.display import bar
+    from regard.run import runs_under
+
+    runs, results = runs_under(directory), []
+    with bar() as progress:
+        for number, run in enumerate(runs, start=1):
+            if progress:
+                progress("verifying", number, len(runs))
+            try:
+                run.verify()
+                results.append({"directory": str(run.directory), "whole": True})
+            except (RegardError, OSError) as error:
+                results.append({"directory": str(run.directory), "whole": False, "problem": str(error)})
+    if as_json:
+        print(json.dumps(results, indent=2, ensure_ascii=False))
+    else:
+        for result in results:
+            print(f"{result['directory']}: {result.get('problem', 'every file is as it was written.')}")
+    if not all(result["whole"] for result in results):
+        raise typer.Exit(1)
 
 
 def _facts(run: "Run") -> dict[str, Any]:

@@ -60,7 +60,7 @@ app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.eva
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
-app.command()(runs.runs)
+app.command(epilog=runs.EXAMPLES)(runs.runs)
 app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command(epilog=export.EXAMPLES)(export.export)

@@ -78,6 +78,11 @@ class Asked(Pictured, Labelled):
         """The tokenizer of the questions, and the answers."""
         return {"source": self.source, "labels": self.labels}
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The number of pictures or tokens, whichever is larger, and of answers."""
+        return self.ids, self.labels.size
+
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
         """The number of the picture and the tokens of the question, a start symbol before them; the answer's number."""
         assert self.pictures is not None  # gathered before

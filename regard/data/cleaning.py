@@ -76,11 +76,6 @@ class CleaningReport:
         """As plain JSON."""
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "CleaningReport":
-        """What `to_json` gave."""
-        return cls(**content)
-
     def __str__(self) -> str:
         """A small aligned table."""
         rows = [("read", self.pairs, ""), ("kept for training", self.train, "")]

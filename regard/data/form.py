@@ -112,6 +112,11 @@ class Form(ABC):
         """One more than the largest id that a store may have to hold."""
         return max(vocabulary.size for vocabulary in self.vocabularies.values())
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """One more than the largest id that each side of a store may hold."""
+        return self.ids, self.ids
+
     def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
         """How often each token of the texts that are read occurs in a store."""
         return store.counts("source", self.source.size)
@@ -193,6 +198,11 @@ class Parallel(Form):
     def vocabularies(self) -> Mapping[str, Vocabulary]:
         """The tokenizers of both sides."""
         return {"source": self.source, "target": self.target}
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The sizes of the two vocabularies."""
+        return self.source.size, self.target.size
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
         """The tokens of both sides."""

@@ -10,6 +10,7 @@ from typing import Self
 
 from regard import durable
 from regard.errors import RegardError, TooFew
+from regard.runs.records import DamagedFile, read_json
 
 
 class Labels:
@@ -59,8 +60,10 @@ class Labels:
     @classmethod
     def load(cls, path: Path) -> Self:
         """What `save` wrote."""
-        try:
-            counts = json.loads(path.read_text(encoding="utf-8"))
-            return cls({str(name): int(count) for name, count in counts.items()})
-        except (OSError, ValueError, AttributeError, TypeError) as error:
-            raise RegardError(f"the labels in {path} cannot be read ({error}): the run is damaged.") from error
+        counts = read_json(path)
+        if not isinstance(counts, dict) or len(counts) < 2:
+            raise DamagedFile(f"{path} is damaged: it must be a JSON object with at least two labels.")
+        for name, count in counts.items():
+            if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**63:
+                raise DamagedFile(f"{path} is damaged: the count of the label {name[:40]!r} must be a whole number.")
+        return cls(counts)

@@ -5,6 +5,7 @@ Axes: N pictures, H rows and W columns of pixels.
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -15,8 +16,17 @@ from regard import durable
 from regard.data.pictures import Pixels, read_picture
 from regard.data.progress import Progress, reported
 from regard.errors import RegardError
+from regard.runs.records import DamagedFile, read_record
 
 _PIXELS, _HEADER = "pixels.uint8", "header.json"
+
+
+@dataclass(frozen=True)
+class PictureHeader:
+    """What `header.json` says of the pictures."""
+
+    size: int
+    names: list[str]
 
 
 class PictureStore:
@@ -25,11 +35,16 @@ class PictureStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         try:
-            header = json.loads((directory / _HEADER).read_text(encoding="utf-8"))
-            self.size, self.names = int(header["size"]), [str(name) for name in header["names"]]
+            header = read_record(directory / _HEADER, PictureHeader)
+            self.size, self.names = header.size, header.names
+            if len(set(self.names)) != len(self.names) or self.size < 1:
+                raise ValueError("its header is not that of a picture store")
+            expected = len(self.names) * 3 * self.size**2
+            if (found := (directory / _PIXELS).stat().st_size) != expected:
+                raise ValueError(f"{_PIXELS} has {found:,} bytes instead of {expected:,}")
             shape = (len(self.names), 3, self.size, self.size)
             self.pixels: Pixels = np.memmap(directory / _PIXELS, dtype=np.uint8, mode="r", shape=shape)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, DamagedFile) as error:
             raise RegardError(
                 f"{directory} holds no pictures, or is damaged ({error}): put it back as it was, or begin a new run."
             ) from error

@@ -130,6 +130,11 @@ class Captioned(Pictured):
         """The tokenizer of the captions."""
         return {"target": self.target}
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The number of pictures and of tokens."""
+        return len(self.pictures or ()), self.target.size
+
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
         """The number of the picture; the tokens of the text."""
         assert self.pictures is not None  # gathered before

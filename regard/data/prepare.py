@@ -19,6 +19,8 @@ from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.progress import Progress, reported
 from regard.data.store import StoreWriter, TokenStore
 from regard.errors import RegardError, TooFew
+from regard.runs.manifest import Manifest
+from regard.runs.records import DamagedFile, read_file, read_record
 from regard.text.tokenizer import Tokenizer
 
 _CHUNK = 2000
@@ -40,6 +42,11 @@ class Prepared:
     test_pairs: list[Pair]
     """Raw and whole; empty without a test corpus."""
     report: CleaningReport
+
+    def verify(self) -> None:
+        """Compare the token stores with their checksums, and their ids with the vocabularies."""
+        for store in (self.train, self.validation):
+            store.verify(self.form.limits)
 
     @property
     def source_tokenizer(self) -> Tokenizer:
@@ -235,18 +242,23 @@ def stored(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, direc
 
 def _open(config: RunConfig, directory: Path) -> Prepared:
     data = directory / "data"
+    manifest = Manifest.load(directory)
+    manifest.check(directory, (name for name in manifest.under("data") if not name.startswith("data/pictures/")))
     form = form_of(config).load(config, directory / "tokenizers")
-    try:
-        return Prepared(
-            form=form,
-            train=TokenStore(data / "train"),
-            validation=TokenStore(data / "validation"),
-            validation_pairs=_read_pairs(data / "validation.jsonl"),
-            test_pairs=_read_pairs(data / "test.jsonl"),
-            report=CleaningReport.from_json(json.loads((data / _FINISHED).read_text())),
+    prepared = Prepared(
+        form=form,
+        train=TokenStore(data / "train"),
+        validation=TokenStore(data / "validation"),
+        validation_pairs=_read_pairs(data / "validation.jsonl"),
+        test_pairs=_read_pairs(data / "test.jsonl"),
+        report=read_record(data / _FINISHED, CleaningReport),
+    )
+    if len(prepared.validation) != len(prepared.validation_pairs):
+        raise DamagedFile(
+            f"{data} is damaged: it has {len(prepared.validation):,} validation examples in one file and "
+            f"{len(prepared.validation_pairs):,} in the other. Put it back as it was, or begin a new run."
         )
-    except (OSError, ValueError, TypeError) as error:
-        raise RegardError(f"{data} is damaged ({error}): put it back as it was, or begin a new run.") from error
+    return prepared
 
 
 def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
@@ -254,5 +266,17 @@ def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
 
 
 def _read_pairs(path: Path) -> list[Pair]:
-    with path.open() as file:
-        return [Pair(**json.loads(line)) for line in file]
+    pairs = []
+    for number, line in enumerate(read_file(path, largest=1 << 34).decode("utf-8", "replace").split("\n"), start=1):
+        if not line:
+            continue
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict) or set(content) != set(Pair._fields):
+            raise DamagedFile(f"{path} is damaged: line {number:,} is not an example. Put it back as it was.")
+        if not all(isinstance(text, str) for text in content.values()):
+            raise DamagedFile(f"{path} is damaged: line {number:,} holds something other than text. Put it back.")
+        pairs.append(Pair(**content))
+    return pairs

@@ -86,6 +86,11 @@ class Labelled(Read):
         """The tokenizer and the labels."""
         return {"source": self.source, "labels": self.labels}
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The sizes of the vocabulary and of the set of labels."""
+        return self.source.size, self.labels.size
+
     @classmethod
     def problem(cls, pair: Pair) -> str | None:
         """A text without a label is refused, and a label that no line could hold."""
@@ -147,6 +152,11 @@ class Tagged(Labelled):
             return None
         return f"has {len(words)} words and {len(tags)} tags: mend it (it begins `{' '.join(words[:5])}`)."
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The size of the vocabulary; tags are counted from 1."""
+        return self.source.size, self.labels.size + 1
+
     def given(self, pair: Pair) -> list[str]:
         """The tags of a sentence."""
         return pair.target.split()
@@ -184,6 +194,11 @@ class Numbered(Read):
             finite = False
         said = pair.target.strip()[:40]
         return None if finite else f"has `{said}` where a number is wanted: mend it, or set shape.output=classes."
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The size of the vocabulary; halves of a number have 16 bits."""
+        return self.source.size, 1 << 16
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
         """The tokens of the text; the halves of the number."""

@@ -4,24 +4,46 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard import durable
 from regard.errors import RegardError
+from regard.runs.records import DamagedFile, read_record
 
 FORMAT = "regard token store"
 VERSION = 1
 SIDES = ("source", "target")
+_FILES = tuple(f"{side}.{part}" for side in SIDES for part in ("tokens", "offsets"))
 _PART = 1 << 24
 
 Tokens = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreFile:
+    """Size and checksum of one file of a store."""
+
+    bytes: int
+    crc32: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreHeader:
+    """What `header.json` of a store says."""
+
+    format: str
+    version: int
+    pairs: int
+    dtype: Literal["uint16", "uint32"]
+    files: dict[str, StoreFile]
 
 
 class TokenStore:
@@ -33,22 +55,22 @@ class TokenStore:
 
     def __init__(self, directory: Path):
         self.directory = directory
-        header = _header(directory)
-        self.header = header
+        header = self._header = _read_header(directory)
+        self.pairs = header.pairs
         try:
-            self._tokens = [_mapped(directory / f"{side}.tokens", np.dtype(header["dtype"])) for side in SIDES]
+            self._tokens = [_mapped(directory / f"{side}.tokens", np.dtype(header.dtype)) for side in SIDES]
             self._offsets = [_mapped(directory / f"{side}.offsets", np.dtype(np.int64)) for side in SIDES]
             fits = all(
-                len(offsets) == header["pairs"] + 1 and offsets[0] == 0 and offsets[-1] == len(tokens)
+                len(offsets) == header.pairs + 1 and offsets[0] == 0 and offsets[-1] == len(tokens)
                 for offsets, tokens in zip(self._offsets, self._tokens, strict=True)
             )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise _damaged(directory, str(error)) from error
         if not fits:
             raise _damaged(directory, "its counts do not agree")
 
     def __len__(self) -> int:
-        return int(self.header["pairs"])
+        return self.pairs
 
     def __getitem__(self, index: int) -> tuple[Tokens, Tokens]:
         if not 0 <= index < len(self):
@@ -81,15 +103,26 @@ class TokenStore:
         """How often each id occurs among all sources, or among all targets."""
         return _counted(self._tokens[SIDES.index(side)], vocabulary)
 
-    def verify(self) -> None:
-        """Read everything and compare with the checksums."""
-        for name, expected in self.header["files"].items():
+    def verify(self, limits: tuple[int, int] | None = None) -> None:
+        """Read everything: compare it with the checksums, and with limits refuse source or target ids that reach them.
+
+        A limit is the size of a vocabulary: an id outside it would end training with an error of torch.
+        """
+        for name, expected in self._header.files.items():
             checksum = 0
             with (self.directory / name).open("rb") as file:
                 while block := file.read(1 << 20):
                     checksum = zlib.crc32(block, checksum)
-            if checksum != expected["crc32"]:
+            if checksum != expected.crc32:
                 raise _damaged(self.directory, f"the checksum of {name} is wrong")
+        for side, tokens, offsets, limit in zip(
+            SIDES, self._tokens, self._offsets, limits or (None, None), strict=True
+        ):
+            if (np.diff(offsets) < 0).any():
+                raise _damaged(self.directory, f"the offsets of {side} are not in order")
+            largest = max((int(part.max()) for part in _parts(tokens)), default=0)
+            if limit is not None and largest >= limit:
+                raise _damaged(self.directory, f"{side} has the id {largest}, and the vocabulary has {limit:,} tokens")
 
 
 class HeldStore(TokenStore):
@@ -97,7 +130,7 @@ class HeldStore(TokenStore):
 
     def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]):
         sides = sources, targets
-        self.header = {"pairs": len(sources)}
+        self.pairs = len(sources)
         self._tokens = [np.fromiter(chain.from_iterable(rows), dtype=np.uint32) for rows in sides]
         self._offsets = [np.cumsum([0, *map(len, rows)], dtype=np.int64) for rows in sides]
 
@@ -113,9 +146,8 @@ class StoreWriter:
         self._ends = [0, 0]
         shutil.rmtree(self._aside, ignore_errors=True)
         self._aside.mkdir(parents=True)
-        names = [f"{side}.{part}" for side in SIDES for part in ("tokens", "offsets")]
-        self._files: dict[str, BinaryIO] = {name: (self._aside / name).open("wb") for name in names}
-        self._sums = dict.fromkeys(names, 0)
+        self._files: dict[str, BinaryIO] = {name: (self._aside / name).open("wb") for name in _FILES}
+        self._sums = dict.fromkeys(_FILES, 0)
         for side in SIDES:
             self._write(f"{side}.offsets", np.zeros(1, dtype=np.int64))
 
@@ -170,29 +202,38 @@ class StoreWriter:
 def _counted(tokens: Tokens, vocabulary: int) -> NDArray[np.int64]:
     """How often each id occurs, a part of the file at a time."""
     counts = np.zeros(vocabulary, dtype=np.int64)
-    for start in range(0, len(tokens), _PART):
-        counts += np.bincount(tokens[start : start + _PART], minlength=vocabulary)
+    for part in _parts(tokens):
+        counts += np.bincount(part, minlength=vocabulary)
     return counts
 
 
-def _header(directory: Path) -> dict[str, Any]:
-    """The header of a store, whose files have the sizes it says."""
+def _parts(tokens: Tokens) -> Iterator[Tokens]:
+    """A file of tokens, a part at a time."""
+    return (tokens[start : start + _PART] for start in range(0, len(tokens), _PART))
+
+
+def _read_header(directory: Path) -> StoreHeader:
+    """Return the header of a store whose files have the sizes it says."""
     path = directory / "header.json"
     try:
-        header: dict[str, Any] = json.loads(path.read_text())
-        if header["format"] != FORMAT:
-            raise ValueError("it is of another format")
-        if header["version"] > VERSION:
-            raise RegardError(
-                f"{directory} is a token store of version {header['version']}, and this Regard reads up to {VERSION}: "
-                "update Regard."
-            )
-        for name, expected in header["files"].items():
-            found = (directory / name).stat().st_size
-            if found != expected["bytes"]:
-                raise ValueError(f"{name} has {found:,} bytes instead of {expected['bytes']:,}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        header = read_record(path, StoreHeader)
+    except DamagedFile as error:
         raise _damaged(directory, str(error)) from error
+    if header.format != FORMAT:
+        raise _damaged(directory, "it is of another format")
+    if header.version > VERSION:
+        raise RegardError(
+            f"{directory} is a token store of version {header.version}, and this Regard reads up to {VERSION}: "
+            "update Regard."
+        )
+    for name in _FILES:
+        if name not in header.files:
+            raise _damaged(directory, f"the header does not list {name}")
+        found = (directory / name).stat().st_size if (directory / name).is_file() else 0
+        if found != header.files[name].bytes:
+            raise _damaged(directory, f"{name} has {found:,} bytes instead of {header.files[name].bytes:,}")
+    if set(header.files) != set(_FILES):
+        raise _damaged(directory, "the header lists files that do not belong to a token store")
     return header
 
 

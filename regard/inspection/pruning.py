@@ -27,9 +27,9 @@ from regard.models import Model
 from regard.models.reader import Reader
 from regard.predictor import Predictor
 from regard.run import Run
+from regard.runs.checkpoints import Checkpoints
 from regard.shapes.choice import shape_of
 from regard.shapes.shape import Shape
-from regard.training.checkpoint import Checkpoints
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.loop import train
 from regard.training.trainer import Trainer

@@ -21,7 +21,6 @@ from regard.interop.place import fresh_directory
 from regard.nn.positions import sinusoids
 from regard.run import Run
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
-from regard.weights import read_weights
 
 POSITIONS = 1024
 """Sinusoids go on for ever; there, a table of them ends here, or a little behind the longest text of the run."""
@@ -50,7 +49,7 @@ def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
     config = run.config
     source, target = load_tokenizers(run.tokenizers)
     check_cell(config.model)
-    weights = read_weights(run.weights, {"source": source.fingerprint, "target": target.fingerprint})
+    weights = run.read_weights({"source": source.fingerprint, "target": target.fingerprint})
     longest = max(POSITIONS, config.data.cleaning.max_length + 2, config.decoding.max_length + 2)
     spec = _spec(config.model, whole_heads(config.model, weights), longest)
     spec.register_source_vocabulary(unique_names(source.vocabulary))

@@ -16,7 +16,6 @@ from regard.run import Run
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer
-from regard.weights import read_weights
 
 LEAST_POSITIONS = 512
 """Sinusoids go on for ever; there, a table of them is made this long at least."""
@@ -28,7 +27,7 @@ def export_huggingface(run: Run, directory: Path) -> list[str]:
     source, target = load_tokenizers(run.tokenizers)
     longest = max(LEAST_POSITIONS, config.data.cleaning.max_length + 1, config.decoding.max_length + 1)
     settings = config_of(config.model, source.size, target.size, longest)
-    weights = read_weights(run.weights, {"source": source.fingerprint, "target": target.fingerprint})
+    weights = run.read_weights({"source": source.fingerprint, "target": target.fingerprint})
     names = tensor_names(config.model)
     tensors = {names[ours]: tensor for ours, tensor in whole_heads(config.model, weights).items()}
     tensors["final_logits_bias"] = tensors["final_logits_bias"][None]  # 1×V

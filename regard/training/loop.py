@@ -11,17 +11,17 @@ from typing import Any
 import torch
 
 from regard.config.run import RunConfig
-from regard.data.prepare import Prepared, prepare
+from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.device import choose_device, choose_precision, keep_freed
 from regard.errors import RegardError, UsageError
 from regard.run import Run
+from regard.runs.checkpoints import Checkpoints
 from regard.shapes.choice import shape_of
-from regard.training.checkpoint import Checkpoints
 from regard.training.continuation import check_continuation
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.journal import Journal
 from regard.training.outcome import Outcome, finish, known_outcome
-from regard.training.progress import perplexity
+from regard.training.progress import Progress, perplexity
 from regard.training.ranks import Ranks
 from regard.training.start import Start, Tuning, facts_of
 from regard.training.summary import data_facts, model_facts
@@ -111,6 +111,7 @@ class _Course:
             keep_last=max(config.training.keep_last, config.training.average),
             keep_best=config.training.keep_best,
             warn=view.warn,
+            check_state=Progress.from_json,
         )
         self.prepared = self._prepare()
         self.shape = shape_of(config, self.prepared.form)
@@ -143,10 +144,19 @@ class _Course:
 
     def _prepare(self) -> Prepared:
         """Rank 0 builds tokenizers and stores; the others open them when they are there."""
+        known = is_prepared(self.run.directory)
+        self.ranks.wait()
         if self.ranks.first:
+            self.run.remove_leftovers()
             prepare(self.config, self.run.directory, self.view.preparing)
         self.ranks.wait()
         prepared = prepare(self.config, self.run.directory)
+        if self.ranks.first:
+            if known:
+                self.run.check("data")
+                prepared.verify()
+            self.run.record("tokenizers", "data")
+        self.ranks.wait()
         self.view.facts("Data", data_facts(prepared))
         if prepared.report.overlap:
             noun = prepared.form.noun

@@ -10,6 +10,9 @@ from regard.nn.embeddings import TokenEmbedding
 from regard.nn.recurrence import RecurrentLayer
 from regard.training.muon import Muon, Works
 
+COMPLETE = ({"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"}, {"mean"})
+"""What Adam and AdamW, SGD, and Muon remember of a parameter."""
+
 
 def in_turn(works: Works) -> None:
     """Do one after the other."""
@@ -75,10 +78,17 @@ def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Te
 
 
 def put_state(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Give an optimizer its memory back."""
+    """Give an optimizer its memory back; raises `ValueError` for a state that is not of this optimizer and model."""
     parameters = dict(model.named_parameters())
+    quantities: dict[str, set[str]] = {}
     for key, value in state.items():
-        name, quantity = key.rsplit("/", 1)
+        name, _, quantity = key.rpartition("/")
+        if name not in parameters or value.shape not in (parameters[name].shape, torch.Size([])):
+            raise ValueError(f"{key} does not fit the model")
+        quantities.setdefault(name, set()).add(quantity)
         parameter = parameters[name]
         place = "cpu" if quantity == "step" and parameter.device.type != "cuda" else parameter.device
         optimizer.state[parameter][quantity] = value.to(place, copy=True)
+    for name, found in quantities.items():
+        if not any(found == complete for complete in COMPLETE):
+            raise ValueError(f"what is remembered of {name} is incomplete")

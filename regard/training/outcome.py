@@ -11,9 +11,9 @@ from regard.config.run import RunConfig
 from regard.data.prepare import Prepared
 from regard.errors import RegardError
 from regard.run import Run
+from regard.runs.checkpoints import Checkpoint, Checkpoints, Damaged
 from regard.shapes.shape import Judgement
 from regard.training.card import Card, write_card
-from regard.training.checkpoint import Checkpoint, Checkpoints, Damaged
 from regard.training.curves import can_draw, draw_curves
 from regard.training.journal import Journal
 from regard.training.trainer import Trainer

@@ -3,8 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from regard.data.batches import Cursor
+from regard.runs.records import DamagedFile, parse
 from regard.training.schedule import Plateau
 
 
@@ -30,8 +33,8 @@ class Progress:
     step: int = 0
     total: int = 0
     """Steps asked for."""
-    cursor: Any = None
-    """Where the data goes on, as plain JSON."""
+    cursor: Cursor = field(default_factory=Cursor)
+    """Where the data goes on."""
     world_size: int = 1
     machine: str = ""
     """What it is trained on: another machine computes the same to within rounding, not bit for bit."""
@@ -58,10 +61,15 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Progress":
-        """What `to_json` gave."""
-        nested = {"plateau": Plateau(**state["plateau"]), "window": Window(**state["window"])}
-        return cls(**{**state, **nested})
+    def from_json(cls, state: Mapping[str, Any], path: Path) -> "Progress":
+        """Return what `to_json` gave; the path is for the error where a value is missing or of another type."""
+        complete = {name for name in cls.__dataclass_fields__ if name not in state}
+        if complete:
+            raise DamagedFile(f"{path} is damaged: state.{min(complete)} is missing.")
+        progress = parse(cls, state, path)
+        if min(progress.step, progress.cursor.epoch, progress.cursor.position, progress.world_size - 1) < 0:
+            raise DamagedFile(f"{path} is damaged: a counter is negative.")
+        return progress
 
     @property
     def tokens_per_second(self) -> float:

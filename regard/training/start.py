@@ -14,7 +14,7 @@ from regard.config.training import Tune
 from regard.errors import RegardError, UsageError
 from regard.run import Run
 from regard.training.summary import short
-from regard.weights import read_weights, shape_in_words, weights_of
+from regard.weights import shape_in_words, weights_of
 
 VECTORS = ("source_embedding.weight", "_source_embedding.weight", "decoder.embedding.weight")
 """The names that the vectors of source tokens have in models of different shapes."""
@@ -47,7 +47,7 @@ class Start:
 
     def weights_for(self, model: nn.Module) -> dict[str, Tensor]:
         """The weights that a model takes over, by its own names; the rest stay as they are."""
-        there, own = read_weights(self.run.weights), weights_of(model)
+        there, own = self.run.read_weights(), weights_of(model)
         if self.part == "picture.":
             eyes = {name: tensor for name, tensor in there.items() if name.startswith("encoder.")}
             there = {name.replace("encoder.", self.part, 1): tensor for name, tensor in eyes.items()}
@@ -57,7 +57,9 @@ class Start:
             if found is None:
                 continue
             if found.shape != tensor.shape:
-                raise RegardError(self._misfit(name, f"is {shape_in_words(found)} there and {shape_in_words(tensor)}"))
+                raise RegardError(
+                    self._misfit(name, f"is {shape_in_words(found.shape)} there and {shape_in_words(tensor.shape)}")
+                )
             taken[name] = found
         part = self.part
         lost = [name for name in there if name.startswith(part) and name not in taken]

@@ -3,8 +3,8 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,10 +14,10 @@ from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Cursor
 from regard.device import choose_precision, describe
 from regard.errors import RegardError, UsageError
+from regard.runs.checkpoints import Checkpoint
 from regard.shapes.shape import Course, Lesson, Shape
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
-from regard.training.checkpoint import Checkpoint
 from regard.training.crew import Crew
 from regard.training.ema import MovingAverage
 from regard.training.objective import Loss
@@ -63,7 +63,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
         self.machine = f"{describe(device)}, torch {torch.__version__}"
         self.progress = Progress(
-            total=self.training.steps, cursor=asdict(Cursor()), world_size=self.ranks.world_size, machine=self.machine
+            total=self.training.steps, cursor=Cursor(), world_size=self.ranks.world_size, machine=self.machine
         )
         self.rate = 0.0
         self.others_stop = False
@@ -147,10 +147,18 @@ class Trainer:
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Become what a checkpoint says."""
-        state: dict[str, Any] = dict(checkpoint.state)
-        self.scaler.load_state_dict(state.pop("scaler"))
-        progress = Progress.from_json(state)
+        """Become what a checkpoint says; one that does not fit the run is refused."""
+        try:
+            self._restore(checkpoint)
+        except (KeyError, ValueError, TypeError, RuntimeError) as error:
+            raise RegardError(
+                f"The checkpoint of step {checkpoint.step} does not belong to this run ({error}): put back the "
+                "original, or remove it to continue from an earlier one."
+            ) from error
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self.scaler.load_state_dict(dict(checkpoint.state["scaler"]))
+        progress = Progress.from_json(checkpoint.state, Path("state.json"))
         if progress.world_size != self.ranks.world_size:
             raise RegardError(
                 f"This run was trained by {progress.world_size} processes and is continued by {self.ranks.world_size}: "
@@ -186,9 +194,9 @@ class Trainer:
     def _next(self) -> Lesson:
         """What the next batch has to teach, on the device."""
         if self._stream is None:
-            self._stream = Ahead(self.batches.after(Cursor(**self.progress.cursor)))
+            self._stream = Ahead(self.batches.after(self.progress.cursor))
         batch, cursor = next(self._stream)
-        self.progress.cursor = asdict(cursor)
+        self.progress.cursor = cursor
         return self.shape.lesson(batch, self.random, learning=True).to(self.device)
 
     def _backward(self, parts: Sequence[Lesson], scale: float) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,9 @@ flushed and renamed, and the pointer `latest` moves last: a kill at any moment l
 import errno
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ from torch import Tensor
 
 from regard import durable
 from regard.errors import RegardError
+from regard.runs.records import DamagedFile, parse, read_file, read_json, seal, unseal
 from regard.weights import write_tensors
 
 FORMAT = 1
 """Version of the checkpoint layout; a newer one is refused, never guessed at."""
 
+_NAME = re.compile(r"step-[0-9]{8,12}")
 MODEL, TRAINING, STATE, LATEST = "model.safetensors", "training.safetensors", "state.json", "latest"
 
 
@@ -44,6 +47,18 @@ class Checkpoint:
     """Whether the step is one where checkpoints are always taken; an interruption or a new best may fall between."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Header:
+    """What `state.json` holds; its tensors are in the files that `checksums` names."""
+
+    format: int
+    step: int
+    score: float | None
+    regular: bool
+    state: dict[str, Any]
+    checksums: dict[str, str]
+
+
 class Damaged(Exception):
     """A checkpoint that is not as it was written."""
 
@@ -58,18 +73,19 @@ class Checkpoints:
         keep_last: int = 2,
         keep_best: int = 1,
         warn: Callable[[str], None] = lambda text: None,
+        check_state: Callable[[Mapping[str, Any], Path], object] = lambda state, path: None,
     ) -> None:
         self.directory = directory
         self.keep_last = keep_last
         self.keep_best = keep_best
         self.warn = warn
+        self.check_state = check_state
+        """Raises `DamagedFile` for a state that the run cannot be continued from."""
 
     def steps(self) -> list[int]:
         """The steps there are checkpoints of, ascending."""
         return sorted(
-            int(path.name.removeprefix("step-"))
-            for path in self.directory.glob("step-*")
-            if path.name.removeprefix("step-").isdecimal()
+            int(path.name.removeprefix("step-")) for path in self.directory.glob("step-*") if _NAME.fullmatch(path.name)
         )
 
     def path(self, step: int) -> Path:
@@ -98,25 +114,47 @@ class Checkpoints:
 
     def load(self, step: int) -> Checkpoint:
         """Read the checkpoint of a step, every byte checked; raises `Damaged` with what is wrong."""
-        return _read(self.path(step))
+        return _read(self.path(step), self.check_state)
 
     def latest(self) -> Checkpoint | None:
-        """The newest whole checkpoint (`None` if none was ever written); of a damaged one a word is said."""
+        """Return the newest whole checkpoint, or `None` if none was ever written; warns of a damaged one."""
+        for step in self._candidates():
+            try:
+                return self.load(step)
+            except Damaged as damage:
+                self._warn_damaged(step, damage)
+        self._refuse_if_any()
+        return None
+
+    def latest_weights(self) -> Path | None:
+        """Return the file with the weights of the newest whole checkpoint, its checksum compared."""
+        for step in self._candidates():
+            try:
+                directory = self.path(step)
+                _check_file(directory, MODEL, _read_header(directory))
+                return directory / MODEL
+            except Damaged as damage:
+                self._warn_damaged(step, damage)
+        self._refuse_if_any()
+        return None
+
+    def _candidates(self) -> Iterator[int]:
+        """The steps to try, newest first, from the one that the pointer names."""
         steps = self.steps()
         pointed = self._pointed()
         if pointed in steps:
             steps = steps[: steps.index(pointed) + 1]
-        for step in reversed(steps):
-            try:
-                return self.load(step)
-            except Damaged as damage:
-                self.warn(f"The checkpoint of step {step} is damaged ({damage}): going back to the one before it.")
-        if steps or pointed is not None:
+        return reversed(steps)
+
+    def _warn_damaged(self, step: int, damage: Damaged) -> None:
+        self.warn(f"The checkpoint of step {step} is damaged ({damage}): going back to the one before it.")
+
+    def _refuse_if_any(self) -> None:
+        if self.steps() or self._pointed() is not None:
             raise RegardError(
-                f"No checkpoint in {self.directory} is whole. Remove that directory to start this run anew from its "
+                f"No checkpoint in {self.directory} is whole. Remove that directory to start this run again from its "
                 "configuration, or put back a copy of it."
             )
-        return None
 
     def clean(self) -> None:
         """Remove what a kill in the middle of writing or removing has left."""
@@ -133,25 +171,32 @@ class Checkpoints:
 
     def last_regular(self, count: int, *, up_to: int) -> list[int]:
         """The newest regular steps, at most `count` of them, ascending."""
-        regular = [step for step in self.steps() if step <= up_to and _header(self.path(step)).get("regular")]
-        return regular[-count:]
+        headers = self._headers()
+        return [step for step, header in headers.items() if step <= up_to and header.regular][-count:]
 
     def _pointed(self) -> int | None:
         try:
-            name = (self.directory / LATEST).read_text().strip()
-        except (FileNotFoundError, UnicodeDecodeError):
+            name = read_file(self.directory / LATEST, largest=100).decode().strip()
+        except (DamagedFile, UnicodeDecodeError):
             return None
-        number = name.removeprefix("step-")
-        return int(number) if number.isdecimal() else None
+        return int(name.removeprefix("step-")) if _NAME.fullmatch(name) else None
+
+    def _headers(self) -> dict[int, _Header]:
+        """The headers that can be read, by step, ascending."""
+        found = {}
+        for step in self.steps():
+            try:
+                found[step] = _read_header(self.path(step))
+            except Damaged:
+                continue
+        return found
 
     def _prune(self, now: int) -> None:
         """Keep the newest regular checkpoints, the best ones, and the one that `latest` names."""
-        steps = self.steps()
-        headers = {step: _header(self.path(step)) for step in steps}
-        scored = [step for step in steps if headers[step].get("score") is not None]
-        best = sorted(scored, key=lambda step: (-headers[step]["score"], step))[: self.keep_best]
+        scores = {step: header.score for step, header in self._headers().items() if header.score is not None}
+        best = sorted(scores, key=lambda step: (-scores[step], step))[: self.keep_best]
         kept = {now, *best, *self.last_regular(self.keep_last, up_to=now)}
-        for step in steps:
+        for step in self.steps():
             if step not in kept:
                 _remove(self.path(step))
 
@@ -181,53 +226,59 @@ def _write(directory: Path, checkpoint: Checkpoint) -> None:
         "state": dict(checkpoint.state),
         "checksums": {name: _checksum(directory / name) for name in (MODEL, TRAINING)},
     }
-    content["checksum"] = _seal(content)
-    (directory / STATE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    (directory / STATE).write_text(json.dumps(seal(content), indent=2) + "\n", encoding="utf-8")
     durable.flush(directory / STATE)
 
 
-def _read(directory: Path) -> Checkpoint:
-    content = _header(directory)
-    if not content:
-        raise Damaged(f"{STATE} is missing or cannot be read")
-    if content.get("format", 0) > FORMAT:
-        raise RegardError(
-            f"{directory} was written by a newer Regard (checkpoint format {content['format']}, this one knows "
-            f"{FORMAT}): upgrade with: pip install --upgrade regard"
-        )
-    if content.pop("checksum", None) != _seal(content):
-        raise Damaged(f"{STATE} was changed")
-    for name, checksum in content["checksums"].items():
-        if not (directory / name).is_file():
-            raise Damaged(f"{name} is missing")
-        if _checksum(directory / name) != checksum:
-            raise Damaged(f"{name} is truncated or changed")
+def _read(directory: Path, check_state: Callable[[Mapping[str, Any], Path], object]) -> Checkpoint:
+    header = _read_header(directory)
+    for name in (MODEL, TRAINING):
+        _check_file(directory, name, header)
+    try:
+        check_state(header.state, directory / STATE)
+        tensors = {name: load_file(directory / name) for name in (MODEL, TRAINING)}
+    except (DamagedFile, SafetensorError, OSError, ValueError) as error:
+        raise Damaged(str(error)) from None
     return Checkpoint(
-        step=content["step"],
-        model=load_file(directory / MODEL),
-        training=load_file(directory / TRAINING),
-        state=content["state"],
-        score=content["score"],
-        regular=content["regular"],
+        step=header.step,
+        model=tensors[MODEL],
+        training=tensors[TRAINING],
+        state=header.state,
+        score=header.score,
+        regular=header.regular,
     )
 
 
-def _header(directory: Path) -> dict[str, Any]:
-    """The content of `state.json`, or nothing if it cannot be read."""
+def _read_header(directory: Path) -> _Header:
+    """Return what `state.json` says, its checksum and types checked."""
+    path = directory / STATE
     try:
-        content = json.loads((directory / STATE).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        content = read_json(path)
+        version = content.get("format") if isinstance(content, dict) else None
+        if isinstance(version, int) and version > FORMAT:
+            raise RegardError(
+                f"{directory} was written by a newer Regard (checkpoint format {version}, this one reads up to "
+                f"{FORMAT}): upgrade Regard."
+            )
+        header = parse(_Header, unseal(content, path, demanded=True), path)
+    except DamagedFile as error:
+        raise Damaged(str(error)) from None
+    if path.parent.name != f"step-{header.step:08d}":
+        raise Damaged(f"{STATE} is of step {header.step}")
+    return header
+
+
+def _check_file(directory: Path, name: str, header: _Header) -> None:
+    """Compare a file of tensors with its checksum."""
+    if not (directory / name).is_file():
+        raise Damaged(f"{name} is missing")
+    if _checksum(directory / name) != header.checksums.get(name):
+        raise Damaged(f"{name} is truncated or changed")
 
 
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _seal(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _remove(directory: Path) -> None:
