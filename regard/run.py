@@ -147,9 +147,9 @@ class Run:
                     raise RegardError(f"{checkpoints.path(step)} is damaged: {damage}.") from None
         from regard.data.store import TokenStore
 
-        for header in sorted(self.data.glob("*/header.json")):
-            if (header.parent / "source.tokens").exists():
-                TokenStore(header.parent).verify()
+        for name in ("train", "validation"):
+            if (self.data / name).exists() or (self.data / "finished.json").exists():
+                TokenStore(self.data / name).verify()
 
     def accept_changes(self) -> list[str]:
         """Take the files as they are now for the run's own; returns the names of those that had changed."""

@@ -258,6 +258,12 @@ def _open(config: RunConfig, directory: Path) -> Prepared:
             f"{data} is damaged: it has {len(prepared.validation):,} validation examples in one file and "
             f"{len(prepared.validation_pairs):,} in the other. Put it back as it was, or begin a new run."
         )
+    for name, pairs in (("validation", prepared.validation_pairs), ("test", prepared.test_pairs)):
+        for number, pair in enumerate(pairs, start=1):
+            place = f"{data / name}.jsonl, line {number:,},"
+            if problem := form.problem(pair):
+                raise DamagedFile(f"{place} {problem}")
+            form.check(pair, place)
     return prepared
 
 

@@ -37,10 +37,11 @@ def read_file(path: Path, largest: int = LARGEST) -> bytes:
     except OSError as error:
         reason = "it is a symbolic link" if path.is_symlink() else error.strerror or str(error)
         raise DamagedFile(f"{path} cannot be read: {reason}.") from None
+    facts = os.fstat(handle)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(handle)
+        raise DamagedFile(f"{path} cannot be read: it is not a regular file.")
     with os.fdopen(handle, "rb") as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            raise DamagedFile(f"{path} cannot be read: it is not a regular file.")
         if facts.st_size > largest:
             raise DamagedFile(f"{path} has {facts.st_size:,} bytes, and at most {largest:,} are expected.")
         return file.read()

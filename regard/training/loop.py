@@ -84,8 +84,8 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
             _end_early(run, ranks)
             reason = error.strerror or str(error)
             raise RegardError(
-                f"The run stopped: {error.filename or directory}: {reason}. The checkpoints are whole; mend this, "
-                f"then continue with: regard train --resume {directory}"
+                f"The run stopped: {error.filename or directory}: {reason}. Fix this, then resume with: "
+                f"regard train --resume {directory}"
             ) from error
 
 
