@@ -4,14 +4,15 @@
 `tests/fixtures/format-1` are never made again: a new format gets a directory of its own next to them.
 """
 
+import io
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from regard.cli import main
 from tests.shape_runs import COURSE, settings
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -79,11 +80,18 @@ def question(name: str) -> tuple[list[str], str]:
 
 
 def run_command(*arguments: str, text: str = "") -> str:
-    """Run `regard` as a user would and return what it prints."""
-    command = [sys.executable, "-m", "regard", *arguments]
-    done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+    """Run `regard` in this process and return what it prints."""
+    streams = sys.stdin, sys.stdout
+    sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    try:
+        code = main(list(arguments))
+        sys.stdout.flush()
+        printed = sys.stdout.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    finally:
+        sys.stdin, sys.stdout = streams
+    assert code == 0
+    return printed
 
 
 def answer(run: Path, arguments: list[str], text: str) -> list[Any]:
