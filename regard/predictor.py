@@ -26,7 +26,6 @@ class Predictor:
     @classmethod
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
         """The predictor of a run directory, on the best device at hand; overrides as on the command line."""
-        from regard.config.loading import load
         from regard.data.forms import form_of
         from regard.device import choose_device
         from regard.run import Run
@@ -34,7 +33,7 @@ class Predictor:
 
         run = Run.open(directory)
         check_overrides(overrides)
-        config = load(run.directory / "config.yaml", overrides)
+        config = run.load_config(overrides)
         form = form_of(config).load(config, run.tokenizers)
         shape = shape_of(config, form)
         model = run.load_model(shape.build, {name: known.fingerprint for name, known in form.vocabularies.items()})

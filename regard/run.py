@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -132,7 +132,7 @@ class Run:
         return run
 
     def verify(self) -> None:
-        """Compare every file with the manifest, and every checkpoint and token store with its checksums."""
+        """Compare every file with the manifest, and every checkpoint with its checksums."""
         check_contained(self.directory)
         manifest = self._manifest()
         manifest.check(self.directory)
@@ -145,11 +145,6 @@ class Run:
                     checkpoints.load(step)
                 except Damaged as damage:
                     raise RegardError(f"{checkpoints.path(step)} is damaged: {damage}.") from None
-        from regard.data.store import TokenStore
-
-        for name in ("train", "validation"):
-            if (self.data / name).exists() or (self.data / "finished.json").exists():
-                TokenStore(self.data / name).verify()
 
     def accept_changes(self) -> list[str]:
         """Take the files as they are now for the run's own; returns the names of those that had changed."""
@@ -242,9 +237,13 @@ class Run:
     @property
     def config(self) -> "RunConfig":
         """The run's configuration, fully resolved."""
+        return self.load_config()
+
+    def load_config(self, overrides: Sequence[str] = ()) -> "RunConfig":
+        """Return the run's configuration, some settings changed; the extensions that it needs must be loaded."""
         from regard.config.loading import load
 
-        return load(self.directory / "config.yaml", [])
+        return load(self.directory / "config.yaml", overrides, of_run=True)
 
     def put_config(self, config: "RunConfig") -> None:
         """Replace the run's configuration."""

@@ -57,7 +57,6 @@ class Translator:
     @classmethod
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
-        from regard.config.loading import load
         from regard.data.form import load_tokenizers, parted
         from regard.device import choose_device, keep_freed
         from regard.run import Run
@@ -65,7 +64,7 @@ class Translator:
         run = Run.open(directory)
         check_overrides(overrides)
         keep_freed()
-        config = load(run.directory / "config.yaml", overrides)
+        config = run.load_config(overrides)
         cls.refuse(config, run.directory)
         source, target = load_tokenizers(run.tokenizers)
         source = parted(config, source)

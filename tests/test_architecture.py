@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parent.parent / "regard"
-UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "weights", "device"}
+UP_TO_MODELS = {"config", "text", "data", "nn", "models", "run", "runs", "weights", "device"}
 UP_TO_TRANSLATOR = UP_TO_MODELS | {
     "search",
     "evaluation",
@@ -24,11 +24,12 @@ UP_TO_TRANSLATOR = UP_TO_MODELS | {
 MAY_USE: dict[str, set[str]] = {
     "config": set(),
     "text": {"config"},
-    "data": {"config", "text"},
+    "data": {"config", "text", "runs"},
     "nn": set(),
     "models": {"nn", "config", "text.specials"},
     "weights": set(),
-    "run": {"config", "weights"},
+    "run": {"config", "runs", "weights"},
+    "runs": {"weights"},
     "shapes": UP_TO_MODELS
     | {"search", "evaluation", "trace", "translator", "writer", "captioner", "training.objective", "training.exposure"},
     "training": UP_TO_TRANSLATOR,

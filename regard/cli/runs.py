@@ -63,6 +63,7 @@ def _accept(directory: Path) -> None:
 
 def _verify(directory: Path, *, as_json: bool) -> None:
     """Check runs one by one and report what is wrong with each."""
+    from regard.data.prepare import verify_stores
     from regard.errors import RegardError
     from regard.evaluation.display import bar
     from regard.run import runs_under
@@ -74,6 +75,7 @@ def _verify(directory: Path, *, as_json: bool) -> None:
                 progress("verifying", number, len(runs))
             try:
                 run.verify()
+                verify_stores(run.directory)
                 results.append({"directory": str(run.directory), "whole": True})
             except (RegardError, OSError) as error:
                 results.append({"directory": str(run.directory), "whole": False, "problem": str(error)})

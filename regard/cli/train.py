@@ -47,8 +47,8 @@ def train(
         files = [argument for argument in given if "=" not in argument]
         if files:
             raise UsageError(f"A run is continued from its own configuration: leave out {files[0]}.")
-        directory = Run.open(resume).directory
-        config = load(directory / "config.yaml", given)
+        opened = Run.open(resume)
+        directory, config = opened.directory, opened.load_config(given)
     else:
         if not given or "=" in given[0]:
             raise UsageError("Which configuration? For example: regard train recipes/copy.yaml")

@@ -82,5 +82,13 @@ def _regard(
     _version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option("--plugin", help="Extension module to load first; may be repeated.", metavar="MODULE"),
+    ] = None,
 ) -> None:
-    pass
+    if plugin:
+        from regard.config.plugins import load
+
+        for module in plugin:
+            load(module)

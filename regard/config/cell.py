@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
+from regard.config.choices import ADDED_POSITIONS
 from regard.config.model import (
     Attention,
     AttentionJoin,
@@ -31,8 +32,6 @@ Side = TypeVar(
     BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder | ImageEncoder,
     RnnDecoder | ConvDecoder | TransformerDecoder,
 )
-
-ADDED_POSITIONS = ("none", "sinusoidal", "learned")
 
 
 def resolve(
@@ -189,8 +188,8 @@ def _positions(
         return positions
     if not kinds & {"transformer", "conv"}:
         raise UsageError(
-            f"model.positions.kind `{positions.kind}` has nobody to tell, as rnn, bag and image sides take none: "
-            "use `none`."
+            f"model.positions.kind `{positions.kind}` has no effect: rnn, bag and image encoders use no positions. "
+            "Remove the setting or set it to `none`."
         )
     if positions.kind not in ADDED_POSITIONS and "transformer" not in kinds:
         raise UsageError(

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from regard.config import plugins
 from regard.config.document import Layer, noun, one_line, read, read_plain, scalar
 from regard.config.layers import COMMAND_LINE, read_overrides, stack
 from regard.config.presets import PRESETS
@@ -22,10 +23,13 @@ from regard.errors import UsageError
 LARGEST_FILE = 1_000_000
 
 
-def load(path: Path | str, overrides: Sequence[str] = ()) -> RunConfig:
-    """The resolved configuration of a YAML file; the paths in it are relative to the current directory."""
+def load(path: Path | str, overrides: Sequence[str] = (), *, of_run: bool = False) -> RunConfig:
+    """Return the resolved configuration of a YAML file; the paths in it are relative to the current directory.
+
+    The file of a run may come from anybody: the extensions that it names must have been loaded before.
+    """
     name = one_line(str(path))
-    return _resolved(read(_text(Path(path), name), name), overrides, name)
+    return _resolved(read(_text(Path(path), name), name), overrides, name, of_run=of_run)
 
 
 def from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
@@ -43,10 +47,17 @@ def dump(config: RunConfig) -> str:
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
 
 
-def _resolved(file: Layer, overrides: Sequence[str], name: str) -> RunConfig:
+def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool = False) -> RunConfig:
     """Lay everything over everything, check it, and fill in what is left open."""
     layers = [Layer(default_kinds())]
     command_line = read_overrides(overrides)
+    plugins.load_requested()
+    named = _plugin_names(file.values.get("plugins"), place_of(("plugins",), file, name))
+    asked = _plugin_names(command_line.values.get("plugins"), COMMAND_LINE)
+    for module in [*asked, *([] if of_run else named)]:
+        plugins.load(module)
+    if of_run:
+        plugins.require(named, name)
     for said, default in ((file, name), (command_line, COMMAND_LINE)):
         values = dict(said.values)
         chosen = values.pop("preset", None)
@@ -63,6 +74,15 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str) -> RunConfig:
         return config.resolved()
     except UsageError as error:
         raise with_place(error, layer, name) from None
+
+
+def _plugin_names(given: Any, place: str) -> list[str]:
+    """The names of extension modules that a file lists."""
+    if given is None:
+        return []
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise UsageError(f"{place}: plugins must be a list of module names, such as [my_module], not {noun(given)}.")
+    return given
 
 
 def _presets(chosen: Any, place: str) -> list[Layer]:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from regard.config.choices import CELLS, POSITIONS, SCORES
 from regard.config.section import Section
 
 Width = Annotated[int, Field(ge=2, le=65_536)]
@@ -28,7 +29,7 @@ class RnnEncoder(Section):
     """A stacked recurrent network over the source."""
 
     kind: Literal["rnn"] = "rnn"
-    cell: Literal["gru", "lstm", "elman"] = "gru"
+    cell: Annotated[str, CELLS] = "gru"
     """GRU trains fastest for its quality; LSTM is Sutskever's choice; Elman shows why gates were invented."""
     layers: Layers = 1
     """Depth of the stack."""
@@ -97,7 +98,7 @@ class RnnDecoder(Section):
     """A recurrent network that writes the target one token at a time."""
 
     kind: Literal["rnn"] = "rnn"
-    cell: Literal["gru", "lstm", "elman"] = "gru"
+    cell: Annotated[str, CELLS] = "gru"
     """The recurrent cell."""
     layers: Layers = 1
     """Depth of the stack."""
@@ -142,7 +143,7 @@ class AttentionJoin(Section):
 class Attention(Section):
     """How queries are compared with keys, wherever the model attends."""
 
-    score: Literal["additive", "dot", "scaled-dot", "bilinear"] | None = None
+    score: Annotated[str, SCORES] | None = None
     """By default `scaled-dot`; `additive` before a recurrence, `bilinear` after one, as in their papers."""
     heads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """By default 4 with a Transformer side, otherwise 1."""
@@ -157,7 +158,7 @@ class Attention(Section):
 class Positions(Section):
     """How self-attention and convolutions know where a token stands (recurrent networks know by themselves)."""
 
-    kind: Literal["none", "sinusoidal", "learned", "relative", "bias", "rotary", "alibi"]
+    kind: Annotated[str, POSITIONS]
     """`sinusoidal`, `learned`: added to embeddings. The others act inside self-attention, by distance."""
     max_length: Annotated[int, Field(ge=1, le=1_000_000)] = 1024
     """`learned`: the longest sequence there is a vector for."""
@@ -219,6 +220,17 @@ class Model(Section):
     """Directory of a run whose tokenizer and weights this one starts from, as far as they have parts in common."""
     pruned: dict[str, list[Annotated[int, Field(ge=0)]]] | None = None
     """The heads that are left, counted from 0, of attentions that were pruned: `encoder.layers.0.attention: [0, 2]`."""
+
+    @property
+    def plugins(self) -> list[str]:
+        """The extension modules that the cell needs."""
+        sides = [side.cell for side in (self.encoder, self.decoder) if isinstance(side, RnnEncoder | RnnDecoder)]
+        named = (
+            SCORES.plugin_of(self.attention.score),
+            POSITIONS.plugin_of(self.positions.kind if self.positions else None),
+            *(CELLS.plugin_of(cell) for cell in sides),
+        )
+        return sorted({name for name in named if name})
 
     @property
     def attentions(self) -> list[str]:

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from regard.config.document import Layer, Path, dotted, noun
 from regard.config.run import RunConfig
-from regard.config.schema import Kinds, asked, elsewhere, expected, kinds, literals, names, nearest, required
+from regard.config.schema import Kinds, asked, elsewhere, expected, kinds, names, nearest, required, words_of
 from regard.config.section import Section
 from regard.errors import UsageError
 
@@ -112,7 +112,7 @@ class _Problem:
             return self._kind(name, choices)
         if choices or self.field is None:
             return self._no_section(name, choices)
-        words = literals(self.field.annotation)
+        words = words_of(self.field)
         meant = nearest(self.value, words) if isinstance(self.value, str) else None
         hint = f"; did you mean {meant}?" if meant else ""
         item = isinstance(self.path[-1], int)
@@ -153,8 +153,7 @@ class _Problem:
     def _no_section(self, name: str, choices: Kinds) -> str:
         word = self.value if isinstance(self.value, str) else None
         if any(
-            "kind" in each.model_fields and word in literals(each.model_fields["kind"].annotation)
-            for each in choices.values()
+            "kind" in each.model_fields and word in words_of(each.model_fields["kind"]) for each in choices.values()
         ):
             return f"{name} is a section; did you mean to set {name}.kind to {word}?"
         known = names(choices) if choices else list(RunConfig.model_fields)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
+from pydantic import Field
+
 from regard.config.cell import resolve, settled
 from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
@@ -36,6 +38,8 @@ class RunConfig(Section):
     """The course of training."""
     decoding: Decoding = Decoding()
     """The default search."""
+    plugins: list[str] = Field(default_factory=list)
+    """Extension modules to import before anything else is read; a run lists those that it needs."""
 
     def resolved(self) -> Self:
         """The same configuration with every default that depends on others filled in; refuses what cannot work."""
@@ -54,7 +58,9 @@ class RunConfig(Section):
         _check_dropout(self.text, self.shape)
         _check_vocabulary(self.text)
         _check_sentencepiece(self.text)
-        return self.model_copy(update={"model": model, "training": _resolved_training(self.training, model.width)})
+        plugins = list(dict.fromkeys([*self.plugins, *model.plugins]))
+        training = _resolved_training(self.training, model.width)
+        return self.model_copy(update={"model": model, "training": training, "plugins": plugins})
 
     def refuse_out_of_place(self, said: Mapping[str, Any]) -> None:
         """Refuse settings that mean nothing in this shape; a preset may bring them, but nobody should write them.

@@ -9,6 +9,7 @@ import annotated_types
 from pydantic import BeforeValidator, Tag
 from pydantic.fields import FieldInfo
 
+from regard.config.choices import Choices
 from regard.config.document import Path
 from regard.config.run import RunConfig
 from regard.config.section import Section
@@ -111,10 +112,17 @@ def expected(field: FieldInfo, *, item: bool = False) -> str:
     return _expected(str, ()) if item else _expected(field.annotation, field.metadata)
 
 
+def words_of(field: FieldInfo) -> list[str]:
+    """The words that a field may be, where it is one of a few."""
+    return [word for part in (field.annotation, *field.metadata) for word in literals(part)]
+
+
 def literals(annotation: Any) -> list[str]:
     """The words that an annotation allows."""
     if get_origin(annotation) is Literal:
         return [str(word) for word in get_args(annotation)]
+    if isinstance(annotation, Choices):
+        return list(annotation)
     return [word for part in get_args(annotation) if get_origin(annotation) is not list for word in literals(part)]
 
 
@@ -127,8 +135,8 @@ def _expected(annotation: Any, marks: Iterable[Any]) -> str:
     if origin in (Union, UnionType):
         parts = [part for part in get_args(annotation) if part is not NoneType]
         return _expected(parts[0], marks) if len(parts) == 1 else "a section"
-    if origin is Literal:
-        return f"one of {', '.join(literals(annotation))}"
+    if words := [*literals(annotation), *(word for mark in marks if isinstance(mark, Choices) for word in mark)]:
+        return f"one of {', '.join(words)}"
     if origin is list:
         one_will_do = any(isinstance(mark, BeforeValidator) for mark in marks)
         return "a file name, or a list of file names" if one_will_do else "a list of words, such as [one, two]"

@@ -64,6 +64,13 @@ def is_prepared(directory: Path) -> bool:
     return (directory / "data" / _FINISHED).exists()
 
 
+def verify_stores(directory: Path) -> None:
+    """Compare the token stores of a run with their checksums; does nothing before they are complete."""
+    if is_prepared(directory):
+        for name in ("train", "validation"):
+            TokenStore(directory / "data" / name).verify()
+
+
 def prepare(config: RunConfig, directory: Path, progress: Progress | None = None) -> Prepared:
     """Tokenizers and stores of a run; what a run directory already holds is reopened without reading the corpora."""
     if not is_prepared(directory):

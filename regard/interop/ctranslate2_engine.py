@@ -102,9 +102,7 @@ def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
 
 def open_ctranslate2(directory: Path, overrides: Sequence[str], quantize: str) -> CTranslate2Translator:
     """The translator of a run whose search runs in CTranslate2."""
-    from regard.config.loading import load
-
     run = Run.open(directory)
-    config = load(run.directory / "config.yaml", overrides)
+    config = run.load_config(overrides)
     source, target = load_tokenizers(run.tokenizers)
     return CTranslate2Translator(run, config, parted(config, source), target, quantize=quantize, overrides=overrides)

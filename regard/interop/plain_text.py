@@ -21,9 +21,7 @@ class PlainText:
         place = cached_model(run, quantize)
         self.facts = cached_facts(place)
         if overrides:
-            from regard.config.loading import load
-
-            self.facts = facts_of(run, load(run.directory / "config.yaml", overrides))
+            self.facts = facts_of(run, run.load_config(overrides))
         shared = run.tokenizers / "shared.json"
         sides = (
             (shared, shared) if shared.exists() else (run.tokenizers / "source.json", run.tokenizers / "target.json")

@@ -13,7 +13,7 @@ from regard.models.parts import Entrance, feed_forward, self_attention
 from regard.nn.convolution import GatedConvolution
 from regard.nn.dropout import Dropout
 from regard.nn.normalisation import make_norm
-from regard.nn.recurrence import RecurrentLayer, backwards
+from regard.nn.recurrence import backwards, make_recurrence
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
@@ -65,7 +65,7 @@ class RnnEncoder(Encoder):
         width = settled(part.width) // len(self.directions)
         widths_in = [self.entrance.width] + [settled(part.width)] * (part.layers - 1)
         self.layers = Stack(
-            Stack(RecurrentLayer(part.cell, wide, width) for _ in self.directions) for wide in widths_in
+            Stack(make_recurrence(part.cell, wide, width) for _ in self.directions) for wide in widths_in
         )
         self.states = Stack(Tap(time=1) for _ in widths_in)
         self.dropout = Dropout(cell.dropout)

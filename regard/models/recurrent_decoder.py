@@ -14,7 +14,7 @@ from regard.models.parts import Entrance, source_attention
 from regard.nn.attention import Attention, Remembered
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
-from regard.nn.recurrence import RecurrentLayer
+from regard.nn.recurrence import make_recurrence
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
@@ -43,7 +43,7 @@ class RnnDecoder(Decoder):
         beside = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
         beside += source_width if self.form == "every-step" else 0
         self.layers = Stack(
-            RecurrentLayer(part.cell, width if depth else out + beside, width) for depth in range(part.layers)
+            make_recurrence(part.cell, width if depth else out + beside, width) for depth in range(part.layers)
         )
         self.first = nn.Linear(source_width, sum(self._state_widths)) if self.form == "transformed" else None
         self.states = Stack(Tap(time=1) for _ in range(part.layers))

@@ -5,6 +5,7 @@ Axes: B batch, H heads, T queries, S keys, D width, K head width.
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -163,32 +164,51 @@ class Rotary(Distances):
         return torch.cat([one * cos - two * sin, two * cos + one * sin], dim=-1)  # B×H×T×K
 
 
+class MakePlaces(Protocol):
+    """Builds positions that are added to embeddings of a width."""
+
+    def __call__(self, *, width: int, max_length: int) -> Places:
+        """Return new positions."""
+
+
+class MakeDistances(Protocol):
+    """Builds positions that act inside self-attention; of `heads` heads only those in `kept` are there, if given."""
+
+    def __call__(
+        self, *, heads: int, width: int, max_distance: int, ntk: float, kept: Sequence[int] | None
+    ) -> Distances:
+        """Return new positions for heads of a width."""
+
+
+PLACES: dict[str, MakePlaces] = {
+    "sinusoidal": lambda width, max_length: Sinusoidal(width),
+    "learned": lambda width, max_length: Learned(max_length, width),
+}
+"""Positions that are added to embeddings, by name; `regard.extensions` adds to them."""
+
+DISTANCES: dict[str, MakeDistances] = {
+    "relative": lambda heads, width, max_distance, ntk, kept: Relative(width, max_distance),
+    "bias": lambda heads, width, max_distance, ntk, kept: DistanceBias(
+        heads if kept is None else len(kept), max_distance
+    ),
+    "alibi": lambda heads, width, max_distance, ntk, kept: Alibi(heads, kept),
+    "rotary": lambda heads, width, max_distance, ntk, kept: Rotary(width, ntk),
+}
+"""Positions that act inside self-attention, by name; `regard.extensions` adds to them."""
+
+
 def make_places(kind: str, *, width: int, max_length: int) -> Places | None:
-    """The positions of this kind that are added to embeddings, if it is such a kind."""
-    match kind:
-        case "sinusoidal":
-            return Sinusoidal(width)
-        case "learned":
-            return Learned(max_length, width)
-        case _:
-            return None
+    """Return the positions of this kind that are added to embeddings, if it is such a kind."""
+    return PLACES[kind](width=width, max_length=max_length) if kind in PLACES else None
 
 
 def make_distances(
     kind: str, *, heads: int, width: int, max_distance: int, ntk: float, kept: Sequence[int] | None = None
 ) -> Distances | None:
-    """The positions of this kind that act inside self-attention, if it is such a kind; `width` is a head's.
+    """Return the positions of this kind that act inside self-attention, if it is such a kind; `width` is a head's.
 
     Of `heads` heads only those in `kept` are there, if it is given.
     """
-    match kind:
-        case "relative":
-            return Relative(width, max_distance)
-        case "bias":
-            return DistanceBias(heads if kept is None else len(kept), max_distance)
-        case "alibi":
-            return Alibi(heads, kept)
-        case "rotary":
-            return Rotary(width, ntk)
-        case _:
-            return None
+    if kind not in DISTANCES:
+        return None
+    return DISTANCES[kind](heads=heads, width=width, max_distance=max_distance, ntk=ntk, kept=kept)

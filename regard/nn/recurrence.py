@@ -4,6 +4,8 @@ Axes: B batch, T steps, D width.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +13,35 @@ from torch import Tensor, nn
 GATES = {"elman": 1, "gru": 3, "lstm": 4}
 
 
-class RecurrentLayer(nn.Module):
-    """One layer in one direction.
+class Recurrence(nn.Module):
+    """One recurrent layer in one direction: the contract.
+
+    Its state is one tensor B×M whose first D numbers are the output; M may be larger, as with the LSTM. Running over a
+    whole sequence and step by step must give the same outputs.
+    """
+
+    width: int
+    state_width: int
+
+    def blank(self, like: Tensor) -> Tensor:
+        """The zero state for as many rows as `like` has: B×M."""
+        return like.new_zeros(len(like), self.state_width)
+
+    def forward(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Outputs B×T×D of a whole sequence B×T×I that starts from a state B×M; by default step by step."""
+        outputs = []
+        for position in range(inputs.shape[1]):
+            state = self.step(inputs[:, position], state)
+            outputs.append(state[:, : self.width])
+        return torch.stack(outputs, dim=1)  # B×T×D
+
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """The state B×M after one more input B×I; its first D numbers are the output."""
+        raise NotImplementedError
+
+
+class RecurrentLayer(Recurrence):
+    """The cells that torch has kernels for.
 
     Elman (1990):  h = tanh(W x + U h' + b)
     GRU (Cho et al., 2014):  r, z = σ(…);  n = tanh(W x + r ⊙ (U h' + b));  h = (1-z) ⊙ n + z ⊙ h'
@@ -46,10 +75,6 @@ class RecurrentLayer(nn.Module):
     def _weights(self) -> list[Tensor]:
         return [self.input_weight, self.state_weight, self.input_bias, self.state_bias]
 
-    def blank(self, like: Tensor) -> Tensor:
-        """The zero state for as many rows as `like` has: B×M."""
-        return like.new_zeros(len(like), self.state_width)
-
     def forward(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Outputs B×T×D of a whole sequence B×T×I that starts from a state B×M."""
         hidden = state[:, : self.width].contiguous().unsqueeze(0)  # 1×B×D
@@ -69,6 +94,18 @@ class RecurrentLayer(nn.Module):
         if self.cell == "gru":
             return torch.gru_cell(inputs, hidden, *self._weights)  # B×D
         return torch.rnn_tanh_cell(inputs, hidden, *self._weights)  # B×D
+
+
+MakeCell = Callable[[int, int], Recurrence]
+"""(width of the inputs, width of the state) → a layer."""
+
+CELLS: dict[str, MakeCell] = {name: partial(RecurrentLayer, name) for name in GATES}
+"""Every recurrent cell by the name it has in a configuration; `regard.extensions` adds to them."""
+
+
+def make_recurrence(cell: str, width_in: int, width: int) -> Recurrence:
+    """Return a layer of the cell called `cell`."""
+    return CELLS[cell](width_in, width)
 
 
 def backwards(states: Tensor, lengths: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ Axes: B batch, H heads, T queries, S keys, K head width.
 """
 
 import math
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -100,16 +101,24 @@ def by_head(vectors: Tensor, weights: Tensor) -> Tensor:
     return found.view(heads, batch, number, weights.shape[-1]).transpose(0, 1)
 
 
+class MakeScore(Protocol):
+    """Builds a score for heads of the given widths."""
+
+    def __call__(self, *, heads: int, query_width: int, key_width: int) -> Score:
+        """Return a new score."""
+
+
+SCORES: dict[str, MakeScore] = {
+    "dot": lambda heads, query_width, key_width: Dot(),
+    "scaled-dot": lambda heads, query_width, key_width: ScaledDot(key_width),
+    "bilinear": Bilinear,
+    "additive": lambda heads, query_width, key_width: Additive(heads, query_width, key_width, width=query_width),
+}
+"""Every score by the name it has in a configuration; `regard.extensions` adds to them."""
+
+
 def make_score(kind: str, *, heads: int, query_width: int, key_width: int) -> Score:
-    """The score called `kind`, for heads of the given widths."""
-    match kind:
-        case "dot":
-            return Dot()
-        case "scaled-dot":
-            return ScaledDot(key_width)
-        case "bilinear":
-            return Bilinear(heads, query_width, key_width)
-        case "additive":
-            return Additive(heads, query_width, key_width, width=query_width)
-        case _:
-            raise ValueError(f"no attention score is called {kind!r}")
+    """Return the score called `kind`, for heads of the given widths."""
+    if kind not in SCORES:
+        raise ValueError(f"no attention score is called {kind!r}")
+    return SCORES[kind](heads=heads, query_width=query_width, key_width=key_width)

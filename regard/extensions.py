@@ -1,0 +1,116 @@
+"""Add your own components to Regard without changing it.
+
+A module of your own registers what it adds:
+
+    from torch import Tensor
+    from regard import extensions
+    from regard.nn.scores import Score
+
+    @extensions.attention_score("cosine")
+    class Cosine(Score):
+        ...
+
+Configurations that list the module under `plugins` can then say `model.attention.score: cosine`, and errors, schema and
+help know the name. A run records which modules it needs, and is refused where they are not loaded.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from regard.config import choices, plugins
+from regard.config.plugins import load
+
+if TYPE_CHECKING:
+    from regard.evaluation.metric import Metric
+    from regard.nn.positions import MakeDistances, MakePlaces
+    from regard.nn.recurrence import MakeCell
+    from regard.nn.scores import MakeScore
+
+__all__ = ["added_positions", "attention_score", "load", "metric", "positions_in_attention", "recurrent_cell"]
+
+Score = TypeVar("Score", bound="MakeScore")
+Places = TypeVar("Places", bound="MakePlaces")
+Distances = TypeVar("Distances", bound="MakeDistances")
+Cell = TypeVar("Cell", bound="MakeCell")
+AnyMetric = TypeVar("AnyMetric", bound="type[Metric]")
+
+
+def attention_score(name: str) -> Callable[[Score], Score]:
+    """Register a `regard.nn.scores.Score`, or a function that builds one, as `model.attention.score: NAME`.
+
+    It is called with the keywords `heads`, `query_width` and `key_width`.
+    """
+
+    def register(make: Score) -> Score:
+        from regard.nn.scores import SCORES
+
+        choices.SCORES.add(name, plugins.register(make.__module__))
+        SCORES[name] = make
+        return make
+
+    return register
+
+
+def added_positions(name: str) -> Callable[[Places], Places]:
+    """Register `regard.nn.positions.Places`, added to embeddings, as `model.positions.kind: NAME`.
+
+    It is called with the keywords `width` and `max_length`.
+    """
+
+    def register(make: Places) -> Places:
+        from regard.nn.positions import PLACES
+
+        plugin = plugins.register(make.__module__)
+        choices.POSITIONS.add(name, plugin)
+        choices.ADDED_POSITIONS.add(name, plugin)
+        PLACES[name] = make
+        return make
+
+    return register
+
+
+def positions_in_attention(name: str) -> Callable[[Distances], Distances]:
+    """Register `regard.nn.positions.Distances`, which act inside self-attention, as `model.positions.kind: NAME`.
+
+    It is called with the keywords `heads`, `width` (of a head), `max_distance`, `ntk` and `kept`.
+    """
+
+    def register(make: Distances) -> Distances:
+        from regard.nn.positions import DISTANCES
+
+        choices.POSITIONS.add(name, plugins.register(make.__module__))
+        DISTANCES[name] = make
+        return make
+
+    return register
+
+
+def recurrent_cell(name: str) -> Callable[[Cell], Cell]:
+    """Register a `regard.nn.recurrence.Recurrence` as `model.encoder.cell: NAME` and `model.decoder.cell: NAME`.
+
+    It is called with the width of its inputs and the width of its state.
+    """
+
+    def register(make: Cell) -> Cell:
+        from regard.nn.recurrence import CELLS
+
+        choices.CELLS.add(name, plugins.register(make.__module__))
+        CELLS[name] = make
+        return make
+
+    return register
+
+
+def metric(name: str) -> Callable[[AnyMetric], AnyMetric]:
+    """Register a `regard.evaluation.metric.Metric` for `--metrics NAME`, `--mbr NAME` and `regard compare`."""
+
+    def register(kind: AnyMetric) -> AnyMetric:
+        from regard.evaluation.metrics import METRICS
+
+        if name in METRICS and METRICS[name] is not kind:
+            raise ValueError(f"the name {name!r} is taken by another metric: choose another")
+        plugins.register(kind.__module__)
+        METRICS[name] = kind
+        return kind
+
+    return register
