@@ -1,10 +1,12 @@
 """Count the distinct functions of Regard entered between `main` and the first call of a model.
 
-`python benchmarks/programs/entered.py RUN` prints the counts for `translate`, `train` and `inspect attribute`: how much a
-reader has to follow from the command line to the mathematics. RUN is a trained translation run; nothing is written to it.
+`python benchmarks/programs/entered.py RUN` prints the counts for `translate`, `train` and `inspect attribute`: how
+much a reader has to follow from the command line to the mathematics. RUN is a trained translation run; nothing is
+written to it. Class bodies, lambdas and comprehensions do not count.
 """
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -42,7 +44,8 @@ def count(arguments: list[str]) -> int:
 
     def note(frame: Any, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(package) and code.co_name != "<module>":
+        function = code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")
+        if event == "call" and function and code.co_filename.startswith(package):
             entered.add(code)
 
     nn.Module.__call__ = stop  # type: ignore[method-assign]
