@@ -330,18 +330,13 @@ class Run:
         return read_weights(path, fingerprints)
 
     def load_model(self, build: "Callable[[], M]", fingerprints: Mapping[str, str]) -> "M":
-        """Build a model and put the run's weights into it; refuses tokenizers that do not belong to them.
-
-        The sizes of the weights are compared before anything is built, so that a configuration that does not belong
-        to them costs no memory.
-        """
-        from regard.weights import check_fit, put_weights
+        """Build a model and put the run's weights into it; refuses tokenizers that do not belong to them."""
+        from regard.weights import build_to_fit, put_weights
 
         self._check_tokenizers(fingerprints)
-        check_fit(build, self.weights)
-        weights = self.read_weights(fingerprints)
-        model = build()
-        put_weights(model, weights, origin=f"The weights in {self.weights}")
+        weights, origin = self.read_weights(fingerprints), f"The weights in {self.weights}"
+        model = build_to_fit(build, sum(tensor.numel() for tensor in weights.values()), origin)
+        put_weights(model, weights, origin=origin)
         return model
 
     @contextmanager

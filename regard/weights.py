@@ -1,17 +1,26 @@
 """The weights of a model as a safetensors file, each shared tensor once."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from regard.errors import RegardError
+
+M = TypeVar("M", bound=nn.Module)
+
+FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
+"""The functions that models make tensors of a given size with."""
+SPARE = 10_000_000
+"""Elements that a model may have beyond its weights, such as tables of positions."""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -44,20 +53,39 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
             tensor.copy_(weights[name])
 
 
-def check_fit(build: Callable[[], nn.Module], path: Path) -> None:
-    """Refuse a file of weights that does not belong to the model that `build` makes, before memory is spent on it."""
-    with torch.device("meta"):
-        model = build()
-    with _opened(path) as file:
-        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    _check_shapes(_named(model), shapes, f"The weights in {path}")
+def build_to_fit(build: Callable[[], M], elements: int, origin: str) -> M:
+    """Build a model for weights of so many elements; one that is far larger is refused before it takes memory."""
+    try:
+        with _Budget(2 * elements + SPARE):
+            return build()
+    except _OverBudget:
+        raise RegardError(
+            f"{origin} do not belong to this model: they have at most {elements:,} elements, and the model would have "
+            "many more. Was the model section of config.yaml edited?"
+        ) from None
 
 
-def _named(model: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a model on the meta device; shared ones are told apart by identity, as they have no address."""
-    first: dict[int, str] = {}
-    tensors = model.state_dict(keep_vars=True)
-    return {name: tensor for name, tensor in tensors.items() if first.setdefault(id(tensor), name) == name}
+class _OverBudget(Exception):
+    """A model that is too large is being built."""
+
+
+class _Budget(TorchFunctionMode):
+    """Counts the elements of new tensors and stops when there are too many.
+
+    Building on the meta device first would find the same, but imports so much of torch that start-up doubles.
+    """
+
+    def __init__(self, elements: int) -> None:
+        super().__init__()
+        self.left = elements
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in FACTORIES and args:
+            size = args[0] if isinstance(args[0], tuple | list) else args
+            self.left -= math.prod(one for one in size if isinstance(one, int))
+            if self.left < 0:
+                raise _OverBudget
+        return func(*args, **(kwargs or {}))
 
 
 def _check_shapes(own: Mapping[str, Tensor], given: Mapping[str, tuple[int, ...]], origin: str) -> None:

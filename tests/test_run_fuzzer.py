@@ -170,8 +170,9 @@ def test_a_model_that_does_not_fit_the_weights_costs_no_memory(run, capsys):
     (run / "config.yaml").write_text(config)
     assert main(["runs", str(run), "--accept-changes"]) == 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert main(["translate", str(run), os.devnull]) == 1
-    assert "do not belong to this model" in capsys.readouterr().err
+    for command in (["translate", str(run), os.devnull], ["train", "--resume", str(run), "training.steps=13"]):
+        assert main(command) == 1
+        assert "do not belong to this model" in capsys.readouterr().err
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kilobytes
 
 

@@ -4,11 +4,14 @@ import math
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from regard.config.run import RunConfig
 from regard.data.prepare import Prepared, is_prepared, prepare
@@ -29,7 +32,7 @@ from regard.training.tensorboard import TensorBoard, require_tensorboard
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation, validate
 from regard.training.view import Moment, View, default_view
-from regard.weights import weights_of
+from regard.weights import build_to_fit, weights_of
 
 VIEW_EVERY = 0.2
 """Seconds between two looks of the view at the figures."""
@@ -168,7 +171,9 @@ class _Course:
     def _trainer(self) -> Trainer:
         ranks, prepared = self.ranks, self.prepared
         batches = self.shape.batches(prepared.train, rank=ranks.rank, world_size=ranks.world_size, learning=True)
-        trainer = Trainer(self.config, self.shape, batches, device=self.device, ranks=ranks)
+        trainer = Trainer(
+            self.config, self.shape, batches, device=self.device, ranks=ranks, build=self._build_to_resume()
+        )
         self.view.facts("Model", model_facts(self.config, trainer.model, prepared, self.device))
         if self.ranks.first:
             self.run.note(
@@ -179,6 +184,14 @@ class _Course:
                 },
             )
         return trainer
+
+    def _build_to_resume(self) -> Callable[[], nn.Module] | None:
+        """How to build the model where there are weights already: one that cannot be theirs is refused."""
+        newest = self.checkpoints.latest_weights()
+        if newest is None:
+            return None
+        elements = newest.stat().st_size // 2  # of at least two bytes each
+        return partial(build_to_fit, self.shape.build, elements, f"The weights in {newest}")
 
     def _take_up(self) -> None:
         """Go back to the newest whole checkpoint, if there is one, and forget what came after it."""

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ class Trainer:
         device: torch.device,
         ranks: Ranks | None = None,
         crew: Crew | None = None,
+        build: Callable[[], nn.Module] | None = None,
     ) -> None:
         self.config = config
         self.training = config.training
@@ -53,7 +54,7 @@ class Trainer:
         self.crew = crew or Crew(None if device.type == "cpu" else 1)
         seed = self.training.seed % 2**62  # what torch's generators can take, with room for ranks
         torch.manual_seed(seed)
-        self.model: nn.Module = shape.build().to(device)
+        self.model: nn.Module = (build or shape.build)().to(device)
         torch.manual_seed(seed + self.ranks.rank)  # each rank has dropout of its own
         self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
         _freeze(self.model, self.training.frozen or [])
