@@ -79,6 +79,7 @@ class Checkpoints:
         self.keep_last = keep_last
         self.keep_best = keep_best
         self.warn = warn
+        self._warned: set[int] = set()
         self.check_state = check_state
         """Raises `DamagedFile` for a state that the run cannot be continued from."""
 
@@ -147,7 +148,9 @@ class Checkpoints:
         return reversed(steps)
 
     def _warn_damaged(self, step: int, damage: Damaged) -> None:
-        self.warn(f"The checkpoint of step {step} is damaged ({damage}): going back to the one before it.")
+        if step not in self._warned:
+            self.warn(f"The checkpoint of step {step} is damaged ({damage}): going back to the one before it.")
+        self._warned.add(step)
 
     def _refuse_if_any(self) -> None:
         if self.steps() or self._pointed() is not None:
