@@ -14,7 +14,6 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.search import Search
-    from regard.search.mbr import Utility
     from regard.search.tree_page import Shown
     from regard.translator import Translator
 
@@ -196,7 +195,7 @@ def translate(
         top_k=top_k,
         top_p=top_p,
         seed=seed or 0,
-        utility=None if mbr is None else _utility(mbr),
+        utility=mbr,
         constraints=Constraints(
             prefix=prefix,
             require=tuple(require or ()),
@@ -231,19 +230,6 @@ def translate(
             advance(len(chunk))
     if show_search is not None:
         _show(show_search, shown or [], translator)
-
-
-def _utility(metric: str) -> "str | Utility":
-    """A metric's name where search knows it, else what evaluation makes of it."""
-    from regard.search.mbr import METRICS
-
-    if metric in METRICS:
-        return metric
-    from regard.evaluation.metrics import utility
-
-    if metric == "cider":
-        raise UsageError("CIDEr weighs words by how rare they are in a corpus, and samples are none: use chrf.")
-    return utility(metric)
 
 
 def _extras(names: str | None) -> set[str]:
