@@ -21,7 +21,7 @@ from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTre
 from regard.search.alignment import attention_to_source, word_alignment
 from regard.search.assembly import assemble, choose
 from regard.search.forbidden import Forbidden, Reading
-from regard.search.kept import Kept, Pieces, kept_rule, tokens_of
+from regard.search.kept import Pieces, kept_rule
 from regard.search.rules import Every, Free, Rule, Stuck, may_end
 from regard.search.side_by_side import MOST, Interruptible, side_by_side
 from regard.search.steps import AttentiveSteps
@@ -254,8 +254,7 @@ class Translator:
         rules = self._rules_for(distinct_asked, search)
         batches = list(self._grouped(sources, self.config.decoding.batch_tokens // beside))
         batches += [[place] for place, ids in enumerate(sources) if not ids and not self._may_be_empty(rules, place)]
-        attentive = search.coverage_penalty != 0 or any(self._choices(rule) > 1 for rule in rules or ())
-        attentive = attentive and (search.coverage_penalty != 0 or self._has_attention)
+        attentive = search.coverage_penalty != 0 or (bool(search.keep) and self._has_attention)
 
         def searched(batch: list[int], stop: Event) -> list[list[Hypothesis]]:
             shown = [trees[place] for place in batch] if trees else None
@@ -365,17 +364,12 @@ class Translator:
             return rule
         if self._spelt is None:
             self._spelt = Pieces(self.target_tokenizer)
-        positions = tokens_of(self.source_tokenizer.encode(text).offsets, kept)
-        return Every([rule, kept_rule(text, kept, positions, constraints, self._spelt)])
+        offsets = self.source_tokenizer.encode(text).offsets
+        return Every([rule, kept_rule(text, kept, offsets, constraints, self._spelt)])
 
     def _may_be_empty(self, rules: list[Rule] | None, place: int) -> bool:
         """Whether the output for a text may be empty, as far as its rule is concerned."""
         return rules is None or may_end(rules[place], (), self.target_tokenizer.size)
-
-    def _choices(self, rule: Rule) -> int:
-        """Among how many different parts of a source a rule has to choose by attention."""
-        own = rule.rules if isinstance(rule, Every) else [rule]
-        return max((one.choices for one in own if isinstance(one, Kept)), default=0)
 
     @property
     def _has_attention(self) -> bool:

@@ -32,6 +32,8 @@ SEPARATORS = ".,:"
 """Characters that join two numbers into one."""
 IN_ADDRESSES = "/@-_=&#%~+"
 """Characters that make an address longer."""
+BYTE = "\0"
+"""A byte of a character, of which others may be missing: nothing kept stands right beside it."""
 
 
 class Stretch(NamedTuple):
@@ -70,7 +72,7 @@ def is_glued(before: str, after: str) -> bool:
     """Whether the end of one text and the beginning of another read as one word, number or address."""
     if not before or not after:
         return False
-    if _in_word(before[-1]) and _in_word(after[0]):
+    if BYTE in (before[-1], after[0]) or (_in_word(before[-1]) and _in_word(after[0])):
         return True
     if re.search(rf"\d[{SEPARATORS}]\Z", before) and after[0].isdigit():
         return True
@@ -88,12 +90,9 @@ def _is_address(text: str) -> bool:
     return re.fullmatch(KEEP["urls"], text) is not None
 
 
-def tokens_of(offsets: Sequence[tuple[int, int]], kept: Sequence[Stretch]) -> list[list[int]]:
-    """The source tokens (by their spans of characters) of each part that is kept."""
-    return [
-        [place for place, (start, end) in enumerate(offsets) if start < end and start < one.end and end > one.start]
-        for one in kept
-    ]
+def tokens_of(one: Stretch, offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """The source tokens, by their spans of characters, of a part that is kept."""
+    return [place for place, (start, end) in enumerate(offsets) if start < end and start < one.end and end > one.start]
 
 
 class Writing(NamedTuple):
@@ -127,12 +126,12 @@ class Pieces:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        # A byte of a longer character counts as a letter: nothing kept may touch it.
-        self.texts = [
-            piece if isinstance(piece, str) else chr(piece[0]) if piece[0] < 128 else "x"
-            for piece in spelling(tokenizer)
-        ]
+        spelt = spelling(tokenizer)
+        self.texts = [piece if isinstance(piece, str) else chr(piece[0]) for piece in spelt]
+        self.edges = [piece if isinstance(piece, str) else BYTE for piece in spelt]
+        """The same, but for single bytes: what they stand for depends on the bytes around them."""
         self.with_digits = torch.tensor([any(map(str.isdigit, text)) for text in self.texts])
+        self.blank = torch.tensor([text.isspace() for text in self.texts])
         self._separate: dict[str, Tensor] = {}
 
     def certain(self, tokens: Tokens) -> int:
@@ -152,7 +151,7 @@ class Pieces:
         alike = before if _is_address(before) else before[-2:]
         alike = re.sub(r"\d", "0", re.sub(r"[^\W\d_]", "a" if joins(before[-1]) else r"\g<0>", alike))
         if alike not in self._separate:
-            self._separate[alike] = torch.tensor([not is_glued(alike, text) for text in self.texts])
+            self._separate[alike] = torch.tensor([not is_glued(alike, text) for text in self.edges])
         return self._separate[alike]
 
 
@@ -172,35 +171,49 @@ class Copying(NamedTuple):
     """The item that the output ends with, or else its last characters."""
     focus: int
     """The item that the model looks at; -1 where that is not known."""
+    near: bool
+    """Whether it looks at no other word of the source more; true where that is not known."""
 
 
 class Kept(Free):
     """The output contains each item as a whole word, as often as it is among them."""
 
-    def __init__(self, items: Sequence[Item], pieces: Pieces, *, digits: bool, free: int = 0) -> None:
-        """With `digits` the output may have digits that are of no item; its first `free` tokens are not restricted."""
-        self.items, self.pieces = tuple(items), pieces
-        self.digits, self.free = digits, free
+    def __init__(
+        self,
+        items: Sequence[Item],
+        pieces: Pieces,
+        *,
+        length: int,
+        digits: bool = True,
+        adjacent: bool = False,
+        free: int = 0,
+    ) -> None:
+        """Items of a source of so many tokens (its `length`, without the end symbol).
+
+        With `digits` the output may have digits that are of no item; with `adjacent` numbers may follow each other. The
+        first `free` tokens of an output are not restricted.
+        """
+        self.items, self.pieces, self.length = tuple(items), pieces, length
+        self.digits, self.adjacent, self.free = digits, adjacent, free
         self.lengths = [len(item.writings[0].tokens) for item in self.items]
         self.needs = sum(max(len(one.tokens) for one in item.writings) for item in self.items)
 
     @property
     def start(self) -> Copying:
         """Nothing has been written."""
-        return Copying(0, frozenset(), (), -1, False, "", -1)
-
-    @property
-    def choices(self) -> int:
-        """How many different items there are to choose among."""
-        return len({item.text for item in self.items})
+        return Copying(0, frozenset(), (), -1, False, "", -1, True)
 
     def looked(self, state: Copying, attention: Tensor) -> Copying:
         """The state once it is known how much the model looks at each source token (S) while it says the next."""
         left = self._left(state)
-        if self._copied(state) or len({self.items[one].text for one in left}) < 2:
-            return state._replace(focus=-1) if state.focus not in left else state
+        if not left or self._copied(state):
+            return state
         weights = [float(attention[list(self.items[one].positions)].sum()) for one in left]
-        return state._replace(focus=left[weights.index(max(weights))])
+        most = max(weights)
+        others = attention[: self.length].clone()  # without the end symbol
+        others[[place for item in self.items for place in item.positions]] = 0.0
+        focus = self._first_of_each(state)[self.items[left[weights.index(most)]].text]
+        return state._replace(focus=focus, near=most >= float(others.max()))
 
     def after(self, state: Copying, token: int) -> Copying:
         """The state behind one more token."""
@@ -222,10 +235,10 @@ class Kept(Free):
         whole = [one for one in begun if one[2] == len(self._writing(one).tokens)]
         ended = whole[0][0] if whole else -1
         open_ = tuple(one for one in begun if one not in whole and (not whole or self._is_certain(one)))
-        text = self.pieces.texts[token]
-        tail = self.items[ended].text if whole else (state.tail + text)[-2:]
+        text = self.pieces.edges[token]
+        tail = self.items[ended].text if whole else re.sub(r"\s+\Z", " ", state.tail + text)[-2:]
         sealed = bool(whole) or (state.ended >= 0 and not longer and text in SEPARATORS)
-        return Copying(state.said + 1, done, open_, ended, sealed, tail, state.focus)
+        return Copying(state.said + 1, done, open_, ended, sealed, tail, state.focus, True)
 
     def allowed(self, state: Copying, left: int, size: int) -> Tensor | None:
         """The next token of an item that has certainly begun; otherwise what makes nothing wrong."""
@@ -237,11 +250,13 @@ class Kept(Free):
             return going_on
         missing = sum(self.lengths[item] for item in self._left(state))
         if missing and left <= missing:
-            return one_of(self.wanted(state), size)
+            return one_of(sorted(self._forced(state)), size)
         right, wrong = self._starts(state)
         mask = self.pieces.separate(state.tail).clone() if state.sealed else torch.ones(size, dtype=torch.bool)
         if not self.digits:
             mask &= ~self.pieces.with_digits | one_of(sorted(right), size)
+        if state.tail.endswith(" "):  # never two spaces
+            mask &= ~self.pieces.blank
         mask[sorted(wrong - right)] = False
         mask |= going_on
         mask[EOS] = not missing
@@ -253,10 +268,18 @@ class Kept(Free):
         return sum(self.lengths) - sum(self.lengths[item] for item in self._left(state)) + begun
 
     def wanted(self, state: Copying) -> Sequence[int]:
-        """The tokens with which an item that may come now goes on or begins."""
+        """The tokens with which an item goes on, or with which the one that the model looks at begins."""
         permitted = self._permitted(state)
         going_on = {self._writing(one).tokens[one[2]] for one in state.open if one[0] in permitted}
-        return sorted(going_on or {self.items[one].writings[0].tokens[0] for one in permitted})
+        if going_on or not state.near:
+            return sorted(going_on)
+        return sorted(self.items[one].writings[0].tokens[0] for one in permitted if self._is_apart(state, one))
+
+    def _forced(self, state: Copying) -> set[int]:
+        """The tokens with which an item goes on, or any begins, once there is room for nothing else."""
+        permitted = self._permitted(state)
+        going_on = {self._writing(one).tokens[one[2]] for one in state.open if one[0] in permitted}
+        return going_on or {self.items[one].writings[0].tokens[0] for one in permitted}
 
     def _left(self, state: Copying) -> list[int]:
         """The items still to be written."""
@@ -267,16 +290,17 @@ class Kept(Free):
         left = self._left(state)
         if state.focus in left:
             return [state.focus]
-        return list({self.items[one].text: one for one in reversed(left)}.values())
+        return list(self._first_of_each(state).values())
+
+    def _first_of_each(self, state: Copying) -> dict[str, int]:
+        """The first item still to be written of each text: those of one text are as good as each other."""
+        return {self.items[one].text: one for one in reversed(self._left(state))}
 
     def _beginnings(self, state: Copying) -> list[tuple[int, int, Writing]]:
         """The ways in which an item that is left may begin at this place."""
-        first = {self.items[one].text: one for one in reversed(self._left(state))}
-        if state.focus in first.values() or state.focus in self._left(state):
-            first[self.items[state.focus].text] = state.focus
         return [
             (item, way, writing)
-            for item in first.values()
+            for item in self._first_of_each(state).values()
             for way, writing in enumerate(self.items[item].writings)
             if writing.spaced or not is_glued(state.tail, self.items[item].text)
         ]
@@ -293,8 +317,14 @@ class Kept(Free):
         for item, writing, count in [*begun, *((item, writing, 0) for item, _, writing in self._beginnings(state))]:
             if count >= writing.certain:
                 said = self.pieces.text(writing.tokens[:count])
-                (right if item in permitted or said else wrong).add(writing.tokens[count])
+                fits = said or (item in permitted and self._is_apart(state, item))
+                (right if fits else wrong).add(writing.tokens[count])
         return right, wrong
+
+    def _is_apart(self, state: Copying, item: int) -> bool:
+        """Whether an item can come now without reading as one number with another (`10 000`)."""
+        follows = self.items[item].text[0].isdigit() and state.tail.rstrip()[-1:].isdigit()
+        return self.adjacent or not follows
 
     def _writing(self, one: tuple[int, int, int]) -> Writing:
         return self.items[one[0]].writings[one[1]]
@@ -308,9 +338,13 @@ class Kept(Free):
 
 
 def kept_rule(
-    source: str, kept: Sequence[Stretch], positions: Sequence[Sequence[int]], constraints: Constraints, pieces: Pieces
+    source: str,
+    kept: Sequence[Stretch],
+    offsets: Sequence[tuple[int, int]],
+    constraints: Constraints,
+    pieces: Pieces,
 ) -> Kept:
-    """The rule that an output repeats what is `kept` of its source, whose tokens are at some positions there.
+    """The rule that an output repeats what is `kept` of its source, the tokens of which have these spans there.
 
     If all digits of the source (and of what else is asked for) are kept, the output has no others.
     """
@@ -318,13 +352,16 @@ def kept_rule(
     for one in kept:
         if (written := tokenizer.normalise(one.text)) != one.text:
             raise UsageError(f'"{one.text}" cannot be kept: this model writes it "{written}".')
-    items = [
-        Item.of(one.text, own, writings(one.text, tokenizer), pieces) for one, own in zip(kept, positions, strict=True)
-    ]
+    items = [Item.of(one.text, tokens_of(one, offsets), writings(one.text, tokenizer), pieces) for one in kept]
     prefix = tokenizer.normalise(constraints.prefix or "")
     starts, ends = [*(one.start for one in kept), len(source)], [0, *(one.end for one in kept)]
     others = [source[end:start] for start, end in zip(starts, ends, strict=True)]
-    others += [prefix, *constraints.require]
     has_numbers = any(map(str.isdigit, "".join(one.text for one in kept)))
-    digits = not has_numbers or any(map(str.isdigit, "".join(others)))
-    return Kept(items, pieces, digits=digits, free=len(spelt(prefix, tokenizer)) if prefix else 0)
+    return Kept(
+        items,
+        pieces,
+        length=len(offsets),
+        digits=not has_numbers or any(map(str.isdigit, "".join([*others, prefix, *constraints.require]))),
+        adjacent=any(not other.strip() for other in others[1:-1]),
+        free=len(spelt(prefix, tokenizer)) if prefix else 0,
+    )
