@@ -227,10 +227,11 @@ class Translator:
             best = self._find([cut[row][number].text for row in rows], search, None, before)
             for row, hypotheses in zip(rows, best, strict=True):
                 found[row].append(hypotheses)
-                texts = [one.text for one in hypotheses] or [""]
-                space = " " if cut[row][number].space else ""
+                said = [one.tokens for one in hypotheses] or [()]
                 readings[row] = frozenset(
-                    forbidden.behind(reading, text + space) for reading in readings[row] for text in texts
+                    forbidden.follow(reading, tokens, spaced=bool(cut[row][number].space))
+                    for reading in readings[row]
+                    for tokens in said
                 )
         return found
 

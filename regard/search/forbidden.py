@@ -99,6 +99,13 @@ class Forbidden(Free):
             state = self.read(state, character)
         return state
 
+    def follow(self, state: Reading, tokens: Iterable[int], *, spaced: bool) -> Reading:
+        """Behind the tokens of one more output, and the white space after it if there is any."""
+        state = state._replace(resumed=True)
+        for token in tokens:
+            state = self.after(state, token)
+        return self.read(state, " ") if spaced else state
+
     def resumed(self, states: Iterable[Reading]) -> Rule:
         """The same rule for an output that follows others, whichever of the states these ended in."""
         rules = [Resumed(self, state._replace(resumed=True)) for state in states]
