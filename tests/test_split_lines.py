@@ -137,7 +137,7 @@ def test_what_is_kept_is_never_cut():
 
 
 def test_many_samples_are_no_beam(translator, run, capfd, tmp_path):
-    drawn = translator.hypotheses(["a"], Search(samples=1500, count=1500))[0]
+    drawn = translator.hypotheses(["a"], Search(samples=1500, count=1500, top_k=2, temperature=0.5))[0]
     assert len(drawn) == 1500 > len({one.text for one in drawn})
     (tmp_path / "in").write_text("a\n")
     code, out, _ = typed(capfd, run, tmp_path / "in", "--samples", 2000, "decoding.max_length=3")

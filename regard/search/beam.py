@@ -4,6 +4,7 @@ Axes: B sentences still searched, G groups, N slots of a group, R slots in use, 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import torch
@@ -68,16 +69,10 @@ class Group:
         `coverage` is what the coverage penalty takes off each slot's score, if it ends now.
         """
         candidates = [one for one in candidates if one.total != NOTHING]
-        said: list[Candidate] = []
+        said, left_out = self._within(candidates)
         living: list[Candidate] = []
-        paths, left_out = [], []
-        room = self.room
-        for number, one in enumerate(candidates):
-            # In a full beam those that end take no room, but must be among the best of all candidates.
-            if number >= room and (not self.full or one.token == EOS or len(living) == room):
-                left_out.append(one)
-                continue
-            said.append(one)
+        paths = []
+        for one in said:
             path = self._extended(one)
             ended, kept = self._end(path, one.token, size)
             if ended:
@@ -99,6 +94,20 @@ class Group:
         going = self._that_can_improve(living)
         self.paths = paths[: len(going)]
         return Extended(going, said)
+
+    def _within(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+        """The candidates that there is room for, and the others.
+
+        In a full beam those that end take no room, but must be among the best of all.
+        """
+        room = self.room
+        if not self.full:
+            return candidates[:room], candidates[room:]
+        going_on = {id(one) for one in [one for one in candidates if one.token != EOS][:room]}
+        taken = [number < room or id(one) in going_on for number, one in enumerate(candidates)]
+        return list(compress(candidates, taken)), [
+            one for one, is_in in zip(candidates, taken, strict=True) if not is_in
+        ]
 
     def _extended(self, one: Candidate) -> Path:
         path = self.paths[one.slot]
@@ -131,8 +140,9 @@ class Group:
             return living
         scale = float(self.limit + 1) ** self.length_penalty
         can = [one.total / scale > best[-1].score for one in living]
-        one_by_one = self.full and not self.rule.needs and not self.distinct.shared
-        return living[: sum(can)] if one_by_one else living if any(can) else []
+        if self.full and not self.rule.needs and not self.distinct.shared:
+            return living[: sum(can)]
+        return living if any(can) else []
 
     def best(self) -> list[Hypothesis]:
         """The `count` best ended hypotheses, those that ended by themselves before those cut short."""
