@@ -69,6 +69,8 @@ class Group:
         `coverage` is what the coverage penalty takes off each slot's score, if it ends now.
         """
         candidates = [one for one in candidates if one.total != NOTHING]
+        if self.distinct.several:
+            candidates = [one for one in candidates if not self._again(one, coverage[one.slot])]
         said, left_out = self._within(candidates)
         living: list[Candidate] = []
         paths = []
@@ -94,6 +96,14 @@ class Group:
         going = self._that_can_improve(living)
         self.paths = paths[: len(going)]
         return Extended(going, said)
+
+    def _again(self, one: Candidate, bonus: float) -> bool:
+        """Whether a candidate ends with a text that has ended before: its better form is kept, and it takes no room."""
+        if one.token != EOS or not self.distinct.holds(self.paths[one.slot].tokens):
+            return False
+        path = self._extended(one)
+        self.distinct.add(self, scored(path.tokens, path.log_probs, self.length_penalty, "end", bonus))
+        return True
 
     def _within(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
         """The candidates that there is room for, and the others.
@@ -164,9 +174,13 @@ class Distinct:
     A text that another group or another path has already ended with takes no slot, and counts for no n-best list.
     """
 
-    def __init__(self, identify: Callable[[tuple[int, ...]], Hashable], *, shared: bool) -> None:
-        self.identify, self.shared = identify, shared
+    def __init__(self, identify: Callable[[tuple[int, ...]], Hashable], *, shared: bool, several: bool) -> None:
+        self.identify, self.shared, self.several = identify, shared, several
         self.owners: dict[Hashable, Group] = {}
+
+    def holds(self, tokens: tuple[int, ...]) -> bool:
+        """Whether the text of some tokens is held."""
+        return self.identify(tokens) in self.owners
 
     def add(self, group: Group, hypothesis: Hypothesis) -> None:
         """Give an ended hypothesis to the group that found it, unless its text is held already in a better form."""
@@ -222,7 +236,7 @@ def beam(
 
     def begin(row: int) -> list[Group]:
         identify: Callable[[tuple[int, ...]], Hashable] = tuple if text is None else text
-        shared = Distinct(identify, shared=groups > 1)
+        several = Distinct(identify, shared=groups > 1, several=True)
         return [
             Group(
                 limit=limits[row],
@@ -232,7 +246,7 @@ def beam(
                 full=full,
                 rule=rules[row] if rules else Free(),
                 patience=patience[row] if patience else PATIENCE,
-                distinct=shared if count > 1 else Distinct(tuple, shared=groups > 1),
+                distinct=several if count > 1 else Distinct(tuple, shared=groups > 1, several=False),
                 tree=trees[row] if trees else None,
             )
             for _ in range(groups)
@@ -259,7 +273,9 @@ def beam(
         living: list[list[Candidate]] = [[] for _ in rows.starts]
         heard = scores.new_zeros(len(active) if groups > 1 else 0, scores.shape[1])  # B×V: how often said just now
         for number in range(groups):
-            found = _of_group(rows, scores, number, groups, diversity, heard, slots * (2 if full or trees else 1))
+            found = _of_group(
+                rows, scores, number, groups, diversity, heard, slots * (2 if full or trees or count > 1 else 1)
+            )
             for order, row in enumerate(active):
                 group, place = sentences[row][number], order * groups + number
                 if rules and rules[row].needs:
