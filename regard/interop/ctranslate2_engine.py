@@ -75,9 +75,11 @@ class CTranslate2Translator(Translator):
         sources = self.source_tokenizer.encode_batch(texts)
         self._check_lengths(sources)
         penalty = search.length_penalty or 0.0
-        found = self._fast.find(sources, beam=search.beam or 1, count=search.count, penalty=penalty)
+        width = search.beam or 1
+        asked = width if search.count > 1 else 1  # some may have the same text
+        found = self._fast.find(sources, beam=width, count=asked, penalty=penalty)
         return [
-            distinct(self._hypothesis(one, ids, penalty) for one in best)
+            distinct(self._hypothesis(one, ids, penalty) for one in best)[: search.count]
             for ids, best in zip(sources, found, strict=True)
         ]
 
