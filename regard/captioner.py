@@ -61,6 +61,11 @@ class Captioner(Translator):
         """The pictures of some names, as the model reads them: B×3×H×W."""
         return as_floats(torch.stack([torch.from_numpy(self._look(name)) for name in names]))
 
+    @property
+    def _has_attention(self) -> bool:
+        """Nothing is copied from a picture."""
+        return False
+
     def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with where in the picture each of its tokens looked (mean of layers and heads): T×S."""
         seen = self.watched(source, hypothesis)

@@ -39,6 +39,11 @@ class Ensemble(Translator):
         learned = [member._positions for member in self.members if member._positions is not None]
         return min(learned, default=None)
 
+    @property
+    def _has_attention(self) -> bool:
+        """Members may read different tokens."""
+        return False
+
     def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Refused: members may read different tokens."""
         raise UsageError("Attention and alignment are of one model: translate with one run.")

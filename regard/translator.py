@@ -19,22 +19,23 @@ from regard.models import Model, build
 from regard.nn import taps
 from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTree, StepModel, beam, greedy, sample
 from regard.search.alignment import attention_to_source, word_alignment
-from regard.search.constraints import writings
-from regard.search.hypothesis import joined
-from regard.search.mbr import expected_utilities, utility_of
-from regard.search.phrases import Required
-from regard.search.rules import Every, Free, Rule, Stuck
+from regard.search.assembly import assemble, choose
+from regard.search.forbidden import Forbidden, Reading
+from regard.search.kept import Pieces, kept_rule
+from regard.search.rules import Every, Free, Rule, Stuck, may_end
 from regard.search.side_by_side import MOST, Interruptible, side_by_side
 from regard.search.steps import AttentiveSteps
 from regard.text.joined import check_parts
 from regard.text.loops import patience_for
 from regard.text.normalising import WORD_START
-from regard.text.sentences import Piece, pieces
+from regard.text.sentences import Piece, keep_whole, pieces
 from regard.text.specials import BOS, EOS, PAD, UNK
 from regard.text.tokenizer import Tokenizer
 from regard.trace import Side, Trace, check_cost, trace
 
 Texts = list[str] | tuple[str, ...]
+
+_NOTHING_READ: frozenset[Reading] = frozenset()
 
 LEAST_BESIDE = 2
 """A batch holds `decoding.batch_tokens` over the beam, at least over this: even greedily there is one for each core."""
@@ -53,6 +54,7 @@ class Translator:
         self.trained_length = config.data.cleaning.max_length
         """Longest source in tokens that the model has learnt from."""
         self._rules: dict[Constraints, Rule] = {}
+        self._spelt: Pieces | None = None
 
     @classmethod
     def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
@@ -126,13 +128,18 @@ class Translator:
         if isinstance(texts, str):
             raise UsageError("Hypotheses are for a list of texts: write [text].")
         _check_texts(texts)
+        if search is not None and not isinstance(search, Search):
+            raise UsageError(
+                f"The search is {str(search)[:80]!r} ({type(search).__name__}). It must be an object of "
+                "regard.search.Search."
+            )
+        if trees is not None and len(trees) != len(texts):
+            raise UsageError(f"There are {len(trees)} search trees for {len(texts)} texts: give one for each.")
         search = self._settled(search or Search(), beam, count)
         if search.splits is False or self.config.data.train.texts > 1:
             return self._find(texts, search, trees)
         cut = [self._pieces(text, search) for text in texts]
-        each = iter(self._find([piece.text for row in cut for piece in row], search, None))
-        penalty = search.length_penalty or 0.0
-        return [_assembled(row, [next(each) for _ in row], penalty, search.count) for row in cut]
+        return [assemble(row, found, search) for row, found in zip(cut, self._find_pieces(cut, search), strict=True)]
 
     def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with its attention (mean of layers and heads) and its word alignment."""
@@ -180,11 +187,15 @@ class Translator:
     def _settled(self, search: Search, beam: int | None, count: int | None) -> Search:
         """A search with nothing left open."""
         decoding = self.config.decoding
-        count = search.count if count is None else count
-        asked = search.beam if beam is None else beam
-        width = max(decoding.beam, count) if asked is None else asked
-        penalty = decoding.length_penalty if search.length_penalty is None else search.length_penalty
-        return replace(search, beam=width, count=count, length_penalty=penalty)
+        search = replace(
+            search,
+            beam=search.beam if beam is None else beam,
+            count=search.count if count is None else count,
+            length_penalty=decoding.length_penalty if search.length_penalty is None else search.length_penalty,
+        )
+        if search.beam is not None or search.samples:
+            return search
+        return replace(search, beam=max(decoding.beam, search.count))
 
     def _pieces(self, text: str, search: Search) -> list[Piece]:
         """A text in pieces that fit the model; whole, if it fits and nobody asks for more."""
@@ -195,53 +206,98 @@ class Translator:
 
         if search.splits is None and tokens(text) <= min(self.trained_length, most):
             return [Piece(text, "")]
-        return pieces(text, lambda piece: tokens(piece) <= most)
+        cut = pieces(text, lambda piece: tokens(piece) <= most)
+        return keep_whole(cut, [(one.start, one.end) for one in search.kept(text)]) if search.keep else cut
 
-    def _find(self, texts: Sequence[str], search: Search, trees: Sequence[SearchTree] | None) -> list[list[Hypothesis]]:
-        """The hypotheses for each text, by batches of similar length, each distinct text searched once."""
-        distinct = list(dict.fromkeys(texts)) if trees is None else texts
-        sources = self._sources(distinct)
+    def _find_pieces(self, cut: Sequence[list[Piece]], search: Search) -> list[list[list[Hypothesis]]]:
+        """The hypotheses for each piece of each text.
+
+        Where phrases are forbidden, pieces are searched one after the other: each must not complete a phrase that any
+        hypothesis for those before it begins.
+        """
+        if not search.constraints.forbid:
+            each = iter(self._find([piece.text for row in cut for piece in row], search, None))
+            return [[next(each) for _ in row] for row in cut]
+        forbidden = search.constraints.rule(self.target_tokenizer)
+        assert isinstance(forbidden, Forbidden)  # other constraints are for texts that are not split
+        readings = [frozenset([forbidden.start]) for _ in cut]
+        found: list[list[list[Hypothesis]]] = [[] for _ in cut]
+        for number in range(max(map(len, cut), default=0)):
+            rows = [row for row in range(len(cut)) if len(cut[row]) > number]
+            before = [readings[row] for row in rows] if number else None
+            best = self._find([cut[row][number].text for row in rows], search, None, before)
+            for row, hypotheses in zip(rows, best, strict=True):
+                found[row].append(hypotheses)
+                said = [one.tokens for one in hypotheses] or [()]
+                readings[row] = frozenset(
+                    forbidden.follow(reading, tokens, spaced=bool(cut[row][number].space))
+                    for reading in readings[row]
+                    for tokens in said
+                )
+        return found
+
+    def _find(
+        self,
+        texts: Sequence[str],
+        search: Search,
+        trees: Sequence[SearchTree] | None,
+        before: Sequence[frozenset[Reading]] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses for each text, by batches of similar length, each distinct text searched once.
+
+        `before` says how forbidden phrases may have begun before the output for each text.
+        """
+        asked = list(zip(texts, before or [_NOTHING_READ] * len(texts), strict=True))
+        distinct_asked = list(dict.fromkeys(asked)) if trees is None else asked
+        distinct_texts = [text for text, _ in distinct_asked]
+        sources = self._sources(distinct_texts)
         found: list[list[Hypothesis]] = [[] for _ in sources]
         beside = max(search.samples or search.beam or 1, LEAST_BESIDE)
+        rules = self._rules_for(distinct_asked, search)
         batches = list(self._grouped(sources, self.config.decoding.batch_tokens // beside))
+        batches += [[place] for place, ids in enumerate(sources) if not ids and not self._may_be_empty(rules, place)]
+        attentive = search.coverage_penalty != 0 or (bool(search.keep) and self._has_attention)
 
         def searched(batch: list[int], stop: Event) -> list[list[Hypothesis]]:
             shown = [trees[place] for place in batch] if trees else None
-            return self._search([distinct[one] for one in batch], [sources[one] for one in batch], search, shown, stop)
+            asked = [distinct_texts[one] for one in batch], [sources[one] for one in batch]
+            own = [rules[place] for place in batch] if rules else None
+            return self._search(*asked, search, own, shown, stop, attentive=attentive)
 
         # Taps see one batch after the other, and a graphics card computes one after the other.
-        single = len(batches) == 1 or search.coverage_penalty != 0 or self._device.type != "cpu"
+        single = len(batches) == 1 or attentive or self._device.type != "cpu"
         results = side_by_side(searched, batches, most=1 if single or taps.watched(self.model) else MOST)
         for batch in batches:
             try:
                 best = next(results)
             except Stuck as error:
-                text = distinct[batch[error.row]]
+                text = distinct_texts[batch[error.row]]
                 raise RegardError(
                     f'No output found for "{text[:80]}" keeps to all constraints: relax one, or use a wider beam.'
                 ) from None
             for place, hypotheses in zip(batch, best, strict=True):
                 said = [replace(one, text=self.target_tokenizer.decode(one.tokens)) for one in hypotheses]
-                found[place] = _chosen(said, search)
-        if len(distinct) == len(texts):
+                found[place] = choose(said, search)
+        if len(distinct_asked) == len(texts):
             return found
-        by_text = dict(zip(distinct, found, strict=True))
-        return [by_text[text] for text in texts]
+        by_text = dict(zip(distinct_asked, found, strict=True))
+        return [by_text[one] for one in asked]
 
     def _search(
         self,
         texts: list[str],
         sources: list[list[int]],
         search: Search,
+        rules: list[Rule] | None,
         trees: list[SearchTree] | None,
         stop: Event,
+        *,
+        attentive: bool,
     ) -> list[list[Hypothesis]]:
-        steps, batch = self._steps(texts, sources, attentive=search.coverage_penalty != 0)
+        steps, batch = self._steps(texts, sources, attentive=attentive)
         steps = Interruptible(steps, stop)
         limits = self._limits(sources)
-        rules: list[Rule] | None = None
-        if search.constraints or search.keep:
-            rules = [self._rule(search, text) for text in texts]
+        if rules is not None:
             limits = [self._with_room(limit, rule.needs) for limit, rule in zip(limits, rules, strict=True)]
         options: dict[str, Any] = {
             "length_penalty": search.length_penalty,
@@ -256,7 +312,17 @@ class Translator:
         kinds: dict[str, Any] = {
             name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
         }
-        return beam(steps, batch, limits, width=search.beam or 1, trees=trees, **kinds, **options)
+        return beam(
+            steps,
+            batch,
+            limits,
+            width=search.beam or 1,
+            full=search.full_beam,
+            text=self.target_tokenizer.decode,
+            trees=trees,
+            **kinds,
+            **options,
+        )
 
     def _sources(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of texts."""
@@ -281,19 +347,36 @@ class Translator:
         longest = max(map(len, sources)) + 1
         return self._tensor([[*ids, EOS] + [PAD] * (longest - len(ids) - 1) for ids in sources])  # B×S
 
-    def _rule(self, search: Search, text: str) -> Rule:
+    def _rules_for(self, asked: Sequence[tuple[str, frozenset[Reading]]], search: Search) -> list[Rule] | None:
+        """What the output for each text must keep to; nothing, if there is nothing to keep to."""
+        if not search.constraints and not search.keep:
+            return None
+        return [self._rule(search, text, before) for text, before in asked]
+
+    def _rule(self, search: Search, text: str, before: frozenset[Reading]) -> Rule:
         """What the output for a text must keep to."""
         constraints = search.constraints
         if constraints not in self._rules:
             self._rules[constraints] = constraints.rule(self.target_tokenizer) if constraints else Free()
         rule = self._rules[constraints]
+        if before and isinstance(rule, Forbidden):
+            rule = rule.resumed(before)
         kept = search.kept(text)
-        for one in kept:
-            if self.target_tokenizer.normalise(one) != one:
-                raise UsageError(
-                    f'"{one}" cannot be kept: this model writes it "{self.target_tokenizer.normalise(one)}".'
-                )
-        return Every([rule, Required([writings(one, self.target_tokenizer) for one in kept])]) if kept else rule
+        if not kept:
+            return rule
+        if self._spelt is None:
+            self._spelt = Pieces(self.target_tokenizer)
+        offsets = self.source_tokenizer.encode(text).offsets
+        return Every([rule, kept_rule(text, kept, offsets, constraints, self._spelt)])
+
+    def _may_be_empty(self, rules: list[Rule] | None, place: int) -> bool:
+        """Whether the output for a text may be empty, as far as its rule is concerned."""
+        return rules is None or may_end(rules[place], (), self.target_tokenizer.size)
+
+    @property
+    def _has_attention(self) -> bool:
+        """Whether search can tell where in the source the model looks."""
+        return any(name.endswith("source_attention.weights") for name in taps.names(self.model))
 
     def _with_room(self, limit: int, needs: int) -> int:
         """A limit that leaves room for what rules need."""
@@ -335,27 +418,6 @@ class Translator:
 
     def _tensor(self, rows: list[list[int]]) -> Tensor:
         return torch.tensor(rows, device=self._device)
-
-
-def _chosen(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
-    """Those to be given: the best by minimum Bayes risk, if that is asked for, else the first."""
-    if search.utility is None:
-        return hypotheses[: search.count]
-    utility = utility_of(search.utility) if isinstance(search.utility, str) else search.utility
-    means = expected_utilities([one.text for one in hypotheses], utility)
-    by_text = {one.text: replace(one, score=mean) for one, mean in zip(hypotheses, means, strict=True)}
-    return sorted(by_text.values(), key=lambda one: -one.score)[: search.count]
-
-
-def _assembled(row: list[Piece], found: list[list[Hypothesis]], penalty: float, count: int) -> list[Hypothesis]:
-    """The hypotheses of a text from those of its pieces: the best of all, the second best of all, and so on."""
-    if len(row) == 1:
-        return found[0]
-    said = [(piece, best) for piece, best in zip(row, found, strict=True) if best or piece.space]
-    most = min(count, max((len(best) for _, best in said), default=0))
-    nothing = Hypothesis((), (), 0.0, "end")
-    ranks = [[best[min(rank, len(best) - 1)] if best else nothing for _, best in said] for rank in range(most)]
-    return [joined(parts, [piece.space for piece, _ in said], penalty) for parts in ranks]
 
 
 def _trained_length(store: Path) -> int | None:

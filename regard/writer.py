@@ -51,6 +51,11 @@ class Writer(Translator):
         given = self.source_tokenizer.encode_batch([prompt])[0]
         return self.target_tokenizer.decode([*given, *hypothesis.tokens])
 
+    @property
+    def _has_attention(self) -> bool:
+        """There is no source to look at."""
+        return False
+
     def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Refused: there is no source to look at."""
         raise UsageError("A language model has no source: there is no attention to it, and no alignment.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn
+from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn, count_drawn
 from regard.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def caption(
         ),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
-    n_best: Annotated[int, typer.Option("--n-best", min=1, help="Captions given for each picture.")] = 1,
+    n_best: Annotated[
+        int | None, typer.Option("--n-best", min=1, help="Captions given for each picture, the best first, none twice.")
+    ] = None,
     length_penalty: Annotated[
         float | None, typer.Option("--length-penalty", min=0, help="Divide scores by length to this power.")
     ] = None,
@@ -85,7 +87,9 @@ def caption(
     ] = None,
     require: Annotated[
         list[str] | None,
-        typer.Option("--require", help="Captions contain this text; may be repeated.", metavar="TEXT"),
+        typer.Option(
+            "--require", help="Every caption contains this text, whatever the picture; may be repeated.", metavar="TEXT"
+        ),
     ] = None,
     forbid: Annotated[
         Path | None,
@@ -115,13 +119,13 @@ def caption(
     from regard.data.pictures import check_picture
     from regard.search import Constraints, Search
 
-    count = max(n_best, samples or 1) if drawn else n_best
+    draws, count = count_drawn(n_best, samples) if drawn else (0, n_best or 1)
     search = Search(
         beam=beam,
         count=count,
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
-        samples=count if drawn else 0,
+        samples=draws,
         temperature=1.0 if temperature is None else temperature,
         top_k=top_k,
         top_p=top_p,

@@ -166,17 +166,26 @@ def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
 def _judged(chosen: Chosen) -> "Evaluation | Judged":
     """What a run that translates nothing says, or what was said before in its place."""
     from regard.data.corpus import Pair
+    from regard.data.forms import form_of
     from regard.data.prepare import prepare
     from regard.errors import UsageError
     from regard.evaluation.display import bar
+    from regard.evaluation.evaluation import evaluate_texts
     from regard.evaluation.judged import check_examples, judge_lines, judge_run, read_examples
     from regard.evaluation.texts import read_aligned, read_texts
     from regard.predictor import Predictor
     from regard.run import Run
+    from regard.shapes.choice import shape_of
+    from regard.writer import Writer
 
     assert chosen.run is not None
-    predictor = Predictor.load(chosen.run, chosen.overrides)
-    shape = predictor.shape
+    writer, predictor = None, None
+    if Run.open(chosen.run).config.shape.kind == "language-model":
+        writer = Writer.load(chosen.run, chosen.overrides)
+        shape = shape_of(writer.config, form_of(writer.config).load(writer.config, Run.open(chosen.run).tokenizers))
+    else:
+        predictor = Predictor.load(chosen.run, chosen.overrides)
+        shape = predictor.shape
     if chosen.hypotheses is not None and not shape.answers:
         raise UsageError(f"{shape.title} is judged by what it thinks of texts: there are no --hypotheses to score.")
     if chosen.source is not None:
@@ -193,12 +202,9 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     with bar() as progress:
         if chosen.hypotheses is not None:
             return judge_lines(shape, read_texts(chosen.hypotheses), pairs)
-        if shape.config.shape.kind == "language-model":
-            from regard.evaluation.evaluation import evaluate_texts
-            from regard.writer import Writer
-
-            writer = Writer.load(chosen.run, chosen.overrides)
+        if writer is not None:
             return evaluate_texts(writer, [pair.source for pair in pairs], progress=progress)
+        assert predictor is not None
         return judge_run(shape, predictor.model, pairs, progress=progress)
 
 

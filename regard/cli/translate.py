@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn
+from regard.cli.drawing import AMONG, Seed, Temperature, TopK, TopP, check_drawn, count_drawn
 from regard.cli.places import check_places
 from regard.cli.words import told_apart
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.search import Search
-    from regard.search.mbr import Utility
     from regard.search.tree_page import Shown
     from regard.translator import Translator
 
-MBR_SAMPLES = 32
-"""Samples to choose among, unless the command says otherwise."""
 MBR_TEMPERATURE = 0.7
 """Of samples to choose among: training with smoothed labels leaves some probability on every word."""
 MOST_SHOWN = 50
@@ -45,7 +42,7 @@ Examples:
 
 GROUPS = {
     "Input and output": ("output", "form", "extras", "split", "engine", "show_search"),
-    "Beam search": ("beam", "n_best", "length_penalty", "coverage_penalty", "diverse", "diversity"),
+    "Beam search": ("beam", "n_best", "full_beam", "length_penalty", "coverage_penalty", "diverse", "diversity"),
     "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed", "mbr"),
     "Constraints": ("prefix", "require", "forbid", "only", "keep"),
 }
@@ -80,7 +77,13 @@ def translate(
         typer.Option("--with", help="More on each output: scores, alignment, attention.", metavar="LIST"),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
-    n_best: Annotated[int, typer.Option("--n-best", min=1, help="Outputs given for each line.")] = 1,
+    n_best: Annotated[
+        int | None, typer.Option("--n-best", min=1, help="Outputs given for each line, the best first, none twice.")
+    ] = None,
+    full_beam: Annotated[
+        bool,
+        typer.Option("--full-beam", help="Ended outputs leave the beam to others: finds better ones, slower."),
+    ] = False,
     length_penalty: Annotated[
         float | None,
         typer.Option("--length-penalty", min=0, help="Divide scores by length to this power."),
@@ -90,7 +93,7 @@ def translate(
         typer.Option("--coverage-penalty", min=0, help="How much unattended source words cost."),
     ] = 0.0,
     diverse: Annotated[int, typer.Option("--diverse", min=1, help="Groups of the beam that avoid each other.")] = 1,
-    diversity: Annotated[float, typer.Option("--diversity", min=0, help="How much they do.")] = 0.5,
+    diversity: Annotated[float, typer.Option("--diversity", min=0, help="Diversity penalty between groups.")] = 0.5,
     sampling: Annotated[bool, typer.Option("--sample", help="Draw outputs at random from the model.")] = False,
     samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each line.")] = None,
     temperature: Temperature = None,
@@ -111,7 +114,9 @@ def translate(
     ] = None,
     require: Annotated[
         list[str] | None,
-        typer.Option("--require", help="Outputs contain this text; may be repeated.", metavar="TEXT"),
+        typer.Option(
+            "--require", help="Every output contains this text, whatever its source; may be repeated.", metavar="TEXT"
+        ),
     ] = None,
     forbid: Annotated[
         Path | None,
@@ -156,23 +161,35 @@ def translate(
     """Translate files, or standard input, line by line; as many lines come out as went in."""
     runs, files, overrides = told_apart(arguments)
     wanted = _extras(extras)
-    count = n_best
+    count = n_best or 1
     if mbr is not None and samples is None:
-        samples = max(MBR_SAMPLES, n_best)
+        samples = max(AMONG, count)
     drawn = sampling or samples is not None or mbr is not None
     check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
         raise UsageError("--beam looks for the best output and --sample draws at random: use one of them.")
     if drawn and mbr is None:
-        count = max(n_best, samples or 1)
-        samples = count
+        samples, count = count_drawn(n_best, samples)
     form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
     _check_output(form, wanted, show_search, drawn=drawn, split=split)
     check_places(output, show_search)
     if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
         raise UsageError(f"{output} is read and would be written over: name another file with -o.")
 
-    special = (wanted, drawn, coverage_penalty, diverse > 1, prefix, require, forbid, only, keep, split, show_search)
+    special = (
+        wanted,
+        drawn,
+        full_beam,
+        coverage_penalty,
+        diverse > 1,
+        prefix,
+        require,
+        forbid,
+        only,
+        keep,
+        split,
+        show_search,
+    )
     if engine != "native" and form == "text" and count == 1 and len(runs) == 1 and not any(special):
         from regard.cli.plain_text import translate_plainly
 
@@ -187,6 +204,7 @@ def translate(
     search = Search(
         beam=beam,
         count=count,
+        full_beam=full_beam,
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
         groups=diverse,
@@ -196,7 +214,7 @@ def translate(
         top_k=top_k,
         top_p=top_p,
         seed=seed or 0,
-        utility=None if mbr is None else _utility(mbr),
+        utility=mbr,
         constraints=Constraints(
             prefix=prefix,
             require=tuple(require or ()),
@@ -220,30 +238,19 @@ def translate(
         engine,
         repr(replace(search, utility=None)),
     ]
-    with (
-        writing(output, json.dumps(call), 1 if form == "jsonl" else count) as (stream, done),
-        progress(files) as advance,
-    ):
-        advance(done)
-        for chunk in chunks(files, done, translator.config.data.train.texts):
-            _translate(translator, search, chunk, stream, form, wanted, shown)
-            stream.flush()
-            advance(len(chunk))
-    if show_search is not None:
-        _show(show_search, shown or [], translator)
-
-
-def _utility(metric: str) -> "str | Utility":
-    """A metric's name where search knows it, else what evaluation makes of it."""
-    from regard.search.mbr import METRICS
-
-    if metric in METRICS:
-        return metric
-    from regard.evaluation.metrics import utility
-
-    if metric == "cider":
-        raise UsageError("CIDEr weighs words by how rare they are in a corpus, and samples are none: use chrf.")
-    return utility(metric)
+    try:
+        with (
+            writing(output, json.dumps(call), 1 if form == "jsonl" else count) as (stream, done),
+            progress(files) as advance,
+        ):
+            advance(done)
+            for chunk in chunks(files, done, translator.config.data.train.texts):
+                _translate(translator, search, chunk, stream, form, wanted, shown)
+                stream.flush()
+                advance(len(chunk))
+    finally:  # what has been searched is shown, even if nobody reads the output or a line cannot be translated
+        if show_search is not None:
+            _show(show_search, shown or [], translator)
 
 
 def _extras(names: str | None) -> set[str]:
@@ -300,7 +307,9 @@ def _translate(
         explained = [translator.explained(source, one) for one in best] if wanted & {"alignment", "attention"} else best
         if form == "jsonl":
             tokenizers = translator.source_tokenizer, translator.target_tokenizer
-            stream.write(json.dumps(as_object(number, source, explained, wanted, tokenizers), ensure_ascii=False))
+            stream.write(
+                json.dumps(as_object(number, source, explained, wanted, tokenizers, search.count), ensure_ascii=False)
+            )
             stream.write("\n")
         else:
             for row in as_rows(number, explained, search.count, wanted):

@@ -36,6 +36,14 @@ class _Corpus(Section):
         return ", ".join(getattr(self, next(iter(type(self).model_fields))))
 
     @property
+    def files(self) -> list[str]:
+        """Every file of it."""
+        lists = [
+            getattr(self, name) for name, field in type(self).model_fields.items() if field.annotation == list[File]
+        ]
+        return [file for files in lists for file in files]
+
+    @property
     def texts(self) -> int:
         """How many texts a source has."""
         return 1

@@ -128,7 +128,9 @@ class _Problem:
             company = " or ".join(" and ".join(required(self.siblings[owner])) for owner in owners)
             return f"{name} goes with {company}: give that instead, or leave it out"
         meant = nearest(key, names(self.siblings))
-        if meant is None and (other := elsewhere(self.path)):
+        # Who writes `text.tokenizer.size` wants something of the tokenizer: what has that name in a section of another
+        # kind is not meant.
+        if meant is None and (other := elsewhere(self.path)) and (len(self.path) <= 2 or other[0] == self.path[0]):
             meant = dotted(other)
         return f"{name} is not a setting" + (f"; did you mean {meant}?" if meant else self._list())
 

@@ -2,15 +2,24 @@
 
 import gzip
 import io
+import os
+import select
+import stat
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from regard.errors import RegardError
 
 LONGEST_LINE = 1 << 22
 """Bytes of a line that are kept; the rest of a longer one (some million characters: no sentence) is passed over."""
+
+MOST_PASSED_OVER = 1 << 28
+"""Bytes of a line that are passed over; what goes on for longer may never end."""
+PATIENCE = 10.0
+"""Seconds to wait until somebody opens a named pipe for writing."""
 
 _GZIP = b"\x1f\x8b"
 _BOM = "\ufeff"
@@ -53,7 +62,7 @@ def stream_lines(file: Lined, name: str, *, whole: bool = False) -> Iterator[str
                     f"{name}:{number} is longer than {LONGEST_LINE >> 20} MB, which is no line of text: break it into "
                     "lines."
                 )
-            _pass_over_rest(file)
+            _pass_over_rest(file, name, number)
         text = _decode(line, name, number, ends)
         yield text.removeprefix(_BOM) if number == 1 else text
 
@@ -64,17 +73,82 @@ def _open(path: Path) -> BinaryIO:
         raise RegardError(f"{path} is a directory: name the files in it.")
     if not path.exists():
         raise RegardError(f"{path} does not exist: check the path (it is relative to where the command runs).")
-    file = path.open("rb")
+    kind = path.stat().st_mode
+    if stat.S_ISFIFO(kind):
+        file: io.BufferedReader[Any] = io.BufferedReader(_Pipe(path), 1 << 20)
+    else:
+        file = path.open("rb")
+        if stat.S_ISCHR(kind) and not file.isatty() and path.resolve() != Path(os.devnull):
+            file.close()
+            raise RegardError(f"{path} is a device, from which lines would come without end: name a file.")
     if file.peek(2)[:2] != _GZIP:
         return file
-    file.close()
-    return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.open(path)), 1 << 20))
+    return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), 1 << 20))
 
 
-def _pass_over_rest(file: Lined) -> None:
+class _Pipe(io.RawIOBase):
+    """The bytes of a named pipe; refused if nobody opens it for writing for some time."""
+
+    def __init__(self, path: Path) -> None:
+        self._held = b""
+        self._number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        until = time.monotonic() + PATIENCE
+        ready = select.poll()
+        ready.register(self._number)
+        while True:
+            try:
+                self._held = os.read(self._number, 1 << 16)
+            except BlockingIOError:
+                break  # somebody has it open, and has written nothing yet
+            if self._held or ready.poll(0):
+                break  # there is something, or somebody wrote nothing and closed it
+            if time.monotonic() > until:
+                os.close(self._number)
+                raise RegardError(
+                    f"{path} is a pipe that nobody writes to: start the program that does, or name a file."
+                )
+            time.sleep(0.02)
+        os.set_blocking(self._number, True)
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, room: Any) -> int:
+        """Put the next bytes into some room, and say how many."""
+        if not self._held:
+            self._held = os.read(self._number, len(room))
+        count = min(len(room), len(self._held))
+        room[:count], self._held = self._held[:count], self._held[count:]
+        return count
+
+    def close(self) -> None:
+        """Close the pipe."""
+        if not self.closed:
+            os.close(self._number)
+        super().close()
+
+
+def check_rereadable(paths: Iterable[str | Path]) -> None:
+    """Refuse files that can be read only once, such as pipes, where they have to be read again."""
+    for path in map(Path, paths):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise RegardError(
+                f"{path} is a pipe or a device, but a corpus is read more than once: write it to a file, and name that."
+            )
+
+
+def _pass_over_rest(file: Lined, name: str, number: int) -> None:
+    passed = 0
     while rest := file.readline(LONGEST_LINE):
         if rest.endswith(b"\n"):
             return
+        passed += len(rest)
+        if passed > MOST_PASSED_OVER:
+            raise RegardError(
+                f"{name}:{number} is longer than {MOST_PASSED_OVER >> 20} MB, which is no line of text: break it into "
+                "lines."
+            )
 
 
 def _decode(line: bytes, path: str | Path, number: int, whole: bool) -> str:

@@ -16,6 +16,7 @@ from regard.data.corpus import Pair, describe, located
 from regard.data.form import Form
 from regard.data.forms import form_of
 from regard.data.joining import NO_NUMBER, with_joined
+from regard.data.lines import check_rereadable
 from regard.data.progress import Progress, reported
 from regard.data.store import StoreWriter, TokenStore
 from regard.errors import RegardError, TooFew
@@ -103,6 +104,7 @@ def _check_untrained(directory: Path) -> None:
 def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
     data, form_kind = config.data, form_of(config)
     cleaning, texts = form_kind.cleaning(config), form_kind.texts
+    check_rereadable(file for corpus in (data.train, data.validation, data.test) if corpus for file in corpus.files)
     _make_room(directory)
     held = {"validation": data.validation, "test": data.test}
     known = {name: list(sound(corpus, form_kind)) for name, corpus in held.items() if corpus}

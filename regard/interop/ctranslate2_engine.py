@@ -14,7 +14,8 @@ from regard.interop.facts import facts_of, trained_length
 from regard.interop.loops import first_loop
 from regard.run import Run
 from regard.search import Hypothesis, Search, SearchTree
-from regard.search.hypothesis import Ended, scored
+from regard.search.forbidden import Reading
+from regard.search.hypothesis import Ended, distinct, scored
 from regard.text.loops import patience_for
 from regard.text.tokenizer import Tokenizer
 from regard.translator import Translator
@@ -60,16 +61,27 @@ class CTranslate2Translator(Translator):
         self._tell("attention and alignment")
         return super().explained(source, hypothesis)
 
-    def _find(self, texts: Sequence[str], search: Search, trees: Sequence[SearchTree] | None) -> list[list[Hypothesis]]:
+    def _find(
+        self,
+        texts: Sequence[str],
+        search: Search,
+        trees: Sequence[SearchTree] | None,
+        before: Sequence[frozenset[Reading]] | None = None,
+    ) -> list[list[Hypothesis]]:
         lacking = lacks(search, trees)
         if lacking:
             self._tell(lacking)
-            return super()._find(texts, search, trees)
+            return super()._find(texts, search, trees, before)
         sources = self.source_tokenizer.encode_batch(texts)
         self._check_lengths(sources)
         penalty = search.length_penalty or 0.0
-        found = self._fast.find(sources, beam=search.beam or 1, count=search.count, penalty=penalty)
-        return [[self._hypothesis(one, ids, penalty) for one in best] for ids, best in zip(sources, found, strict=True)]
+        width = search.beam or 1
+        asked = width if search.count > 1 else 1  # some may have the same text
+        found = self._fast.find(sources, beam=width, count=asked, penalty=penalty)
+        return [
+            distinct(self._hypothesis(one, ids, penalty) for one in best)[: search.count]
+            for ids, best in zip(sources, found, strict=True)
+        ]
 
     def _hypothesis(self, found: Found, source: list[int], penalty: float) -> Hypothesis:
         """One output as ours; log-probabilities are the mean, repeated, as only their sum is known."""
@@ -93,6 +105,7 @@ def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
         "seeded samples": search.samples > 0,
         "coverage penalty over all layers": search.coverage_penalty != 0,
         "diverse groups": search.groups > 1,
+        "exact rule for when a full beam is done": search.full_beam,
         "constraints": bool(search.constraints),
         "stretches kept from the source": bool(search.keep),
         "record of its search": trees is not None,

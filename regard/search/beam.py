@@ -3,16 +3,17 @@
 Axes: B sentences still searched, G groups, N slots of a group, R slots in use, V vocabulary, S source positions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from regard.errors import UsageError
-from regard.search.hypothesis import Ended, Hypothesis, scored
+from regard.search.hypothesis import Ended, Hypothesis, rank, scored
 from regard.search.rows import Candidate, Rows
-from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, may_end
+from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, look, may_end
 from regard.search.steps import S, StepModel, sayable
 from regard.search.tree import SearchTree
 from regard.text.loops import PATIENCE, loop_start
@@ -31,9 +32,10 @@ class Path(NamedTuple):
 
 
 class Group:
-    """The hypotheses of one sentence (or of one group of its beam): those that live, in N slots, and those that ended.
+    """The hypotheses of one sentence (or of one group of its beam): up to N that live, and those that ended.
 
-    An ended hypothesis keeps its place, so the search narrows as hypotheses end, and stops when all have.
+    An ended hypothesis keeps its slot: the beam narrows as hypotheses end, and the search is over when all have. In a
+    `full` beam it leaves, so that N hypotheses live on until none of them can win.
     """
 
     def __init__(
@@ -43,35 +45,41 @@ class Group:
         width: int,
         count: int,
         length_penalty: float,
+        full: bool,
         rule: Rule,
         patience: int,
+        distinct: "Distinct",
         tree: SearchTree | None,
     ) -> None:
         self.limit, self.width, self.count = limit, width, count
-        self.length_penalty = length_penalty
+        self.length_penalty, self.full = length_penalty, full
         self.rule, self.patience, self.tree = rule, patience, tree
+        self.distinct = distinct
         self.paths = [Path((), (), rule.start, -1)]
-        self.ended: list[Hypothesis] = []
+        self.ended: dict[Hashable, Hypothesis] = {}
 
     @property
     def room(self) -> int:
-        """Slots not taken by ended hypotheses."""
-        return self.width - len(self.ended)
+        """Slots for living hypotheses."""
+        return self.width if self.full else self.width - len(self.ended)
 
-    def extend(self, candidates: list[Candidate], coverage: Sequence[float], size: int) -> list[Candidate]:
-        """Take over as many of the candidates (the first first) as there is room for; those that live on.
+    def extend(self, candidates: list[Candidate], coverage: Sequence[float], size: int) -> "Extended":
+        """Take over as many of the candidates (the first first) as there is room for.
 
         `coverage` is what the coverage penalty takes off each slot's score, if it ends now.
         """
         candidates = [one for one in candidates if one.total != NOTHING]
-        taken, left_out = candidates[: self.room], candidates[self.room :]
-        living, paths = [], []
-        for one in taken:
+        if self.distinct.several:
+            candidates = [one for one in candidates if not self._again(one, coverage[one.slot])]
+        said, left_out = self._within(candidates)
+        living: list[Candidate] = []
+        paths = []
+        for one in said:
             path = self._extended(one)
             ended, kept = self._end(path, one.token, size)
             if ended:
                 tokens, costs = (path.tokens, path.log_probs) if kept is None else kept
-                self.ended.append(scored(tokens, costs, self.length_penalty, ended, coverage[one.slot]))
+                self.distinct.add(self, scored(tokens, costs, self.length_penalty, ended, coverage[one.slot]))
             else:
                 living.append(one)
             if self.tree is not None:
@@ -79,15 +87,37 @@ class Group:
                 node = self.tree.add(before, one.token, one.log_prob, one.total, "ended" if ended else "lived")
                 path = path._replace(node=node)
                 if ended:
-                    self.tree.ends[self.ended[-1].tokens] = node
+                    self.tree.ends[path.tokens if kept is None else kept[0]] = node
             if not ended:
                 paths.append(path)
         if self.tree is not None:
             for one in left_out:
                 self.tree.add(self.paths[one.slot].node, one.token, one.log_prob, one.total, "died")
-        going = living if self._can_improve(living) else []
-        self.paths = paths if going else []
-        return going
+        going = self._that_can_improve(living)
+        self.paths = paths[: len(going)]
+        return Extended(going, said)
+
+    def _again(self, one: Candidate, bonus: float) -> bool:
+        """Whether a candidate ends with a text that has ended before: its better form is kept, and it takes no room."""
+        if one.token != EOS or not self.distinct.holds(self.paths[one.slot].tokens):
+            return False
+        path = self._extended(one)
+        self.distinct.add(self, scored(path.tokens, path.log_probs, self.length_penalty, "end", bonus))
+        return True
+
+    def _within(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+        """The candidates that there is room for, and the others.
+
+        In a full beam those that end take no room, but must be among the best of all.
+        """
+        room = self.room
+        if not self.full:
+            return candidates[:room], candidates[room:]
+        going_on = {id(one) for one in [one for one in candidates if one.token != EOS][:room]}
+        taken = [number < room or id(one) in going_on for number, one in enumerate(candidates)]
+        return list(compress(candidates, taken)), [
+            one for one, is_in in zip(candidates, taken, strict=True) if not is_in
+        ]
 
     def _extended(self, one: Candidate) -> Path:
         path = self.paths[one.slot]
@@ -105,28 +135,70 @@ class Group:
             return "repetition", (path.tokens[:cut], path.log_probs[:cut])
         return ("length" if len(path.tokens) >= self.limit else None), None
 
-    def _can_improve(self, living: list[Candidate]) -> bool:
-        """Whether a living hypothesis could still end among the `count` best.
+    def _that_can_improve(self, living: list[Candidate]) -> list[Candidate]:
+        """The living hypotheses (best first) among which one could still end among the `count` best; all or the first.
 
         A total only falls, a longer hypothesis divides it by more, and a coverage penalty is never positive:
         total / (limit + 1)^penalty is the most that any continuation can score. Nothing is given up that could win.
+        In a full beam whose candidates are ranked by their totals alone, what cannot win stands behind all that can,
+        and takes no place from it: it is left out one by one.
         """
-        if not living or not self.room:
-            return False
+        if self.room <= 0:
+            return []
         best = self.best()
         if len(best) < self.count or best[-1].ended != "end":
-            return True
-        most = max(one.total for one in living) / float(self.limit + 1) ** self.length_penalty
-        return bool(most > best[-1].score)
+            return living
+        scale = float(self.limit + 1) ** self.length_penalty
+        can = [one.total / scale > best[-1].score for one in living]
+        if self.full and not self.rule.needs and not self.distinct.shared:
+            return living[: sum(can)]
+        return living if any(can) else []
 
     def best(self) -> list[Hypothesis]:
         """The `count` best ended hypotheses, those that ended by themselves before those cut short."""
-        return ranked(self.ended)[: self.count]
+        return ranked(self.ended.values())[: self.count]
 
 
-def ranked(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+class Extended(NamedTuple):
+    """One step of a group."""
+
+    living: list[Candidate]
+    """Candidates that live on."""
+    said: list[Candidate]
+    """Those and the ones that ended."""
+
+
+class Distinct:
+    """Which group of a sentence's beam holds which output: each text is held once, in its best form.
+
+    A text that another group or another path has already ended with takes no slot, and counts for no n-best list.
+    """
+
+    def __init__(self, identify: Callable[[tuple[int, ...]], Hashable], *, shared: bool, several: bool) -> None:
+        self.identify, self.shared, self.several = identify, shared, several
+        self.owners: dict[Hashable, Group] = {}
+
+    def holds(self, tokens: tuple[int, ...]) -> bool:
+        """Whether the text of some tokens is held."""
+        return self.identify(tokens) in self.owners
+
+    def add(self, group: Group, hypothesis: Hypothesis) -> None:
+        """Give an ended hypothesis to the group that found it, unless its text is held already in a better form."""
+        key = self.identify(hypothesis.tokens)
+        owner = self.owners.get(key)
+        if owner is None:
+            self.owners[key] = group
+            group.ended[key] = hypothesis
+            if group.full and len(group.ended) > group.count:
+                worst = max(group.ended, key=lambda key: rank(group.ended[key]))
+                del group.ended[worst], self.owners[worst]
+        elif rank(hypothesis) < rank(owner.ended[key]):
+            owner.ended[key] = hypothesis
+
+
+def ranked(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
     """Hypotheses best first, those that ended by themselves before those cut short."""
-    return sorted(hypotheses, key=lambda one: (one.ended != "end", -one.score))
+    return sorted(hypotheses, key=rank)
 
 
 @torch.inference_mode()
@@ -141,6 +213,8 @@ def beam(
     count: int = 1,
     groups: int = 1,
     diversity: float = 0.5,
+    full: bool = False,
+    text: Callable[[tuple[int, ...]], str] | None = None,
     rules: Sequence[Rule] | None = None,
     patience: Sequence[int] | None = None,
     trees: Sequence[SearchTree] | None = None,
@@ -151,27 +225,34 @@ def beam(
     after the other, each step of each avoiding by `diversity` what the groups before have just said (Vijayakumar et
     al., 2018). `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores
     (never looked at counts as 10⁻⁹).
+    Several hypotheses of a sentence differ in their `text`, or else in their tokens. An ended hypothesis keeps its
+    slot, or, in a `full` beam, leaves it to another.
     What `rules` require is sought by giving each number of required tokens met its share of the beam (Post and Vilar,
     2018). `trees`, one per row, record all of it.
     """
     if width % groups:
         raise UsageError(f"A beam of {width} cannot be cut into {groups} equal groups: make it a multiple.")
     slots = width // groups
-    sentences = [
-        [
+
+    def begin(row: int) -> list[Group]:
+        identify: Callable[[tuple[int, ...]], Hashable] = tuple if text is None else text
+        several = Distinct(identify, shared=groups > 1, several=True)
+        return [
             Group(
-                limit=limit,
+                limit=limits[row],
                 width=slots,
                 count=min(count, slots),
                 length_penalty=length_penalty,
+                full=full,
                 rule=rules[row] if rules else Free(),
                 patience=patience[row] if patience else PATIENCE,
+                distinct=several if count > 1 else Distinct(tuple, shared=groups > 1, several=False),
                 tree=trees[row] if trees else None,
             )
             for _ in range(groups)
         ]
-        for row, limit in enumerate(limits)
-    ]
+
+    sentences = [begin(row) for row in range(len(source))]
     active = list(range(len(source)))
     rows = Rows.first(len(source) * groups, slots, source.device)
     state = steps.start(source)
@@ -184,22 +265,24 @@ def beam(
         scores, state = steps.step(last, state)
         scores = sayable(scores)  # R×V
         if rules:
-            paths = [(row, path.place) for row in active for group in sentences[row] for path in group.paths]
-            left = [limits[row] - time for row, _ in paths]
-            scores = keep_to(scores, [rules[row] for row, _ in paths], [place for _, place in paths], left)
+            scores = _ruled(
+                scores, [group for row in active for group in sentences[row]], time, getattr(state, "attention", None)
+            )
         covered.add(state)
         costs = covered.costs(rows)
         living: list[list[Candidate]] = [[] for _ in rows.starts]
         heard = scores.new_zeros(len(active) if groups > 1 else 0, scores.shape[1])  # B×V: how often said just now
         for number in range(groups):
-            found = _of_group(rows, scores, number, groups, diversity, heard, slots * (2 if trees else 1))
+            found = _of_group(
+                rows, scores, number, groups, diversity, heard, slots * (2 if full or trees or count > 1 else 1)
+            )
             for order, row in enumerate(active):
                 group, place = sentences[row][number], order * groups + number
                 if rules and rules[row].needs:
                     own = slice(rows.starts[place], rows.starts[place] + len(group.paths))
                     found[place] = in_banks(group, rows.totals[own, None] + scores[own], scores[own], found[place])
-                living[place] = group.extend(found[place], costs[place], scores.shape[1])
-                for one in found[place][:slots] if groups > 1 else ():
+                living[place], said = group.extend(found[place], costs[place], scores.shape[1])
+                for one in said if groups > 1 else ():
                     heard[order, one.token] += 1
         time += 1
         alive = [order for order in range(len(active)) if any(living[order * groups : (order + 1) * groups])]
@@ -210,12 +293,26 @@ def beam(
             if chosen is not None:
                 state = state.select(chosen)
                 covered.select(chosen)
-    found_all = [ranked([one for group in sentence for one in group.best()])[:count] for sentence in sentences]
+    found_all = [ranked([one for group in sentence for one in group.ended.values()])[:count] for sentence in sentences]
     if rules and not all(found_all):
         raise Stuck(found_all.index([]))
     for tree, given in zip(trees or [], found_all, strict=bool(trees)):
         tree.finish([one.tokens for one in given])
     return found_all
+
+
+def _ruled(scores: Tensor, groups: Sequence[Group], time: int, attention: Tensor | None) -> Tensor:
+    """Scores R×V of all living hypotheses with minus infinity at what the rules of their sentences forbid.
+
+    Rules are told where the model looks, R×S, if that is known.
+    """
+    paths = [(group, path) for group in groups for path in group.paths]
+    rules = [group.rule for group, _ in paths]
+    states = look(rules, [path.place for _, path in paths], attention)
+    each = iter(states)
+    for group in groups:
+        group.paths = [path._replace(place=next(each)) for path in group.paths]
+    return keep_to(scores, rules, states, [group.limit - time for group, _ in paths])
 
 
 def _of_group(

@@ -19,11 +19,19 @@ class Constraints:
     prefix: str | None = None
     """It begins with this."""
     require: tuple[str, ...] = ()
-    """It contains each of these."""
+    """It contains each of these, whatever the source says: required phrases belong to no source word."""
     forbid: tuple[str, ...] = ()
     """It contains none of these as whole words; `cat*` also forbids all that begins with `cat`."""
     only: tuple[str, ...] | None = None
     """It is one of these."""
+
+    def __post_init__(self) -> None:
+        if self.prefix is not None and not isinstance(self.prefix, str):
+            kind = type(self.prefix).__name__
+            raise UsageError(f"The constraint `prefix` is {str(self.prefix)[:80]!r} ({kind}). It must be a text.")
+        for name in ("require", "forbid", "only"):
+            if name != "only" or self.only is not None:
+                object.__setattr__(self, name, as_phrases(name, getattr(self, name)))
 
     def __bool__(self) -> bool:
         return bool(self.prefix or self.require or self.forbid or self.only is not None)
@@ -48,6 +56,17 @@ class Constraints:
         if forbid:
             rules.append(forbidden)
         return rules[0] if len(rules) == 1 else Every(rules)
+
+
+def as_phrases(name: str, phrases: object) -> tuple[str, ...]:
+    """Phrases that were given as a list or tuple of texts; anything else, such as one text, is refused."""
+    if isinstance(phrases, list | tuple) and all(isinstance(phrase, str) for phrase in phrases):
+        return tuple(phrases)
+    remedy = f'["{phrases[:80]}"]' if isinstance(phrases, str) else '["first phrase", "second phrase"]'
+    raise UsageError(
+        f"The search option `{name}` is {str(phrases)[:80]!r} ({type(phrases).__name__}). It must be a list of texts, "
+        f"such as {remedy}."
+    )
 
 
 def _only(

@@ -6,14 +6,14 @@ by an automaton in the manner of Aho and Corasick (1975), so that `c`, `at` is c
 
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard.search.rules import Free
+from regard.search.rules import Every, Free, Rule
 from regard.text.normalising import WORD_START
 from regard.text.specials import EOS, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer
@@ -34,6 +34,8 @@ class Reading(NamedTuple):
     """Bytes of a character that is not yet whole."""
     broken: bool
     """Whether a forbidden phrase stands in the text."""
+    resumed: bool = False
+    """Whether another output begins here, whose first space is not written."""
 
 
 class Forbidden(Free):
@@ -42,7 +44,7 @@ class Forbidden(Free):
     def __init__(self, phrases: Sequence[str], tokenizer: Tokenizer) -> None:
         self.phrases = frozenset(phrase.removesuffix("*") for phrase in phrases)
         self.at_once = frozenset(
-            phrase.removesuffix("*") for phrase in phrases if phrase.endswith("*") or not _joins(phrase[-1])
+            phrase.removesuffix("*") for phrase in phrases if phrase.endswith("*") or not joins(phrase[-1])
         )
         """Phrases that count whatever follows; the others only as whole words."""
         self.beginnings = {phrase[:length] for phrase in self.phrases for length in range(1, len(phrase) + 1)}
@@ -69,6 +71,7 @@ class Forbidden(Free):
         """Behind one more byte of a character; more may show that it is none, so a word may always end here."""
         if not self._may_end(state):
             return state._replace(broken=True)
+        state = state._replace(resumed=False)
         try:
             text = getincrementaldecoder("utf-8")().decode(state.spelt + byte)
         except UnicodeDecodeError:
@@ -88,34 +91,73 @@ class Forbidden(Free):
 
     def breaks(self, text: str) -> bool:
         """Whether a text contains a forbidden phrase."""
-        state = self.start
+        return not self._may_end(self.behind(self.start, text))
+
+    def behind(self, state: Reading, text: str) -> Reading:
+        """Behind the characters of a text."""
         for character in text:
             state = self.read(state, character)
-        return not self._may_end(state)
+        return state
+
+    def follow(self, state: Reading, tokens: Iterable[int], *, spaced: bool) -> Reading:
+        """Behind the tokens of one more output, and the white space after it if there is any."""
+        state = state._replace(resumed=True)
+        for token in tokens:
+            state = self.after(state, token)
+        return self.read(state, " ") if spaced else state
+
+    def resumed(self, states: Iterable[Reading]) -> Rule:
+        """The same rule for an output that follows others, whichever of the states these ended in."""
+        rules = [Resumed(self, state._replace(resumed=True)) for state in states]
+        return rules[0] if len(rules) == 1 else Every(rules)
 
     def _may_end(self, state: Reading) -> bool:
         return not self.read(state, " ").broken
 
     def _read(self, state: Reading, character: str) -> Reading:
         """Behind one more character; runs of spaces count as one."""
+        if state.resumed:
+            state = state._replace(resumed=False)
+            if character == " ":
+                return state
         tail = state.tail
         if state.broken or (character == " " and tail.endswith(" ")):
             return state
-        parted = not (state.inside and _joins(character))
+        parted = not (state.inside and joins(character))
         broken = parted and any(end in self.phrases for end in _word_ends(tail))
         ends = [end + character for end in _word_ends(tail)] + ([character] if parted else [])
         tail = next((end for end in ends if end in self.beginnings), "")
         broken = broken or any(end in self.at_once for end in _word_ends(tail))
-        return Reading(tail, _joins(character), b"", broken)
+        return Reading(tail, joins(character), b"", broken)
+
+
+class Resumed(Free):
+    """The output contains no forbidden phrase, together with the text that stands before it."""
+
+    def __init__(self, rule: Forbidden, start: Reading) -> None:
+        self.rule, self._start = rule, start
+
+    @property
+    def start(self) -> Reading:
+        """Behind what stands before."""
+        return self._start
+
+    def after(self, state: Reading, token: int) -> Reading:
+        """Behind the characters of one more token."""
+        return self.rule.after(state, token)
+
+    def allowed(self, state: Reading, left: int, size: int) -> Tensor:
+        """Whatever completes no phrase."""
+        return self.rule.allowed(state, left, size)
 
 
 def _word_ends(text: str) -> list[str]:
     """All ends of a text, which starts a word, that start one too; the longest first."""
-    parted = (place for place in range(1, len(text)) if not (_joins(text[place - 1]) and _joins(text[place])))
+    parted = (place for place in range(1, len(text)) if not (joins(text[place - 1]) and joins(text[place])))
     return [text[place:] for place in (0, *parted)] if text else []
 
 
-def _joins(character: str) -> bool:
+def joins(character: str) -> bool:
     """Whether a character makes one word with another such beside it."""
     return character.isalnum() and not _UNSPACED.match(character)
 

@@ -27,10 +27,15 @@ def as_object(
     best: Sequence[Hypothesis],
     wanted: set[str],
     tokenizers: tuple[Tokenizer, Tokenizer],
+    count: int = 1,
 ) -> dict[str, Any]:
-    """What is said of one line; hypotheses after the best stand in `others`."""
-    told = [_told(source, one, wanted, tokenizers) for one in best] or [{"text": ""}]
-    others = {"others": told[1:]} if len(told) > 1 else {}
+    """What is said of one line; where more than one hypothesis is asked for, those after the best stand in `others`.
+
+    An empty line has an empty hypothesis, so that every line has the same fields.
+    """
+    empty = Hypothesis((), (), 0.0, "end", attention=(), alignment=())
+    told = [_told(source, one, wanted, tokenizers) for one in best or [empty]]
+    others = {"others": told[1:]} if count > 1 else {}
     return {"line": number, "source": source, **told[0], **others}
 
 
@@ -45,8 +50,8 @@ def _told(source: str, one: Hypothesis, wanted: set[str], tokenizers: tuple[Toke
         told["alignment"] = one.alignment
     if "attention" in wanted:
         told["attention"] = {
-            "source": [*tokenizers[0].encode(source).tokens, *end],
-            "target": said + end,
+            "source": [*tokenizers[0].encode(source).tokens, *end] if one.attention else [],
+            "target": said + end if one.attention else [],
             "weights": [[round(weight, 4) for weight in row] for row in one.attention or ()],
         }
     return told

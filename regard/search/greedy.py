@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.search.best import best
 from regard.search.hypothesis import Ended, Hypothesis, scored
-from regard.search.rules import NOTHING, Rule, Stuck, keep_to, may_end
+from regard.search.rules import NOTHING, Rule, Stuck, keep_to, look, may_end
 from regard.search.steps import S, StepModel, sayable
 from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS
@@ -62,7 +62,7 @@ def walk(
         state = state.select(torch.arange(len(source), device=source.device).repeat_interleave(repeat))
     tokens: list[list[int]] = [[] for _ in rows]
     log_probs: list[list[float]] = [[] for _ in rows]
-    places = [rule.start for rule in rules] if rules else []
+    places = {row: rule.start for row, rule in enumerate(rules or ())}
     found: dict[int, Hypothesis] = {}
     last = source.new_full((len(rows),), BOS)
     time = 0
@@ -70,8 +70,10 @@ def walk(
         scores, state = steps.step(last, state)
         scores = sayable(scores)
         if rules:
-            left = [limits[row] - time for row in rows]
-            scores = keep_to(scores, [rules[row] for row in rows], [places[row] for row in rows], left)
+            own, left = [rules[row] for row in rows], [limits[row] - time for row in rows]
+            looked = look(own, [places[row] for row in rows], getattr(state, "attention", None))
+            places = dict(zip(rows, looked, strict=True))
+            scores = keep_to(scores, own, looked, left)
         last = choose(scores, rows, time)
         said = scores.gather(1, last[:, None])[:, 0].tolist()
         time += 1

@@ -1,8 +1,10 @@
 """What search finds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
+
+from regard.text.specials import EOS
 
 Ended = Literal["end", "length", "repetition"]
 
@@ -16,7 +18,7 @@ class Hypothesis:
     """
 
     tokens: tuple[int, ...]
-    """What was said."""
+    """What was said; in the output for a text that was split, with the end symbol between pieces."""
     log_probs: tuple[float, ...]
     """The model's own log-probability of each token, that of the end symbol last if it was said."""
     score: float
@@ -40,12 +42,31 @@ def scored(
 
 
 def joined(parts: Sequence[Hypothesis], spaces: Sequence[str], length_penalty: float) -> Hypothesis:
-    """The hypothesis of a text from those of its pieces, with the white space that stood behind each."""
-    whole = scored(
-        tuple(token for part in parts for token in part.tokens),
-        tuple(log_prob for part in parts for log_prob in part.log_probs),
-        length_penalty,
-        next((part.ended for part in parts if part.ended != "end"), "end"),
-    )
+    """The hypothesis of a text from those of its pieces, with the white space that stood behind each.
+
+    The end symbol of every piece but the last is one of its tokens, so that each log-probability has its token.
+    """
+    tokens: list[int] = []
+    log_probs: list[float] = []
+    for part in parts:
+        if len(log_probs) > len(tokens):
+            tokens.append(EOS)
+        tokens += part.tokens
+        log_probs += part.log_probs
+    ended: Ended = next((part.ended for part in parts if part.ended != "end"), "end")
+    whole = scored(tuple(tokens), tuple(log_probs), length_penalty, ended)
     text = "".join(part.text + space for part, space in zip(parts, spaces, strict=True))
     return replace(whole, text=text)
+
+
+def distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """Hypotheses in their order, each text once."""
+    first: dict[str, Hypothesis] = {}
+    for one in hypotheses:
+        first.setdefault(one.text, one)
+    return list(first.values())
+
+
+def rank(hypothesis: Hypothesis) -> tuple[bool, float]:
+    """What to sort hypotheses by: those that ended by themselves before those cut short, then the best score first."""
+    return hypothesis.ended != "end", -hypothesis.score

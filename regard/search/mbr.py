@@ -9,6 +9,7 @@ Utility = Callable[[str, str], float]
 """(hypothesis, reference) → how good the one is, if the other is right."""
 
 METRICS = ("chrf", "bleu", "ter", "exact")
+"""Metrics that are known here; those of `regard.evaluation.metrics` can be used as well."""
 
 
 def expected_utilities(texts: Sequence[str], utility: Utility) -> list[float]:
@@ -22,7 +23,13 @@ def expected_utilities(texts: Sequence[str], utility: Utility) -> list[float]:
 
 
 def utility_of(metric: str) -> Utility:
-    """The utility of a metric's name, by sacrebleu."""
+    """The utility of a metric's name: by sacrebleu, or else as in evaluation, such as `meteor:de`."""
+    if metric == "cider":
+        raise UsageError("CIDEr weighs words by how rare they are in a corpus, and samples are none: use chrf.")
+    if metric not in METRICS:
+        from regard.evaluation.metrics import utility
+
+        return utility(metric)
     if metric == "exact":
         return lambda hypothesis, reference: float(hypothesis == reference)
     from sacrebleu.metrics.bleu import BLEU
@@ -32,7 +39,5 @@ def utility_of(metric: str) -> Utility:
     if metric == "ter":
         errors = TER()
         return lambda hypothesis, reference: -float(errors.sentence_score(hypothesis, [reference]).score)
-    if metric not in METRICS:
-        raise UsageError(f"There is no utility `{metric}`: choose from {', '.join(METRICS)}.")
     scorer = CHRF() if metric == "chrf" else BLEU(effective_order=True)
     return lambda hypothesis, reference: float(scorer.sentence_score(hypothesis, [reference]).score)

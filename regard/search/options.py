@@ -1,19 +1,15 @@
 """Everything that can be asked of a search, in one place."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 
 from regard.errors import UsageError
-from regard.search.constraints import Constraints
-from regard.search.mbr import METRICS, Utility
+from regard.search.constraints import Constraints, as_phrases
+from regard.search.kept import KEEP, Stretch, find_kept
+from regard.search.mbr import Utility, utility_of
 
-KEEP = {
-    "urls": r"(?:https?://|www\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "numbers": r"(?<![\w.,])\d+(?:[.,:]\d+)*(?![\w])",
-    "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
-}
-"""What `keep` knows by name; anything else is a regular expression."""
+MOST_SAMPLES = 100_000
 
 
 def kept_kinds(values: Sequence[str]) -> tuple[str, ...]:
@@ -29,7 +25,9 @@ class Search:
     beam: int | None = None
     """Hypotheses followed; 1 is greedy."""
     count: int = 1
-    """Hypotheses given for each text, best first."""
+    """Hypotheses given for each text, best first, no text twice; as many as `samples`: all samples, as drawn."""
+    full_beam: bool = False
+    """An ended hypothesis leaves the beam to another, instead of keeping its slot: slower, finds more."""
     length_penalty: float | None = None
     """Scores are divided by length to this power."""
     coverage_penalty: float = 0.0
@@ -37,7 +35,7 @@ class Search:
     groups: int = 1
     """Groups of the beam that avoid each other (Vijayakumar et al., 2018)."""
     diversity: float = 0.5
-    """How much they do."""
+    """Diversity penalty between groups."""
     samples: int = 0
     """Outputs drawn at random instead of a beam; 0 is none."""
     temperature: float = 1.0
@@ -46,7 +44,7 @@ class Search:
     seed: int = 0
     """The same seed and text give the same samples, wherever the text stands."""
     utility: str | Utility | None = None
-    """Choose among the samples by minimum Bayes risk under this metric."""
+    """Choose among the samples by minimum Bayes risk under this metric: a name such as `meteor:de`, or a function."""
     constraints: Constraints = field(default_factory=Constraints)
     """What outputs must and must not be."""
     keep: tuple[str, ...] = ()
@@ -55,24 +53,43 @@ class Search:
     """Cut texts into sentences and put their outputs together; `None`: those longer than what was trained on."""
 
     def __post_init__(self) -> None:
+        for name in ("beam", "count", "groups", "samples", "top_k", "seed"):
+            _check_type(name, getattr(self, name), Integral, "a whole number", optional=name in ("beam", "top_k"))
+        for name in ("length_penalty", "coverage_penalty", "diversity", "temperature", "top_p"):
+            _check_type(name, getattr(self, name), Real, "a number", optional=name in ("length_penalty", "top_p"))
+        for name in ("full_beam", "split"):
+            _check_type(name, getattr(self, name), bool, "True or False", optional=name == "split")
+        _check_type("constraints", self.constraints, Constraints, "an object of regard.search.Constraints")
+        object.__setattr__(self, "keep", as_phrases("keep", self.keep))
+        if self.utility is not None and not callable(self.utility):
+            _check_type("utility", self.utility, str, "the name of a metric or a function of two texts")
         for wrong, problem in self._problems():
             if wrong:
                 raise UsageError(problem)
+        if isinstance(self.utility, str):
+            utility_of(self.utility)
 
     def _problems(self) -> Iterator[tuple[bool, str]]:
         """What cannot be, and what to say of it."""
         width, sampled = self.beam, self.samples > 0
-        yield (
-            self.length_penalty is not None and not 0 <= self.length_penalty <= 10,
-            f"A length penalty of {self.length_penalty:g} is out of reach: use 0 to 10."
-            if self.length_penalty is not None
-            else "",
-        )
+        if self.length_penalty is not None:
+            yield (
+                not 0 <= self.length_penalty <= 10,
+                f"A length penalty of {self.length_penalty:g} is out of reach: use 0 to 10.",
+            )
         yield width is not None and not 1 <= width <= 1000, f"A beam of {width} is out of reach: use 1 to 1000."
         yield self.count < 1, f"{self.count} hypotheses cannot be given: ask for at least 1."
         yield (
+            not sampled and self.count > 1000,
+            f"{self.count} hypotheses cannot be given: a beam, and so an n-best list, is at most 1000 wide.",
+        )
+        yield (
             not sampled and width is not None and width < self.count,
             f"A beam of {width} cannot give {self.count} hypotheses: ask for at least 1 and at most the beam.",
+        )
+        yield (
+            not 0 <= self.samples <= MOST_SAMPLES,
+            f"{self.samples} samples cannot be drawn: use 0 (none) to {MOST_SAMPLES}.",
         )
         yield (
             0 < self.samples < self.count,
@@ -89,15 +106,16 @@ class Search:
             self.top_p is not None and not 0 < self.top_p <= 1,
             "top-p is a share of probability: above 0 and at most 1.",
         )
+        yield self.groups < 1, f"A beam cannot have {self.groups} groups: use at least 1."
         yield sampled and self.groups > 1, "Diverse groups need a beam, but samples are drawn: use one of them."
+        yield sampled and self.full_beam, "A full beam is a beam, but samples are drawn: use one of them."
         yield (
             sampled and self.coverage_penalty != 0,
             "A coverage penalty ranks a beam, but samples are drawn: use one of them.",
         )
-        yield bool(self.utility) and not sampled, "Minimum Bayes risk chooses among samples: draw some (16 or more)."
         yield (
-            isinstance(self.utility, str) and self.utility not in METRICS,
-            f"There is no utility `{self.utility}`: choose from {', '.join(METRICS)}.",
+            self.utility is not None and not sampled,
+            "Minimum Bayes risk chooses among samples: draw some (16 or more).",
         )
         yield (
             bool(self.keep) and self.constraints.only is not None,
@@ -118,14 +136,22 @@ class Search:
         """Whether to cut texts: never where constraints speak of the whole."""
         return False if self._of_whole_texts else self.split
 
-    def kept(self, source: str) -> list[str]:
-        """The stretches of a source that must stand in its output unchanged."""
-        found: list[str] = []
-        for name in self.keep:
-            try:
-                found += [match[0] for match in re.finditer(KEEP.get(name, name), source) if match[0].strip()]
-            except re.error as error:
-                raise UsageError(
-                    f"`{name}` is neither {', '.join(KEEP)} nor a regular expression that can be read ({error})."
-                ) from None
-        return [one for one in dict.fromkeys(found) if not any(one != other and one in other for other in found)]
+    @property
+    def as_drawn(self) -> bool:
+        """Whether all samples are given as they were drawn, the same text as often as it came."""
+        return self.samples > 0 and self.utility is None and self.count == self.samples
+
+    def kept(self, source: str) -> list[Stretch]:
+        """The parts of a source that must stand in its output unchanged."""
+        return find_kept(source, self.keep)
+
+
+def _check_type(name: str, value: object, kind: type, expected: str, *, optional: bool = False) -> None:
+    """Refuse an option of another type."""
+    if value is None and optional:
+        return
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise UsageError(
+            f"The search option `{name}` is {str(value)[:80]!r} ({type(value).__name__}). It must be {expected}"
+            f"{' or None' if optional else ''}."
+        )

@@ -37,6 +37,9 @@ class Rule(Protocol):
     def after(self, state: Any, token: int, /) -> Any:
         """The state behind one more token."""
 
+    def looked(self, state: Any, attention: Tensor, /) -> Any:
+        """The state once it is known how much the model looks at each source token (S) while it says the next."""
+
     def allowed(self, state: Any, left: int, size: int, /) -> Tensor | None:
         """True at the tokens (of `size`) that may be said now, with room for `left` more; `None` is all."""
 
@@ -59,6 +62,10 @@ class Free:
 
     def after(self, state: Any, token: int) -> Any:
         """Nothing to remember."""
+        return state
+
+    def looked(self, state: Any, attention: Tensor) -> Any:
+        """It does not matter where the model looks."""
         return state
 
     def allowed(self, state: Any, left: int, size: int) -> Tensor | None:
@@ -90,6 +97,10 @@ class Every(Free):
         """Each rule's own."""
         return tuple(rule.after(own, token) for rule, own in zip(self.rules, state, strict=True))
 
+    def looked(self, state: tuple[Any, ...], attention: Tensor) -> tuple[Any, ...]:
+        """Each rule's own."""
+        return tuple(rule.looked(own, attention) for rule, own in zip(self.rules, state, strict=True))
+
     def allowed(self, state: tuple[Any, ...], left: int, size: int) -> Tensor | None:
         """What all of them allow."""
         both: Tensor | None = None
@@ -113,6 +124,13 @@ def one_of(tokens: Sequence[int], size: int) -> Tensor:
     mask = torch.zeros(size, dtype=torch.bool)
     mask[list(tokens)] = True
     return mask
+
+
+def look(rules: Sequence[Rule], states: Sequence[Any], attention: Tensor | None) -> list[Any]:
+    """The state of each row's rule, once it is known where the model looks (B×S), if it is."""
+    if attention is None:
+        return list(states)
+    return [rule.looked(state, row) for rule, state, row in zip(rules, states, attention, strict=True)]
 
 
 def keep_to(scores: Tensor, rules: Sequence[Rule], states: Sequence[Any], left: Sequence[int]) -> Tensor:

@@ -1,20 +1,60 @@
 """Several texts as one: those that a tab divides are read with the separator between them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain
+from pathlib import Path
 
 from regard.errors import UsageError
 from regard.text.specials import SEP, SPECIALS
-from regard.text.tokenizer import Encoded, Tokenizer
+from regard.text.tokenizer import Encoded, Kind, Tokenizer
 
 TAB = "\t"
 
 
 class Joined(Tokenizer):
-    """The same tokenizer for sources of several texts, such as a sentence and another, or a context and a question."""
+    """A tokenizer of any kind for sources of several texts, such as two sentences, or a context and a question."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        super().__init__(tokenizer._inner)
+        self.one = tokenizer
+        """The tokenizer of each text."""
+
+    @cached_property
+    def size(self) -> int:
+        """Number of tokens, special ones included."""
+        return self.one.size
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Which of the kinds it is."""
+        return self.one.kind
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all that determines its behaviour."""
+        return self.one.fingerprint
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """Every token at the place of its id."""
+        return self.one.vocabulary
+
+    @cached_property
+    def merges(self) -> list[tuple[str, str]]:
+        """Merges of byte-pair encoding."""
+        return self.one.merges
+
+    def normalise(self, text: str) -> str:
+        """What is left of a text after tokenising and detokenising."""
+        return self.one.normalise(text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids."""
+        return self.one.decode(ids)
+
+    def save(self, path: Path) -> None:
+        """Write the tokenizer of each text."""
+        self.one.save(path)
 
     def encode(self, text: str) -> Encoded:
         """The tokens of all texts; a separator is a word of its own, and spans the tab that it stands for."""
@@ -24,7 +64,7 @@ class Joined(Tokenizer):
             if start:
                 _extend(whole, Encoded([SEP], [SPECIALS[SEP]], [(0, 1)], [0]), start - 1, word)
                 word += 1
-            found = super().encode(part)
+            found = self.one.encode(part)
             _extend(whole, found, start, word)
             word += max(found.words, default=-1) + 1
             start += len(part) + 1
@@ -33,7 +73,7 @@ class Joined(Tokenizer):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids alone."""
         rows = [text.split(TAB) for text in texts]
-        ids = iter(super().encode_batch([part for row in rows for part in row]))
+        ids = iter(self.one.encode_batch([part for row in rows for part in row]))
         return [list(chain(next(ids), *([SEP, *next(ids)] for _ in row[1:]))) for row in rows]
 
 

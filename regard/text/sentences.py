@@ -7,7 +7,7 @@ letter. A line break always ends one.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 _GO_ON = """
@@ -74,6 +74,20 @@ def _ends_sentence(before: str, space: str, following: str) -> bool:
 def pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
     """The sentences of a text, those that do not fit cut again: at clauses, else between words, else anywhere."""
     return [part for sentence in sentences(text) for part in _cut(sentence, fits)]
+
+
+def keep_whole(cut: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> list[Piece]:
+    """Pieces of a text, put together again wherever one of some spans of its characters reaches across a cut."""
+    whole: list[Piece] = []
+    start = 0
+    for piece in cut:
+        if whole and any(first < start < last for first, last in spans):
+            before = whole.pop()
+            whole.append(Piece(before.text + before.space + piece.text, piece.space))
+        else:
+            whole.append(piece)
+        start += len(piece.text) + len(piece.space)
+    return whole
 
 
 def _cut(piece: Piece, fits: Callable[[str], bool]) -> Iterator[Piece]:

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from regard.errors import UsageError
+from regard.errors import RegardError, UsageError
 
 TIMEOUT = timedelta(minutes=30)
 """How long one rank waits for another (rank 0 prepares data and validates alone) before the run fails aloud."""
@@ -37,6 +37,11 @@ class Ranks:
                 f"RANK, WORLD_SIZE and LOCAL_RANK do not make sense together ({error}): "
                 "start with torchrun --nproc-per-node N -m regard train …"
             ) from None
+        if not (0 <= rank < world_size and local_rank >= 0):
+            raise UsageError(
+                f"RANK={rank}, WORLD_SIZE={world_size} and LOCAL_RANK={local_rank} do not make sense together: "
+                "start with torchrun --nproc-per-node N -m regard train …"
+            )
         return cls(rank=rank, world_size=world_size, local_rank=local_rank)
 
     @property
@@ -50,7 +55,14 @@ class Ranks:
         if self.world_size == 1:
             yield
             return
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+        try:
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
+        except (RuntimeError, ValueError) as error:
+            raise RegardError(
+                f"The {self.world_size} processes of this training cannot meet ({_first_line(error)}). Start all of "
+                "them with torchrun --nproc-per-node N -m regard train …; check MASTER_ADDR and MASTER_PORT if they "
+                "are set by hand."
+            ) from error
         try:
             yield
         finally:
@@ -59,7 +71,8 @@ class Ranks:
     def wait(self) -> None:
         """Wait until every process has come here."""
         if self.world_size > 1:
-            dist.barrier()
+            with _connected():
+                dist.barrier()
 
     def total(self, numbers: Sequence[float], device: torch.device) -> list[float]:
         """The sum of each number over all processes."""
@@ -67,7 +80,8 @@ class Ranks:
             return list(numbers)
         kind = torch.float32 if device.type == "mps" else torch.float64
         sums = torch.tensor(numbers, dtype=kind, device=device)
-        dist.all_reduce(sums)
+        with _connected():
+            dist.all_reduce(sums)
         return [float(number) for number in sums.tolist()]
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
@@ -75,7 +89,8 @@ class Ranks:
         if self.world_size == 1 or not tensors:
             return
         together = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        dist.all_reduce(together)
+        with _connected():
+            dist.all_reduce(together)
         parts = together.split([tensor.numel() for tensor in tensors])  # type: ignore[no-untyped-call]
         for tensor, part in zip(tensors, parts, strict=True):
             tensor.copy_(part.view_as(tensor))
@@ -86,5 +101,24 @@ class Ranks:
             return [tensor]
         tensor = tensor.to(device)
         parts = [torch.empty_like(tensor) for _ in range(self.world_size)]
-        dist.all_gather(parts, tensor)
+        with _connected():
+            dist.all_gather(parts, tensor)
         return [part.cpu() for part in parts]
+
+
+@contextmanager
+def _connected() -> Iterator[None]:
+    """Report that another process is gone as what it is."""
+    try:
+        yield
+    except RuntimeError as error:  # of which torch's own DistError is one
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        raise RegardError(
+            f"The connection to another process of this training is lost ({_first_line(error)}). That process has "
+            "probably failed: see what it printed, fix that, and resume all of them with --resume RUN."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,60 @@
+"""From what search found to what is given: the best of it, and the outputs of pieces as those of whole texts."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from regard.search.hypothesis import Hypothesis, distinct, joined, rank
+from regard.search.mbr import expected_utilities, utility_of
+from regard.search.options import Search
+from regard.text.sentences import Piece
+
+
+def choose(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
+    """Those to be given, no text twice: the best by score, or by minimum Bayes risk; or all samples, as drawn."""
+    if search.as_drawn:
+        return hypotheses
+    if search.utility is None:
+        return distinct(sorted(hypotheses, key=rank) if search.samples else hypotheses)[: search.count]
+    utility = utility_of(search.utility) if isinstance(search.utility, str) else search.utility
+    means = expected_utilities([one.text for one in hypotheses], utility)
+    by_text = {one.text: replace(one, score=mean) for one, mean in zip(hypotheses, means, strict=True)}
+    return sorted(by_text.values(), key=lambda one: -one.score)[: search.count]
+
+
+def assemble(row: list[Piece], found: list[list[Hypothesis]], search: Search) -> list[Hypothesis]:
+    """The hypotheses of a text from those of its pieces: of all ways to combine these, the best, no text twice.
+
+    Samples that are all given are combined as they were drawn: the first of all pieces, the second of all pieces.
+    """
+    if len(row) == 1:
+        return found[0]
+    said = [(piece, best) for piece, best in zip(row, found, strict=True) if best or piece.space]
+    if not any(best for _, best in said):
+        return []
+    nothing = Hypothesis((), (), 0.0, "end")
+    spaces = [piece.space for piece, _ in said]
+    lists = [best or [nothing] for _, best in said]
+    if search.as_drawn:
+        ways = [[best[min(number, len(best) - 1)] for best in lists] for number in range(search.count)]
+        return [_joined(parts, spaces, search) for parts in ways]
+    best_ways = [[one] for one in lists[0]]
+    for best in lists[1:]:
+        # Of an n-best list of pairs, the i-th of one side is never with the j-th of the other, if i·j > n.
+        pairs = [
+            [*before, one]
+            for i, before in enumerate(best_ways, start=1)
+            for one in best[: max(search.count // i, 1 if i == 1 else 0)]
+        ]
+        whole = {"\0".join(one.text for one in way): way for way in reversed(pairs)}
+        best_ways = sorted(whole.values(), key=lambda way: rank(_joined(way, spaces[: len(way)], search)))
+        best_ways = best_ways[: search.count]
+    return distinct(_joined(way, spaces, search) for way in best_ways)
+
+
+def _joined(parts: Sequence[Hypothesis], spaces: Sequence[str], search: Search) -> Hypothesis:
+    """The hypothesis of a text from those of its pieces; its agreement with samples is the mean of theirs."""
+    whole = joined(parts, spaces, search.length_penalty or 0.0)
+    if search.utility is None:
+        return whole
+    scores = [part.score for part in parts if part.log_probs]
+    return replace(whole, score=sum(scores) / max(len(scores), 1))

@@ -1,0 +1,367 @@
+"""Parts of a source that an output repeats unchanged: as whole words, each as often as the source has it.
+
+The model decides when it writes one of them. Which one is decided by its attention to the source, where it has any: the
+one that it looks at most among those not yet written. From the first character that shows that one is being written,
+the rest is copied.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.errors import UsageError
+from regard.search.constraints import Constraints, spelt, writings
+from regard.search.forbidden import joins, spelling
+from regard.search.phrases import Tokens
+from regard.search.rules import Free, one_of
+from regard.text.specials import EOS
+from regard.text.tokenizer import Tokenizer
+
+KEEP = {
+    "urls": r"(?:https?://|www\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "numbers": r"\d+(?:[.,:]\d+)*",
+    "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
+}
+"""What `keep` knows by name; anything else is a regular expression."""
+
+SEPARATORS = ".,:"
+"""Characters that join two numbers into one."""
+IN_ADDRESSES = "/@-_=&#%~+"
+"""Characters that make an address longer."""
+BYTE = "\0"
+"""A byte of a character, of which others may be missing: nothing kept stands right beside it."""
+
+
+class Stretch(NamedTuple):
+    """A part of a source that is kept: characters `start` to `end`."""
+
+    text: str
+    start: int
+    end: int
+
+
+def find_kept(source: str, kinds: Sequence[str]) -> list[Stretch]:
+    """The parts of a source that are kept, in order.
+
+    One that begins or ends inside a word or a number (the `3` of `3.5 kg` or of `A3`) is left out, and so is one that
+    overlaps with another that begins before it.
+    """
+    found = []
+    for kind in kinds:
+        try:
+            for match in re.finditer(KEEP.get(kind, kind), source):
+                text, start, end = match[0], match.start(), match.end()
+                if text.strip() and not is_glued(source[:start], text) and not is_glued(text, source[end:]):
+                    found.append(Stretch(text, start, end))
+        except re.error as error:
+            raise UsageError(
+                f"`{kind}` is neither {', '.join(KEEP)} nor a regular expression that can be read ({error})."
+            ) from None
+    kept: list[Stretch] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
+
+
+def is_glued(before: str, after: str) -> bool:
+    """Whether the end of one text and the beginning of another read as one word, number or address."""
+    if not before or not after:
+        return False
+    if BYTE in (before[-1], after[0]) or (_in_word(before[-1]) and _in_word(after[0])):
+        return True
+    if re.search(rf"\d[{SEPARATORS}]\Z", before) and after[0].isdigit():
+        return True
+    if before[-1].isdigit() and re.match(rf"[{SEPARATORS}]\d", after):
+        return True
+    return (_is_address(before) and after[0] in IN_ADDRESSES) or (_is_address(after) and before[-1] in IN_ADDRESSES)
+
+
+def _in_word(character: str) -> bool:
+    return character == "_" or joins(character)
+
+
+@lru_cache(maxsize=1000)
+def _is_address(text: str) -> bool:
+    return re.fullmatch(KEEP["urls"], text) is not None
+
+
+def tokens_of(one: Stretch, offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """The source tokens, by their spans of characters, of a part that is kept."""
+    return [place for place, (start, end) in enumerate(offsets) if start < end and start < one.end and end > one.start]
+
+
+class Writing(NamedTuple):
+    """One way to write a kept item."""
+
+    tokens: Tokens
+    certain: int
+    """The number of the token from which on nothing but the item can be meant."""
+    spaced: bool
+    """Whether it begins with a space."""
+
+
+class Item(NamedTuple):
+    """One occurrence of something that is kept."""
+
+    text: str
+    positions: tuple[int, ...]
+    """Its tokens in the source."""
+    writings: tuple[Writing, ...]
+    """How it can be written; the first begins with a space, so that it can follow anything."""
+
+    @classmethod
+    def of(cls, text: str, positions: Sequence[int], ways: Sequence[Tokens], pieces: "Pieces") -> "Item":
+        """An item that is written in one of some ways, the first of which begins with a space."""
+        writings = [Writing(tokens, pieces.certain(tokens), way == 0) for way, tokens in enumerate(ways)]
+        return cls(text, tuple(positions), tuple(writings))
+
+
+class Pieces:
+    """What each token of a vocabulary adds to a text, and what may follow what."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        spelt = spelling(tokenizer)
+        self.texts = [piece if isinstance(piece, str) else chr(piece[0]) for piece in spelt]
+        self.edges = [piece if isinstance(piece, str) else BYTE for piece in spelt]
+        """The same, but for single bytes: what they stand for depends on the bytes around them."""
+        self.with_digits = torch.tensor([any(map(str.isdigit, text)) for text in self.texts])
+        self.blank = torch.tensor([text.isspace() for text in self.texts])
+        self._separate: dict[str, Tensor] = {}
+
+    def certain(self, tokens: Tokens) -> int:
+        """The first token of an item with which its text goes beyond the letters that it begins with, or is whole."""
+        for number in range(len(tokens)):
+            said = self.text(tokens[: number + 1])
+            if said and not said.isalpha():
+                return number
+        return len(tokens) - 1
+
+    def text(self, tokens: Tokens) -> str:
+        """The text of some tokens, without the space before it."""
+        return "".join(self.texts[token] for token in tokens).strip()
+
+    def separate(self, before: str) -> Tensor:
+        """A mask of V: which tokens may follow a text without making its last word longer."""
+        alike = before if _is_address(before) else before[-2:]
+        alike = re.sub(r"\d", "0", re.sub(r"[^\W\d_]", "a" if joins(before[-1]) else r"\g<0>", alike))
+        if alike not in self._separate:
+            self._separate[alike] = torch.tensor([not is_glued(alike, text) for text in self.edges])
+        return self._separate[alike]
+
+
+class Copying(NamedTuple):
+    """Which items have been written, and which may be being written."""
+
+    said: int
+    """How many tokens there are."""
+    done: frozenset[int]
+    open: tuple[tuple[int, int, int], ...]
+    """(item, writing, tokens of it at the end of the output) of those that have begun."""
+    ended: int
+    """The item that the output ends with, if the next token is no part of a longer one; -1 for none."""
+    sealed: bool
+    """Whether the output ends with an item, or with one and a character that could join it to a number."""
+    tail: str
+    """The item that the output ends with, or else its last characters."""
+    focus: int
+    """The item that the model looks at; -1 where that is not known."""
+    near: bool
+    """Whether it looks at no other word of the source more; true where that is not known."""
+
+
+class Kept(Free):
+    """The output contains each item as a whole word, as often as it is among them."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        pieces: Pieces,
+        *,
+        length: int,
+        digits: bool = True,
+        adjacent: bool = False,
+        free: int = 0,
+    ) -> None:
+        """Items of a source of so many tokens (its `length`, without the end symbol).
+
+        With `digits` the output may have digits that are of no item; with `adjacent` numbers may follow each other. The
+        first `free` tokens of an output are not restricted.
+        """
+        self.items, self.pieces, self.length = tuple(items), pieces, length
+        self.digits, self.adjacent, self.free = digits, adjacent, free
+        self.lengths = [len(item.writings[0].tokens) for item in self.items]
+        self.needs = sum(max(len(one.tokens) for one in item.writings) for item in self.items)
+
+    @property
+    def start(self) -> Copying:
+        """Nothing has been written."""
+        return Copying(0, frozenset(), (), -1, False, "", -1, True)
+
+    def looked(self, state: Copying, attention: Tensor) -> Copying:
+        """The state once it is known how much the model looks at each source token (S) while it says the next."""
+        left = self._left(state)
+        if not left or self._copied(state):
+            return state
+        weights = [float(attention[list(self.items[one].positions)].sum()) for one in left]
+        most = max(weights)
+        others = attention[: self.length].clone()  # without the end symbol
+        others[[place for item in self.items for place in item.positions]] = 0.0
+        focus = self._first_of_each(state)[self.items[left[weights.index(most)]].text]
+        return state._replace(focus=focus, near=most >= float(others.max()))
+
+    def after(self, state: Copying, token: int) -> Copying:
+        """The state behind one more token."""
+        following = [
+            (item, way, count + 1)
+            for item, way, count in state.open
+            if self.items[item].writings[way].tokens[count] == token
+        ]
+        longer = [one for one in following if self._is_certain(one)]
+        done = state.done | {state.ended} if state.ended >= 0 and not longer else state.done
+        begun = longer or following + [
+            (item, way, 1)
+            for item, way, writing in self._beginnings(state._replace(done=done))
+            if writing.tokens[0] == token
+        ]
+        if any(map(self._is_certain, begun)):  # from here on it is copied
+            permitted = self._permitted(state._replace(done=done))
+            begun = [one for one in begun if one[0] in permitted] or begun
+        whole = [one for one in begun if one[2] == len(self._writing(one).tokens)]
+        ended = whole[0][0] if whole else -1
+        open_ = tuple(one for one in begun if one not in whole and (not whole or self._is_certain(one)))
+        text = self.pieces.edges[token]
+        tail = self.items[ended].text if whole else re.sub(r"\s+\Z", " ", state.tail + text)[-2:]
+        sealed = bool(whole) or (state.ended >= 0 and not longer and text in SEPARATORS)
+        return Copying(state.said + 1, done, open_, ended, sealed, tail, state.focus, True)
+
+    def allowed(self, state: Copying, left: int, size: int) -> Tensor | None:
+        """The next token of an item that has certainly begun; otherwise what makes nothing wrong."""
+        if state.said < self.free:
+            return None
+        copied = self._copied(state)
+        going_on = one_of([self._writing(one).tokens[one[2]] for one in copied], size)
+        if copied and state.ended < 0:
+            return going_on
+        missing = sum(self.lengths[item] for item in self._left(state))
+        if missing and left <= missing:
+            return one_of(sorted(self._forced(state)), size)
+        right, wrong = self._starts(state)
+        mask = self.pieces.separate(state.tail).clone() if state.sealed else torch.ones(size, dtype=torch.bool)
+        if not self.digits:
+            mask &= ~self.pieces.with_digits | one_of(sorted(right), size)
+        if state.tail.endswith(" "):  # never two spaces
+            mask &= ~self.pieces.blank
+        mask[sorted(wrong - right)] = False
+        mask |= going_on
+        mask[EOS] = not missing
+        return mask
+
+    def met(self, state: Copying) -> int:
+        """Tokens of items that have been written."""
+        begun = max((count for _, _, count in state.open), default=0)
+        return sum(self.lengths) - sum(self.lengths[item] for item in self._left(state)) + begun
+
+    def wanted(self, state: Copying) -> Sequence[int]:
+        """The tokens with which an item goes on, or with which the one that the model looks at begins."""
+        permitted = self._permitted(state)
+        going_on = {self._writing(one).tokens[one[2]] for one in state.open if one[0] in permitted}
+        if going_on or not state.near:
+            return sorted(going_on)
+        return sorted(self.items[one].writings[0].tokens[0] for one in permitted if self._is_apart(state, one))
+
+    def _forced(self, state: Copying) -> set[int]:
+        """The tokens with which an item goes on, or any begins, once there is room for nothing else."""
+        permitted = self._permitted(state)
+        going_on = {self._writing(one).tokens[one[2]] for one in state.open if one[0] in permitted}
+        return going_on or {self.items[one].writings[0].tokens[0] for one in permitted}
+
+    def _left(self, state: Copying) -> list[int]:
+        """The items still to be written."""
+        return [one for one in range(len(self.items)) if one not in state.done and one != state.ended]
+
+    def _permitted(self, state: Copying) -> list[int]:
+        """The items of which one may come next: the one looked at, or else the first of each kind of text."""
+        left = self._left(state)
+        if state.focus in left:
+            return [state.focus]
+        return list(self._first_of_each(state).values())
+
+    def _first_of_each(self, state: Copying) -> dict[str, int]:
+        """The first item still to be written of each text: those of one text are as good as each other."""
+        return {self.items[one].text: one for one in reversed(self._left(state))}
+
+    def _beginnings(self, state: Copying) -> list[tuple[int, int, Writing]]:
+        """The ways in which an item that is left may begin at this place."""
+        return [
+            (item, way, writing)
+            for item in self._first_of_each(state).values()
+            for way, writing in enumerate(self.items[item].writings)
+            if writing.spaced or not is_glued(state.tail, self.items[item].text)
+        ]
+
+    def _starts(self, state: Copying) -> tuple[set[int], set[int]]:
+        """The tokens that certainly are of an item: of one that may come now, and of one that may not.
+
+        Of an item whose first letters stand there already, none may not: those letters would be left behind.
+        """
+        permitted = self._permitted(state)
+        right: set[int] = set()
+        wrong: set[int] = set()
+        begun = [(item, self._writing((item, way, count)), count) for item, way, count in state.open]
+        for item, writing, count in [*begun, *((item, writing, 0) for item, _, writing in self._beginnings(state))]:
+            if count >= writing.certain:
+                said = self.pieces.text(writing.tokens[:count])
+                fits = said or (item in permitted and self._is_apart(state, item))
+                (right if fits else wrong).add(writing.tokens[count])
+        return right, wrong
+
+    def _is_apart(self, state: Copying, item: int) -> bool:
+        """Whether an item can come now without reading as one number with another (`10 000`)."""
+        follows = self.items[item].text[0].isdigit() and state.tail.rstrip()[-1:].isdigit()
+        return self.adjacent or not follows
+
+    def _writing(self, one: tuple[int, int, int]) -> Writing:
+        return self.items[one[0]].writings[one[1]]
+
+    def _is_certain(self, one: tuple[int, int, int]) -> bool:
+        return one[2] > self._writing(one).certain
+
+    def _copied(self, state: Copying) -> list[tuple[int, int, int]]:
+        """Of the items that have begun, those that are certain."""
+        return [one for one in state.open if self._is_certain(one)]
+
+
+def kept_rule(
+    source: str,
+    kept: Sequence[Stretch],
+    offsets: Sequence[tuple[int, int]],
+    constraints: Constraints,
+    pieces: Pieces,
+) -> Kept:
+    """The rule that an output repeats what is `kept` of its source, the tokens of which have these spans there.
+
+    If all digits of the source (and of what else is asked for) are kept, the output has no others.
+    """
+    tokenizer = pieces.tokenizer
+    for one in kept:
+        if (written := tokenizer.normalise(one.text)) != one.text:
+            raise UsageError(f'"{one.text}" cannot be kept: this model writes it "{written}".')
+    items = [Item.of(one.text, tokens_of(one, offsets), writings(one.text, tokenizer), pieces) for one in kept]
+    prefix = tokenizer.normalise(constraints.prefix or "")
+    starts, ends = [*(one.start for one in kept), len(source)], [0, *(one.end for one in kept)]
+    others = [source[end:start] for start, end in zip(starts, ends, strict=True)]
+    has_numbers = any(map(str.isdigit, "".join(one.text for one in kept)))
+    return Kept(
+        items,
+        pieces,
+        length=len(offsets),
+        digits=not has_numbers or any(map(str.isdigit, "".join([*others, prefix, *constraints.require]))),
+        adjacent=any(not other.strip() for other in others[1:-1]),
+        free=len(spelt(prefix, tokenizer)) if prefix else 0,
+    )

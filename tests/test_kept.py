@@ -1,0 +1,166 @@
+"""Kept items: whole words, as often as the source has them, where the model looks."""
+
+import re
+from collections import Counter
+
+import pytest
+import torch
+
+from regard.config.text import Tokenizer as Settings
+from regard.models import build
+from regard.search import Constraints, ModelSteps, beam, greedy, sample
+from regard.search.kept import Pieces, find_kept, is_glued, kept_rule
+from regard.search.rules import may_end
+from regard.search.steps import AttentiveSteps
+from regard.text.learning import train
+from regard.text.specials import EOS
+from tests.cells import cell
+from tests.test_search import FAMILIES
+
+LINES = ["number 8 and number 44 of 1990", "room 3.5, bus 12 (7) see www.a.org/x or {name}", "a b c d 0 1 2 6 9"] * 20
+NUMBER = re.compile(r"\w*\d(?:[.,:](?=\d)|\w)*")
+"""A number with all letters and digits that it is glued to."""
+
+
+@pytest.fixture(scope="module", params=["bpe", "characters"])
+def tokenizer(request):
+    settings = {"kind": request.param, "min_frequency": 1}
+    if request.param == "bpe":
+        settings["vocabulary"] = 310
+    return train(Settings.model_validate(settings), lambda: iter(LINES), "test")
+
+
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        ("number 8 and number 448", ["8", "448"]),
+        ("a 3 by 3 grid", ["3", "3"]),
+        ("3.5kg, A4, 1990s, k-9 and 8:30am", ["9"]),
+        ("1,000.5 at 12:30.", ["1,000.5", "12:30"]),
+        ("有8个人", ["8"]),
+    ],
+)
+def test_numbers_are_found_as_whole_words_each_time(source, kept):
+    found = find_kept(source, ["numbers"])
+    assert [one.text for one in found] == kept
+    assert all(source[one.start : one.end] == one.text for one in found)
+
+
+def test_what_overlaps_is_kept_once_and_what_is_inside_a_word_is_not():
+    found = find_kept("see www.a.org/8 or 8, <b>bold</b>", ["numbers", "urls", "placeholders"])
+    assert [one.text for one in found] == ["www.a.org/8", "8", "<b>", "</b>"]
+    assert not find_kept("catalogue", ["cat"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "glued"),
+    [
+        ("44", "8", True), ("a", "8", True), ("8", "th", True), ("8.", "5", True), ("8", ".5", True),
+        ("8", ". 5", False), ("8", ".", False), ("(", "8", False), ("", "8", False), ("8", " 9", False),
+        ("有", "8", False), ("www.a.org", "/x", True), ("www.a.org", ".", False), ("}", "s", False),
+    ],
+)  # fmt: skip
+def test_what_reads_as_one_word_is_glued(before, after, glued):
+    assert is_glued(before, after) is glued
+
+
+def rule_of(source, tokenizer, constraints=None, kinds=("numbers",)):
+    kept = find_kept(source, kinds)
+    offsets = tokenizer.encode(source).offsets
+    return kept_rule(source, kept, offsets, constraints or Constraints(), Pieces(tokenizer))
+
+
+@pytest.mark.parametrize("source", ["number 8 and number 44", "8 of 88 or 8", "bus 12 (7) in 1990", "4 44 444"])
+@pytest.mark.parametrize("family", ["rnn", "transformer", "fixed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_number_comes_out_as_it_went_in_and_no_other(tokenizer, source, family, seed):
+    torch.manual_seed(seed)
+    model = build(cell(**FAMILIES[family]), tokenizer.size, tokenizer.size).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.0)
+    steps = ModelSteps(model) if family == "fixed" else AttentiveSteps(model)
+    ids = torch.tensor([[*tokenizer.encode(source).ids, EOS]])
+    rule = rule_of(source, tokenizer)
+    limits = [rule.needs + 20]
+    found = [*greedy(steps, ids, limits, rules=[rule])]
+    found += beam(steps, ids, limits, width=4, count=4, rules=[rule])[0]
+    found += beam(steps, ids, limits, width=4, count=4, full=True, rules=[rule])[0]
+    found += sample(steps, ids, limits, count=10, temperature=1.5, rules=[rule])[0]
+    wanted = Counter(re.findall(r"\d+", source))
+    for one in found:
+        text = tokenizer.decode(one.tokens)
+        assert Counter(NUMBER.findall(text)) == wanted, text
+        assert may_end(rule, one.tokens, tokenizer.size)
+
+
+class Looking:
+    """A step model that likes to say numbers, and looks at one source token after the other, as told."""
+
+    class State:
+        def __init__(self, rows, looks, time):
+            self.rows, self.looks, self.time = rows, looks, time
+            if time:
+                self.attention = looks[min(time, len(looks)) - 1].expand(rows, -1)
+
+        def select(self, rows):
+            return type(self)(len(rows), self.looks, self.time)
+
+    def __init__(self, tokenizer, looks, size):
+        self.looks = torch.eye(size)[looks]
+        self.scores = torch.full((tokenizer.size,), -9.0)
+        for text in ("4 4", "8"):
+            self.scores[list(tokenizer.encode(text).ids)] = -1.0
+        self.scores[EOS] = -2.0
+
+    def start(self, source):
+        return self.State(len(source), self.looks, 0)
+
+    def step(self, tokens, state):
+        return self.scores.log_softmax(0).repeat(len(tokens), 1), self.State(len(tokens), self.looks, state.time + 1)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("width", [1, 4])
+def test_attention_says_which_number_comes_first(tokenizer, first, width):
+    source = "number 8 and number 44"
+    encoded = tokenizer.encode(source)
+    places = [
+        encoded.offsets.index(span) for span in encoded.offsets if source[slice(*span)].strip() in ("8", "4", "44")
+    ]
+    places = [places[0], places[-1]]
+    looks = [places[first]] * 2 + [places[1 - first]] * 30
+    rule, limits = rule_of(source, tokenizer), [30]
+    steps = Looking(tokenizer, looks, len(encoded.ids) + 1)
+    ids = torch.tensor([[*encoded.ids, EOS]])
+    found = (
+        beam(steps, ids, limits, width=width, rules=[rule])[0]
+        if width > 1
+        else greedy(steps, ids, limits, rules=[rule])
+    )
+    numbers = re.findall(r"\d+", tokenizer.decode(found[0].tokens))
+    assert numbers == (["8", "44"] if first == 0 else ["44", "8"])
+
+
+def test_a_prefix_may_say_a_number_first(tokenizer):
+    constraints = Constraints(prefix="number 44")
+    rule = rule_of("number 8 and number 44", tokenizer, constraints)
+    state = rule.start
+    for token in tokenizer.encode("number 44").ids:
+        assert rule.allowed(state, 30, tokenizer.size) is None
+        state = rule.after(state, token)
+    assert rule.met(state) > 0 and not bool(rule.allowed(state, 30, tokenizer.size)[EOS])
+    for token in tokenizer.encode("8").ids:
+        state = rule.after(state, token)
+    assert bool(rule.allowed(state, 30, tokenizer.size)[EOS])
+
+
+def test_other_kinds_are_copied_whole_too(tokenizer):
+    source = "see www.a.org/x or {name}"
+    torch.manual_seed(0)
+    model = build(cell(**FAMILIES["rnn"]), tokenizer.size, tokenizer.size).eval()
+    rule = rule_of(source, tokenizer, kinds=("urls", "placeholders"))
+    ids = torch.tensor([[*tokenizer.encode(source).ids, EOS]])
+    for one in beam(AttentiveSteps(model), ids, [rule.needs + 9], width=4, count=4, rules=[rule])[0]:
+        text = tokenizer.decode(one.tokens)
+        assert "{name}" in text and re.search(r"(?<!\w)www\.a\.org/x(?![\w/])", text), text
