@@ -7,7 +7,7 @@ from typing import Any
 from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.evaluation.metric import Metric, References, Statistics
-from regard.evaluation.metrics import Scores, check, label, make, score_text
+from regard.evaluation.metrics import Scores, are_short, check, label, make, score_text
 from regard.evaluation.significance import Significance, compare_statistics, confidence, correct
 from regard.evaluation.slices import Slices, by_kind, by_length, frequencies, word_f1
 
@@ -165,7 +165,7 @@ class Comparison:
 def compare(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str | Sequence[str]],
-    metrics: Sequence[str] = ("bleu", "chrf"),
+    metrics: Sequence[str] | None = None,
     *,
     sources: Sequence[str] | None = None,
     counts: Mapping[str, int] | None = None,
@@ -175,11 +175,14 @@ def compare(
 ) -> Comparison:
     """Compare two or more systems, each with the first.
 
-    Without `sources`, slices go by the first reference (and say so); without `counts` (how often words occur, as in the training
-    data), words are counted in the references.
+    Without `metrics` they are BLEU and chrF, or exact match and chrF for references of fewer than four words.
+    Without `sources`, slices go by the first reference (and say so); without `counts` (how often words occur, as in
+    the training data), words are counted in the references.
     """
     if len(systems) < 2:
         raise UsageError("A comparison needs at least two systems.")
+    if metrics is None:
+        metrics = ("exact", "chrf") if are_short(references) else ("bleu", "chrf")
     if not metrics:
         raise UsageError("A comparison needs at least one metric.")
     outputs = list(systems.values())

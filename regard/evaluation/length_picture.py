@@ -105,8 +105,8 @@ def chart(comparison: Comparison) -> str:
     return (
         f"<p class=legend>{legend}</p><div class=scroll><svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img "
         f"aria-label='{escape(label(comparison.main))} by length of the {comparison.sliced_by}'>"
-        f"{''.join(drawn)}</svg></div><p class=quiet>Words in the {comparison.sliced_by} (sentences): below each point. "
-        "Shaded: where 95 % of resamples lie.</p>"
+        f"{''.join(drawn)}</svg></div><p class=quiet>Words in the {comparison.sliced_by} (sentences): below each "
+        "point. Shaded: where 95 % of resamples lie.</p>"
     )
 
 

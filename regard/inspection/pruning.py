@@ -231,7 +231,9 @@ class _Work:
         """What the model would be worth if the gates were fixed now."""
         facts = (judged := self.judge(self.without(model_of(trainer), kept).eval())).facts()
         self.metric = self.metric or next(
-            name for name in (*self.config.shape.scores, "perplexity", "loss") if facts.get(name) is not None
+            name
+            for name in (*judged.scores.values, "perplexity", "loss")
+            if name in (*self.config.shape.scores, "perplexity", "loss") and facts.get(name) is not None
         )
         step, score = trainer.progress.step, float(facts[self.metric])
         self.rows.append(Row(step, price, size(kept), judged.loss, score, {name: list(kept[name]) for name in kept}))

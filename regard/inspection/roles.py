@@ -160,7 +160,7 @@ def describe(
 def lessons(shape: Shape[Any], examples: Sequence[Pair], device: torch.device) -> Iterator[Lesson]:
     """Examples as a judge gives them to a model of a shape, on its device."""
     form, config = shape.form, shape.config
-    sources, targets, _ = form.rows(examples, form.cleaning(config).max_length)
+    sources, targets, _ = form.scored_rows(examples, form.cleaning(config).max_length)
     random = torch.Generator().manual_seed(JUDGING_SEED)
     for batch in shape.batches(HeldStore(sources, targets)).once():
         yield shape.lesson(batch, random, learning=False).to(device)
@@ -273,7 +273,7 @@ def _scores(
         without = nullcontext() if one is None else taps.watch(model, write=scale_head(*one, 0.0))
         with without:
             values = subject.shape.judge(model, examples, thorough=False).scores.values
-        metric = next(name for name in subject.config.shape.scores if name in values)
+        metric = next(name for name in values if name in subject.config.shape.scores)
         found[one] = values[metric]
         if progress:
             progress("answering without each head", done, len(every))

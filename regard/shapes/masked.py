@@ -90,7 +90,8 @@ class Masking(Shape[MaskedModel]):
         """How many hidden tokens are guessed right, in the first documents, the same words hidden every time."""
         random, decode = torch.Generator().manual_seed(0), self.form.source.decode
         longest = self.config.data.cleaning.max_length
-        rows = [ids[:longest] for ids in self.form.source.encode_batch([pair.source for pair in pairs[:JUDGED]])]
+        encoded = self.form.source.encode_batch([pair.source for pair in pairs[:JUDGED]])
+        rows = [ids[:longest] for ids in encoded if ids]  # an empty document has nothing to hide
         lessons = [self.hide(torch.tensor([ids]), random) for ids in rows]
         if not any(lesson.count for lesson in lessons):
             lessons = [self.hide(torch.tensor([ids]), random, least=1) for ids in rows]
