@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from regard.evaluation.intervals import Z
+from regard.evaluation.intervals import small_sample_factor
 from regard.evaluation.metric import Metric, Statistics
 
 SIGNIFICANT = 0.05
@@ -84,18 +83,6 @@ def holm(values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
         corrected[place] = largest
     return corrected
-
-
-def small_sample_factor(count: int) -> float:
-    """Return by how much a bootstrap of `count` units is too narrow: √(n/(n−1)) · t₀.₉₇₅,ₙ₋₁ / z₀.₉₇₅.
-
-    Student's quantile is taken from its Cornish-Fisher expansion; 1.10 for 20 units, 1.01 for 200, 1 without end.
-    """
-    if count < 2:
-        return 1.0
-    free = count - 1
-    quantile = Z + (Z**3 + Z) / (4 * free) + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * free**2)
-    return sqrt(count / free) * quantile / Z
 
 
 def _share_as_large(by_chance: Statistics, difference: float) -> float:

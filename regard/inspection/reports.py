@@ -128,7 +128,7 @@ def report(
         "contributions": lambda: (whole(), contributions(trace))[1],
         "attribute": words,
         "lens": lambda: lens(trace),
-        "align": lambda: align(whole(), [source], [said]),
+        "align": lambda: align(whole(), [source], [said], run=run, progress=progress),
         "identify": lambda: identify(trace),
     }
     left_out = {"prune": PRUNE}
