@@ -3,7 +3,6 @@
 import json
 import random
 from html.parser import HTMLParser
-from math import comb
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from regard.evaluation.metrics import make, score_text
 from regard.evaluation.side_by_side import marked, render, write_page
 from regard.evaluation.significance import compare_statistics, correct, holm
 from regard.evaluation.slices import FEWEST, by_kind, by_length, frequencies, word_f1
+from tests.null import most_by_chance
 
 WORDS = ("der", "die", "das", "hund", "katze", "baum", "haus", "läuft", "schläft", "steht", "groß", "klein", "rot")
 
@@ -66,15 +66,6 @@ def test_the_order_of_two_systems_only_turns_the_sign():
 
 
 SIMULATIONS = 500
-
-
-def most_by_chance(simulations, share=0.05, risk=0.001):
-    """The fewest false positives that `simulations` tests at a level of `share` exceed with a chance below `risk`."""
-    tail, count = 1.0, 0
-    while tail > risk:
-        tail -= comb(simulations, count) * share**count * (1 - share) ** (simulations - count)
-        count += 1
-    return count - 1
 
 
 def null_comparison(generator, sentences, systems):

@@ -68,20 +68,37 @@ def bootstrap_interval(
 
 
 def resampled_scores(
-    statistics: ArrayLike, score: Callable[[Totals], Totals], *, samples: int = SAMPLES, seed: int = 1
+    statistics: ArrayLike,
+    score: Callable[[Totals], Totals],
+    *,
+    counts: Totals | None = None,
+    samples: int = SAMPLES,
+    seed: int = 1,
 ) -> Totals | None:
     """Return the scores of resamples of sentences with replacement; `None` for fewer than two sentences."""
     rows = np.asarray(statistics, dtype=np.float64)  # N×C
     if len(rows) < 2:
         return None
+    if counts is not None:
+        return score(counts @ rows)
     generator = np.random.default_rng([seed, 3])
-    even = np.full(len(rows), 1 / len(rows))
     portion = max(1, _CHUNK // len(rows))
     parts = [
-        score(generator.multinomial(len(rows), even, min(portion, samples - start)).astype(np.float64) @ rows)
+        score(_drawn(generator, len(rows), min(portion, samples - start)) @ rows)
         for start in range(0, samples, portion)
     ]
     return np.concatenate(parts)
+
+
+def resample_counts(count: int, samples: int = SAMPLES, seed: int = 1) -> Totals:
+    """Return how often each of `count` sentences occurs in each resample: samples × count."""
+    return _drawn(np.random.default_rng([seed, 3]), count, samples)
+
+
+def _drawn(generator: np.random.Generator, count: int, samples: int) -> Totals:
+    drawn = generator.integers(0, max(1, count), (samples, count))
+    flat = drawn + count * np.arange(samples)[:, None]
+    return np.bincount(flat.ravel(), minlength=samples * count).reshape(samples, count).astype(np.float64)
 
 
 def ratio(totals: Totals) -> Totals:
@@ -90,3 +107,42 @@ def ratio(totals: Totals) -> Totals:
         totals[..., 0], totals[..., 1], out=np.zeros_like(totals[..., 0]), where=totals[..., 1] != 0
     )
     return found
+
+
+def ratio_intervals(
+    parts: ArrayLike, wholes: ArrayLike, *, counts: Totals | None = None, samples: int = SAMPLES, seed: int = 1
+) -> Totals | None:
+    """Return the 95 % intervals (K×2) of K ratios Σ parts / Σ wholes by one bootstrap over sentences.
+
+    `parts` are N×K, `wholes` N×K or N×1; a ratio of nothing is 0. `None` for fewer than two sentences. `counts` are
+    those of `resample_counts`, where many ratios share them.
+    """
+    above, below = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
+    if len(above) < 2:
+        return None
+    width = above.shape[1]
+    rows = np.concatenate([above, np.broadcast_to(below, (len(below), below.shape[1]))], axis=1)
+
+    def scores(totals: Totals) -> Totals:
+        return ratio(np.stack(np.broadcast_arrays(totals[..., :width], totals[..., width:]), axis=-1))
+
+    return score_intervals(rows, scores, counts=counts, samples=samples, seed=seed)
+
+
+def score_intervals(
+    statistics: ArrayLike,
+    score: Callable[[Totals], Totals],
+    *,
+    counts: Totals | None = None,
+    samples: int = SAMPLES,
+    seed: int = 1,
+) -> Totals | None:
+    """Return the 95 % intervals (K×2) of K scores at once: `score` makes totals (…×C) into scores (…×K)."""
+    found = resampled_scores(statistics, score, counts=counts, samples=samples, seed=seed)
+    if found is None:
+        return None
+    rows = np.asarray(statistics, dtype=np.float64)
+    values = score(rows.sum(0))  # K
+    ends = values + small_sample_factor(len(rows)) * (np.quantile(found, (0.025, 0.975), axis=0) - values)  # 2×K
+    low, high = np.minimum(ends[0], values), np.maximum(ends[1], values)
+    return np.stack([low, high], axis=1)

@@ -4,6 +4,7 @@ Voita et al. (2019), "Analyzing multi-head self-attention: specialized heads do 
 pruned", with importances after Michel et al. (2019).
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,13 +22,14 @@ from regard.data.prepare import is_prepared, prepare
 from regard.data.progress import Progress
 from regard.data.store import HeldStore
 from regard.errors import UsageError
+from regard.evaluation.intervals import Interval
 from regard.inspection.dependencies import Dependencies, Relation
 from regard.inspection.habits import Frequencies, Habits, equal_tokens
 from regard.inspection.identification import read_texts
 from regard.inspection.importance import Importance, every_head, importance
 from regard.inspection.interventions import attentions, scale_head
 from regard.inspection.maps import kind_of, layer_of
-from regard.inspection.role_views import HeadFigures, Roles
+from regard.inspection.role_views import Followed, HeadFigures, Roles
 from regard.inspection.sides import looked
 from regard.inspection.states import end_of_text, longest_sentence, read_text
 from regard.inspection.words import Matched, matched_corpus
@@ -44,8 +46,6 @@ POSITIONAL = 0.9
 Of the tokens that have a neighbour there: the first has none before it, and in sentences of a dozen tokens that alone
 would be most of what is missing. An offset that fewer than half of the tokens have does not count.
 """
-SYNTACTIC = 1.1
-"""A head follows a relation if it is right so many times as often as the best fixed offset (Voita et al., 2019)."""
 COPYING = 0.9
 """A head copies if so large a share of its maxima is on the very token that it stands for."""
 RARE, BEYOND_CHANCE = 0.5, 2.0
@@ -293,9 +293,16 @@ def _figures(
     rows = max(1, habits.rows)
     rare = habits.rare_rows
     followed = [
-        (one.name, one.direction, one.accuracy[name][head], one.baseline)
+        Followed(
+            relation=one.name,
+            direction=one.direction,
+            accuracy=one.accuracy[name][head],
+            interval=one.intervals[name][head],
+            baseline=one.baseline,
+            p=one.p[name][head],
+        )
         for one in relations
-        if name in one.accuracy and one.accuracy[name][head] >= SYNTACTIC * one.baseline
+        if name in one.follows and one.follows[name][head]
     ]
     figures: dict[str, Any] = {
         "attention": name,
@@ -316,9 +323,31 @@ def _figures(
         "importance": float(weighed.share(name)[head]),
         "rise": float(weighed.rise[name][head]),
         "score_lost": None if lost is None else lost[None] - lost[name, head],
-        "followed": sorted(followed, key=lambda one: one[3] / max(one[2], 1e-9)),
+        "followed": sorted(followed, key=lambda one: one.baseline / max(one.accuracy, 1e-9)),
+        "intervals": _head_intervals(name, head, habits, rare > 0, weighed),
     }
     return HeadFigures(**figures, roles=_roles(figures))
+
+
+def _head_intervals(
+    name: str, head: int, habits: Habits, has_rare: bool, weighed: Importance
+) -> dict[str, Interval | None]:
+    """Return the 95 % intervals of a head's figures by their names; `None` where a figure has none."""
+    shares = habits.intervals()
+    found: dict[str, Interval | None] = dict.fromkeys(("confidence", "of_possible", "same", "two_rarest"))
+    for figure in found if shares is not None else ():
+        absent = (figure == "two_rarest" and not has_rare) or (
+            figure in ("of_possible", "same") and not habits.offsets[head]
+        )
+        found[figure] = None if absent or shares is None else _pair(shares[figure][head])
+    found["importance"] = _pair(weighed.share_95[name][head])
+    found["rise"] = _pair(weighed.rise_95[name][head])
+    return found
+
+
+def _pair(ends: Tensor) -> Interval | None:
+    low, high = ends.tolist()
+    return None if math.isnan(low) else (low, high)
 
 
 def _roles(figures: Mapping[str, Any]) -> list[str]:

@@ -130,6 +130,12 @@ class Classification(_Acceptance[R]):
             )
         return Loss(learnt * scale, nll.detach(), lesson.count)
 
+    def row_losses(self, model: R, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss of each text."""
+        scores = self.say(model, lesson).float()  # B×C
+        found = F.cross_entropy(scores, lesson["label"], reduction="none").double().cpu()
+        return found, torch.ones_like(found)
+
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
         """Compare labels, and the probabilities behind them with how often they are right."""
         cut = [line.split("\t") for line in lines]
@@ -224,6 +230,11 @@ class Estimation(_Acceptance[Acceptor]):
         """The squared error."""
         error = F.mse_loss(model(lesson["source"])[:, 0].float(), lesson["number"], reduction="sum")
         return Loss(error * scale, error.detach(), lesson.count)
+
+    def row_losses(self, model: Acceptor, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the squared error of each text."""
+        found = F.mse_loss(model(lesson["source"])[:, 0].float(), lesson["number"], reduction="none").double().cpu()
+        return found, torch.ones_like(found)
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
         """Compare estimates with the true numbers."""

@@ -20,7 +20,7 @@ from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape
 from regard.text.normalising import WORD_START
 from regard.text.specials import MASK, PAD, SPECIALS
 from regard.trace import Side, Trace
-from regard.training.objective import Loss, batch_loss
+from regard.training.objective import Loss, batch_loss, row_losses
 
 HIDDEN, EXCHANGED = 0.8, 0.1
 """Of the tokens asked for, how many are hidden and how many exchanged; the rest are left as they are."""
@@ -85,6 +85,10 @@ class Masking(Shape[MaskedModel]):
         smoothing = self.config.training.label_smoothing if course else 0.0
         states = model.guesses(lesson["source"])  # B×S×E
         return batch_loss(model, states, lesson["outputs"], smoothing=smoothing, scale=scale)
+
+    def row_losses(self, model: MaskedModel, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of hidden tokens of each text."""
+        return row_losses(model, model.guesses(lesson["source"]), lesson["outputs"])
 
     def judge(self, model: MaskedModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """How many hidden tokens are guessed right, in the first documents, the same words hidden every time."""

@@ -140,6 +140,13 @@ class Shape(ABC, Generic[M]):
     def loss(self, model: M, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
         """The loss of a lesson, times `scale`; without a course, plain: as a judge sees it."""
 
+    @abstractmethod
+    def row_losses(self, model: M, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the plain loss of each row of a lesson, and how many answers it asks for: B and B, on the CPU.
+
+        They sum to the loss and the count of the lesson: what intervals over examples are made of.
+        """
+
     def judge(self, model: M, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """Let a model answer examples and score the answers; `thorough` as in use, otherwise as quickly as can be."""
         texts, _ = self.readable([pair.source for pair in pairs])

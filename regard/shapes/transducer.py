@@ -59,6 +59,12 @@ class Tagging(Shape[Transducer]):
             learnt = F.cross_entropy(scores, tags, ignore_index=NO_TAG, reduction="sum", label_smoothing=smoothing)
         return Loss(learnt * scale, nll.detach(), lesson.count)
 
+    def row_losses(self, model: Transducer, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of words of each sentence."""
+        scores, tags = model(lesson["source"]).float(), lesson["tags"]  # B×S×C, B×S
+        found = F.cross_entropy(scores.transpose(1, 2), tags, ignore_index=NO_TAG, reduction="none")  # B×S
+        return found.double().sum(1).cpu(), (tags != NO_TAG).sum(1).double().cpu()
+
     def tags(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The likeliest tag of each word of sentences."""
         pieces = [self._pieces(words) for words in sentences]

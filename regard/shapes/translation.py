@@ -17,7 +17,7 @@ from regard.shapes.reading import fit_texts
 from regard.shapes.shape import Course, Judgement, Lesson, Sample, Shape, Usage
 from regard.text.specials import PAD
 from regard.training.exposure import expose, mixing, share_of_truth
-from regard.training.objective import Loss, batch_loss
+from regard.training.objective import Loss, batch_loss, row_losses
 from regard.translator import Translator
 
 ANSWERED = ("exact", "f1")
@@ -53,6 +53,11 @@ class Translation(Shape[Model]):
             mix = mixing(share, course.random)
         states = model.decode(model.encode(lesson["source"]), lesson["inputs"], mix)  # B×T×E
         return batch_loss(model, states, lesson["outputs"], smoothing=smoothing, scale=scale)
+
+    def row_losses(self, model: Model, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of target tokens of each pair."""
+        states = model.decode(model.encode(lesson["source"]), lesson["inputs"])  # B×T×E
+        return row_losses(model, states, lesson["outputs"])
 
     def metrics(self, references: Sequence[str]) -> tuple[str, ...]:
         """Return the scores that suit the references; the metric of early stopping is always among them."""
