@@ -44,6 +44,7 @@ def test_a_control_takes_out_what_a_model_likes_whatever_the_source():
     found = contrast(items, liking_short, control=True)
     assert (found.total.right, found.total.gained) == (0, 4)
     assert "by source" in str(found) and found.facts()["total"]["accuracy_by_source"] == 1.0
+    assert (found.facts()["total"]["by_source_low"], found.facts()["total"]["by_source_high"]) == wilson(4, 4)
     deaf = contrast(items, lambda _, targets: [-float(len(target)) for target in targets], control=True)
     assert deaf.total.gained == 0
 

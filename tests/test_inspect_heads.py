@@ -72,6 +72,8 @@ def test_the_head_that_copies_is_the_one_that_is_needed(found, translator):
     lost = {(one.attention, one.head): one.score_lost for one in told.heads}
     assert told.metric == "bleu"
     assert lost[SOURCE, 1] > 50 and lost[SOURCE, 0] == lost[ENCODER, 2] == 0
+    ends = {(one.attention, one.head): one.intervals["score_lost"] for one in told.heads}
+    assert ends[SOURCE, 1][0] <= lost[SOURCE, 1] <= ends[SOURCE, 1][1] and ends[SOURCE, 0] == (0.0, 0.0)
 
 
 def within(size: int, real: int) -> torch.Tensor:

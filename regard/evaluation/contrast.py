@@ -63,7 +63,14 @@ class Category:
     def facts(self) -> dict[str, Any]:
         """All of it as JSON knows it, with the 95 % interval of the accuracy."""
         low, high = wilson(self.right, self.count)
-        control = {} if self.gained is None else {"accuracy_by_source": self.gained / self.count}
+        control: dict[str, float] = {}
+        if self.gained is not None:
+            ends = wilson(self.gained, self.count)
+            control = {
+                "accuracy_by_source": self.gained / self.count,
+                "by_source_low": ends[0],
+                "by_source_high": ends[1],
+            }
         return {
             "accuracy": self.accuracy,
             "low": low,

@@ -90,7 +90,8 @@ class HeadFigures:
     followed: Sequence[Followed]
     """Relations that it follows; the farthest above its baseline first."""
     intervals: Mapping[str, Interval | None]
-    """95 % intervals of `confidence`, `of_possible`, `same`, `two_rarest`, `importance` and `rise`, over sentences."""
+    """95 % intervals over sentences or examples of `confidence`, `of_possible`, `same`, `two_rarest`, `importance`,
+    `rise` and `score_lost`."""
     roles: list[str]
 
     @property
@@ -298,7 +299,7 @@ def _listing(chosen: Sequence[HeadFigures], metric: str | None) -> str:
     ordered = any(one.offset is not None for one in chosen)
     head = ["head", "role", "confidence", *(["offset", "share", "same"] if ordered else [])]
     head += ["rarest", "two"] if rare else []
-    rows = [[*head, "gradient", "loss +", "95 %", *([f"{metric} −"] if metric else []), "follows"]]
+    rows = [[*head, "gradient", "loss +", "95 %", *([f"{metric} −", "95 %"] if metric else []), "follows"]]
     for one in chosen:
         row = [one.name, ", ".join(one.roles) or "–", f"{one.confidence:.2f}"]
         if ordered:
@@ -306,7 +307,9 @@ def _listing(chosen: Sequence[HeadFigures], metric: str | None) -> str:
         row += [percent(one.rarest), percent(one.two_rarest)] if rare else []
         rise = one.intervals.get("rise")
         row += [f"{one.importance:.2f}", f"{one.rise:.3f}", "–" if rise is None else f"{rise[0]:.3f}–{rise[1]:.3f}"]
-        row += [f"{one.score_lost:.1f}"] if one.score_lost is not None else []
+        if one.score_lost is not None:
+            ends = one.intervals.get("score_lost")
+            row += [f"{one.score_lost:.1f}", "–" if ends is None else f"{ends[0]:.1f}–{ends[1]:.1f}"]
         followed = dict.fromkeys(each.relation for each in one.followed)
         row.append(", ".join(list(followed)[:3]) + (" …" if len(followed) > 3 else ""))
         rows.append(row)

@@ -6,7 +6,6 @@ pruned", with importances after Michel et al. (2019).
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from regard.data.prepare import is_prepared, prepare
 from regard.data.progress import Progress
 from regard.data.store import HeldStore
 from regard.errors import UsageError
-from regard.evaluation.intervals import Interval
+from regard.evaluation.intervals import Interval, Totals, bootstrap_interval
+from regard.evaluation.metrics import METRICS, make
 from regard.inspection.dependencies import Dependencies, Relation
 from regard.inspection.habits import Frequencies, Habits, equal_tokens
 from regard.inspection.identification import read_texts
@@ -36,7 +36,7 @@ from regard.inspection.words import Matched, matched_corpus
 from regard.nn import taps
 from regard.predictor import Predictor
 from regard.run import Run
-from regard.shapes.shape import Lesson, Shape
+from regard.shapes.shape import Judgement, Lesson, Shape
 from regard.training.validation import JUDGING_SEED
 from regard.translator import groups
 
@@ -134,7 +134,7 @@ def describe(
         work.read_examples(list(lessons(shape, shown, model.device)), set(found) - by_corpus)
         read = list(lessons(shape, judged, model.device))
         weighed = importance(shape, model, read, progress)
-        metric, lost = _scores(subject, judged, progress) if score else (None, None)
+        metric, lost = _scores(subject, judged, progress) if score else (None, {})
     finally:
         model.train(training)
     parsed = any(one.sentence.words for one in sentences)
@@ -261,23 +261,49 @@ class _Work:
         self.dependencies.add(own, batch)
 
 
-def _scores(
-    subject: Predictor, examples: Sequence[Pair], progress: Progress | None
-) -> tuple[str, dict[tuple[str, int] | None, float]]:
-    """The first score of the run's shape with each head left out, and with all (under `None`); texts are greedy."""
-    model = subject.model
-    every: list[tuple[str, int] | None] = [None, *every_head(model)]
-    found: dict[tuple[str, int] | None, float] = {}
-    metric = ""
+Lost = dict[tuple[str, int], tuple[float, Interval | None]]
+"""How much of a score is lost without each head, and the 95 % interval of that."""
+
+
+def _scores(subject: Predictor, examples: Sequence[Pair], progress: Progress | None) -> tuple[str, Lost]:
+    """The first score of the run's shape, and how much of it is lost without each head; texts are greedy."""
+    model, shape = subject.model, subject.shape
+    whole = shape.judge(model, examples, thorough=False)
+    metric = next(name for name in whole.scores.values if name in subject.config.shape.scores)
+    every = list(every_head(model))
+    found: Lost = {}
     for done, one in enumerate(every, start=1):
-        without = nullcontext() if one is None else taps.watch(model, write=scale_head(*one, 0.0))
-        with without:
-            values = subject.shape.judge(model, examples, thorough=False).scores.values
-        metric = next(name for name in values if name in subject.config.shape.scores)
-        found[one] = values[metric]
+        with taps.watch(model, write=scale_head(*one, 0.0)):
+            without = shape.judge(model, examples, thorough=False)
+        lost = whole.scores[metric] - without.scores[metric]
+        found[one] = lost, _lost_interval(metric, whole, without)
         if progress:
             progress("answering without each head", done, len(every))
     return metric, found
+
+
+def _lost_interval(metric: str, whole: Judgement, without: Judgement) -> Interval | None:
+    """Return the 95 % interval of a lost score by a paired bootstrap over examples.
+
+    `None` where a score is not made of what is counted in each example, such as a correlation.
+    """
+    references = [(one.reference,) for one in whole.samples]
+    outputs = [[one.output for one in some.samples] for some in (whole, without)]
+    if metric == "accuracy" and not any(" " in one.reference for one in whole.samples):
+        maker = make(["exact"])["exact"]
+    elif metric in METRICS and len(whole.samples) == len(without.samples):
+        maker = make([metric])[metric]
+    else:
+        return None
+    first, second = (maker.statistics(some, references) for some in outputs)
+    size = first.shape[1]
+
+    def lost(totals: Totals) -> Totals:
+        rows = np.atleast_2d(totals)
+        values = np.asarray([maker.score(row[:size]) - maker.score(row[size:]) for row in rows])
+        return values if totals.ndim > 1 else values[0]
+
+    return bootstrap_interval(np.concatenate([first, second], axis=1), lost, samples=300)
 
 
 def _figures(
@@ -286,7 +312,7 @@ def _figures(
     habits: Habits,
     weighed: Importance,
     relations: Sequence[Relation],
-    lost: Mapping[tuple[str, int] | None, float] | None,
+    lost: Lost,
 ) -> HeadFigures:
     """All that was found out about one head, and what to call it."""
     offset, times = habits.best_offset(head)
@@ -322,9 +348,12 @@ def _figures(
         "slope": float(weighed.gradient[name][head]),
         "importance": float(weighed.share(name)[head]),
         "rise": float(weighed.rise[name][head]),
-        "score_lost": None if lost is None else lost[None] - lost[name, head],
+        "score_lost": lost[name, head][0] if lost else None,
         "followed": sorted(followed, key=lambda one: one.baseline / max(one.accuracy, 1e-9)),
-        "intervals": _head_intervals(name, head, habits, rare > 0, weighed),
+        "intervals": {
+            **_head_intervals(name, head, habits, rare > 0, weighed),
+            "score_lost": lost[name, head][1] if lost else None,
+        },
     }
     return HeadFigures(**figures, roles=_roles(figures))
 

@@ -38,7 +38,7 @@ view("heads", (root, data) => {
       [one.kind === "source" ? "on the token that is being written" : "on an equal token", percent(one.same) + range(ends.same, percent)]);
     if (one.rarest !== null) facts.push(["on the rarest token; on the two rarest", `${percent(one.rarest)}; ${percent(one.two_rarest)}${range(ends.two_rarest, percent)} (chance: ${percent(one.chance)})`]);
     facts.push(["importance by gradient (of a vector of length 1 in its layer)", say(one.importance) + range(ends.importance, say)], [`loss rises without it, ${data.loss_name}`, say(one.rise, 4) + range(ends.rise, (value) => say(value, 4))]);
-    if (one.score_lost !== null) facts.push([`${data.metricName} lost without it`, say(one.score_lost, 1)]);
+    if (one.score_lost !== null) facts.push([`${data.metricName} lost without it`, say(one.score_lost, 1) + range(ends.score_lost, (value) => say(value, 1))]);
     const total = Object.entries(one.offsets).map(([place, times]) => [Number(place), times / one.rows]).sort((a, b) => b[1] - a[1]);
     const most = Math.max(...total.map(([, share]) => share), 0.01);
     const roles = one.roles.length ? one.roles.map((role) => data.meanings[role].meaning).join("; ") : "no role found";
