@@ -263,11 +263,14 @@ def _fingerprint(directory: Path) -> str:
     """Return a hash of the ends and the size of a run's weights: other weights need another choice."""
     path = directory / "model.safetensors"
     found = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        size = path.stat().st_size
-        found.update(f"{size}:".encode() + file.read(1 << 20))
-        file.seek(max(0, size - (1 << 20)))
-        found.update(file.read(1 << 20))
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            found.update(f"{size}:".encode() + file.read(1 << 20))
+            file.seek(max(0, size - (1 << 20)))
+            found.update(file.read(1 << 20))
+    except OSError as error:
+        raise RegardError(f"{path} cannot be read ({error.strerror}). Put the weights of the run back.") from None
     return found.hexdigest()
 
 
