@@ -134,6 +134,46 @@ def test_contrast_prints_accuracy_by_category(run, capsys, tmp_path):
     assert len(margins) == 60 and margins == sorted(margins)
 
 
+def test_contrast_counts_words_in_translations(run, capsys, tmp_path):
+    pairs = [json.loads(line) for line in (run.data / "test.jsonl").read_text().splitlines()]
+    typed(capsys, "evaluate", run.directory, "-o", tmp_path / "e")
+    outputs = (tmp_path / "e" / "hypotheses.txt").read_text().splitlines()
+    rows = []
+    for number, (pair, output) in enumerate(zip(pairs, outputs, strict=True)):
+        said = (output.split() or ["zzz"])[0]
+        words = {"good": [said], "bad": ["zzzz"]} if number % 3 else {"good": ["zzzz"], "bad": [said]}
+        rows.append({"source": pair["source"], **words, "category": "third" if number % 3 == 0 else "other"})
+    (tmp_path / "senses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = typed(capsys, "contrast", run.directory, tmp_path / "senses.jsonl", "-o", tmp_path / "items.tsv")
+    assert code == 0 and "precision" in out and (tmp_path / "items.tsv").read_text().startswith("found\tcategory")
+    facts = json.loads(typed(capsys, "contrast", run.directory, tmp_path / "senses.jsonl", "--json")[1])
+    assert facts["categories"]["other"]["precision"] == 1 and facts["categories"]["third"]["right"] == 0
+    assert facts["total"]["count"] == 30
+    code, _, err = typed(capsys, "contrast", run.directory, tmp_path / "senses.jsonl", "--control")
+    assert code == 2 and "counts words in translations" in err
+
+
+def test_a_key_file_of_ids_is_warned_of(run, capsys, tmp_path):
+    (tmp_path / "key.tsv").write_text("".join(f"w{number}\tbooks\tbank\n" for number in range(12)))
+    code, _, err = typed(capsys, "contrast", run.directory, tmp_path / "key.tsv")
+    assert code == 0 and "12 of 12 sources have no letters or no spaces" in err
+    assert json.loads(typed(capsys, "contrast", run.directory, tmp_path / "key.tsv", "--json")[1])["warnings"]
+
+
+def test_short_targets_get_metrics_that_suit_them(tmp_path, capsys):
+    (tmp_path / "a").write_text("eins\nzwei\ndrei\n")
+    (tmp_path / "b").write_text("eins\nzwei\nvier\n")
+    named = ("--hypotheses", tmp_path / "a", "--reference", tmp_path / "b")
+    code, out, _ = typed(capsys, "evaluate", *named)
+    assert code == 0 and out.startswith("exact match") and "BLEU is left out" in out
+    facts = json.loads(typed(capsys, "evaluate", *named, "--json")[1])
+    assert list(facts["scores"]) == ["exact", "chrf"] and "four-grams" in facts["notes"][0]
+    asked = json.loads(typed(capsys, "evaluate", *named, "--metrics", "bleu,exact", "--json")[1])
+    assert set(asked["scores"]) == {"bleu", "exact"} and "not meaningful" in asked["notes"][0]
+    systems = ("--system", f"a={tmp_path / 'a'}", "--system", f"b={tmp_path / 'b'}", "--reference", tmp_path / "b")
+    assert set(json.loads(typed(capsys, "compare", *systems, "--json")[1])["systems"]["a"]) == {"exact", "chrf"}
+
+
 def test_scoring_mere_text_needs_no_torch(tmp_path):
     (tmp_path / "a.de").write_text("Ein Hund.\n")
     arguments = ["evaluate", "--hypotheses", str(tmp_path / "a.de"), "--reference", str(tmp_path / "a.de")]

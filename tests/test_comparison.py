@@ -4,17 +4,20 @@ import json
 import random
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import UsageError
 from regard.evaluation.comparison import compare
+from regard.evaluation.intervals import small_sample_factor
 from regard.evaluation.length_picture import draw_by_length
 from regard.evaluation.metrics import make, score_text
 from regard.evaluation.side_by_side import marked, render, write_page
-from regard.evaluation.significance import compare_statistics
+from regard.evaluation.significance import compare_statistics, correct, holm
 from regard.evaluation.slices import FEWEST, by_kind, by_length, frequencies, word_f1
+from tests.null import most_by_chance
 
 WORDS = ("der", "die", "das", "hund", "katze", "baum", "haus", "läuft", "schläft", "steht", "groß", "klein", "rot")
 
@@ -62,12 +65,73 @@ def test_the_order_of_two_systems_only_turns_the_sign():
     assert (one.bootstrap, one.randomisation) == (other.bootstrap, other.randomisation)
 
 
-def test_equally_good_systems_are_seldom_significant():
-    called = sum(
-        outcome(spoilt(REFERENCES, 0.3, seed), spoilt(REFERENCES, 0.3, seed + 100), "chrf").significant
-        for seed in range(20)
-    )
-    assert called <= 4  # expected: 1 of 20
+SIMULATIONS = 500
+
+
+def null_comparison(generator, sentences, systems):
+    """Statistics of several systems of exactly the same quality, whose scores depend on the sentence."""
+    hard = generator.beta(2, 2, sentences)
+    values = np.clip(hard + generator.normal(0, 0.2, (systems, sentences)), 0, 1)
+    return [np.stack([row, np.ones(sentences)], axis=1) for row in values]
+
+
+@pytest.mark.parametrize("sentences", [15, 60])
+def test_the_null_is_called_significant_in_no_more_than_five_per_cent(sentences):
+    metric, generator = make(["f1"])["f1"], np.random.default_rng(11 + sentences)
+    false = {"bootstrap": 0, "randomisation": 0, "significant": 0}
+    for seed in range(SIMULATIONS):
+        first, second = null_comparison(generator, sentences, 2)
+        found = compare_statistics(metric, first, second, samples=200, seed=seed)
+        false["bootstrap"] += found.bootstrap < 0.05
+        false["randomisation"] += found.randomisation < 0.05
+        false["significant"] += found.significant
+    assert max(false.values()) <= most_by_chance(SIMULATIONS), false
+    assert min(false["bootstrap"], false["randomisation"]) >= SIMULATIONS * 0.02  # calibrated, not merely timid
+
+
+def test_several_equal_systems_are_corrected_for_their_number():
+    metric, generator = make(["f1"])["f1"], np.random.default_rng(5)
+    any_raw = any_corrected = 0
+    for seed in range(200):
+        first, *others = null_comparison(generator, 40, 6)
+        found = {
+            str(number): compare_statistics(metric, first, other, samples=200, seed=seed)
+            for number, other in enumerate(others)
+        }
+        any_raw += any(max(one.bootstrap, one.randomisation) < 0.05 for one in found.values())
+        any_corrected += any(one.significant for one in correct(found).values())
+    assert any_corrected <= most_by_chance(200) < any_raw
+
+
+def test_holm_corrects_by_rank_and_keeps_the_order():
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.5]) == [0.5] and holm([]) == [] and holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_one_sentence_proves_nothing():
+    metric = make(["f1"])["f1"]
+    found = compare_statistics(metric, np.array([[0.1, 1.0]]), np.array([[0.9, 1.0]]), samples=100)
+    assert found.bootstrap == 1.0 and not found.significant
+    assert small_sample_factor(1) == 1.0 < small_sample_factor(500) < 1.01 < 1.05 < small_sample_factor(20)
+
+
+def test_raw_and_corrected_values_are_told_with_the_correction():
+    found = compare({"bad": BAD, "close": spoilt(REFERENCES, 0.38), "good": GOOD}, REFERENCES, ["chrf"], samples=100)
+    facts = found.facts()
+    assert facts["correction"] == {"method": "holm", "tests": 2}
+    good = facts["significance"]["good"]["chrf"]
+    assert good["bootstrap_corrected"] == pytest.approx(2 * good["bootstrap"])
+    assert "corrected for 2 systems by Holm's method" in str(found) and "Holm" in render(found)
+    assert "no correction is needed" in str(compare({"bad": BAD, "good": GOOD}, REFERENCES, ["chrf"], samples=20))
+
+
+def test_slices_say_whose_length_they_go_by():
+    alone = compare({"bad": BAD, "good": GOOD}, REFERENCES, ["chrf"], samples=20)
+    assert "by length of the reference" in str(alone) and "of the source" not in str(alone)
+    assert "by length of the reference" in render(alone) and "of the source" not in render(alone)
+    assert "Words in the reference" in render(alone) and alone.facts()["sliced_by"] == "reference"
+    beside = compare({"bad": BAD, "good": GOOD}, REFERENCES, ["chrf"], sources=REFERENCES, samples=20)
+    assert "by length of the source" in str(beside) and beside.facts()["sliced_by"] == "source"
 
 
 def test_the_same_seed_gives_the_same_answer():

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from regard.errors import RegardError, UsageError
-from regard.evaluation.contrast import Item, by_model, contrast, read_suite
+from regard.evaluation.contrast import Item, by_model, contrast, looks_like_id, read_suite, warn_of_ids
 from regard.evaluation.intervals import wilson
+from regard.evaluation.senses import SenseItem, count_senses, read_key
 from tests.test_likelihood import translator_of
 
 ITEMS = [
@@ -43,6 +44,7 @@ def test_a_control_takes_out_what_a_model_likes_whatever_the_source():
     found = contrast(items, liking_short, control=True)
     assert (found.total.right, found.total.gained) == (0, 4)
     assert "by source" in str(found) and found.facts()["total"]["accuracy_by_source"] == 1.0
+    assert (found.facts()["total"]["by_source_low"], found.facts()["total"]["by_source_high"]) == wilson(4, 4)
     deaf = contrast(items, lambda _, targets: [-float(len(target)) for target in targets], control=True)
     assert deaf.total.gained == 0
 
@@ -121,3 +123,80 @@ def test_wilsons_interval():
     assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
     assert wilson(0, 20) == pytest.approx((0, 0.1611), abs=5e-5)
     assert wilson(0, 0) == (0, 1)
+
+
+def test_sources_that_look_like_ids_are_warned_of():
+    assert looks_like_id("bn:00012345n") and looks_like_id("12 34 56") and looks_like_id("")
+    assert not looks_like_id("A dog runs.") and not looks_like_id("一只狗在跑。") and not looks_like_id("Чёрный кот")
+    ids = [Item(f"w{number}", "books", ("bank",), "key") for number in range(30)]
+    assert "30 of 30 sources" in warn_of_ids(ids) and "`w0`" in warn_of_ids(ids)
+    sentences = [Item("a dog runs", "x", ("y",), "key")] * 30
+    assert warn_of_ids(sentences) is None and warn_of_ids([*sentences, ids[0]]) is None
+    assert "15 of 45" in warn_of_ids([*sentences, *ids[:15]])
+
+
+SENSES = [
+    SenseItem("the bank of the river", ("Ufer", "Flussufer"), ("Bank", "Geldinstitut"), "books"),
+    SenseItem("the bank pays", ("Bank",), ("Ufer",), "books"),
+    SenseItem("a long paper", ("Papier am Stück",), ("Zeitung",), "ted"),
+]
+
+
+def test_good_and_bad_words_are_counted_in_the_output():
+    found = count_senses(SENSES, ["Am UFER, dort.", "Die Bank am Ufer zahlt.", "langes papier am stück."])
+    assert found.found == ["right", "wrong", "right"]  # a bad word beside a good one is wrong, as MuCoW counts
+    assert (found.total.right, found.total.wrong, found.total.neither) == (2, 1, 0)
+    assert found.total.precision == pytest.approx(2 / 3) and found.categories["books"].precision == 0.5
+    part = count_senses(SENSES, ["Uferlos.", "Banken", "am Papier Stück"])  # whole words, in their order
+    assert part.found == ["neither"] * 3 and part.total.coverage == 0 and part.total.f1 == 0
+    facts = json.loads(json.dumps(found.facts()))
+    low, high = wilson(2, 3)
+    assert facts["total"]["low"] == low and facts["total"]["high"] == high and facts["total"]["coverage"] == 1
+    assert "precision" in str(found) and "66.7 %" in str(found)
+    with pytest.raises(UsageError, match="2 outputs for 3 items"):
+        count_senses(SENSES, ["a", "b"])
+
+
+def test_every_way_of_writing_a_word_sense_suite_gives_the_same_items(tmp_path):
+    (tmp_path / "s.tsv").write_text(
+        "source\tgood\tbad\tcategory\nthe bank\tBank Geldinstitut\tUfer\tbooks\nthe bat\tSchläger\t\tted\n"
+    )
+    records = [
+        {"source": "the bank", "good": ["Bank", "Geldinstitut"], "bad": "Ufer", "category": "books"},
+        {"source": "the bat", "good": ["Schläger"], "category": "ted"},
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (tmp_path / "en-de.key.txt").write_text("1\tbooks\tbank\tBank Geldinstitut\tUfer\n2\tted\tbat\tSchläger\t\n")
+    (tmp_path / "en-de.text.txt").write_text("the bank\nthe bat\n")
+    expected = [
+        SenseItem("the bank", ("Bank", "Geldinstitut"), ("Ufer",), "books"),
+        SenseItem("the bat", ("Schläger",), (), "ted"),
+    ]
+    assert read_suite(tmp_path / "s.tsv") == read_suite(tmp_path / "s.jsonl") == expected
+    assert read_key(tmp_path / "en-de.key.txt", tmp_path / "en-de.text.txt") == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("source\tgood\tbad\na\tb\n", r":2 has 2 tab-separated columns"),
+        ("source\tgood\tbad\na\t\tb\n", r":2 is not an item"),
+        ('{"source": "a", "good": [1], "bad": []}\n', r":1 is not an item"),
+        ('{"source": "a", "good": ["b"]}\n7\n', r":2 is not an item"),
+        ('{"source": "a", "good": [" "]}\n', r":1: ' ' is not a word"),
+    ],
+)
+def test_a_wrong_word_sense_suite_is_told_with_its_line(content, message, tmp_path):
+    (tmp_path / "suite.tsv").write_text(content)
+    with pytest.raises(RegardError, match=message):
+        read_suite(tmp_path / "suite.tsv")
+
+
+def test_a_key_without_its_sentences_is_refused(tmp_path):
+    (tmp_path / "key").write_text("1\tbooks\tbank\tBank\tUfer\n")
+    (tmp_path / "text").write_text("a\nb\n")
+    with pytest.raises(UsageError, match="has 1 lines, but"):
+        read_key(tmp_path / "key", tmp_path / "text")
+    (tmp_path / "key").write_text("1\tbooks\n2\tted\n")
+    with pytest.raises(RegardError, match="has 2 tab-separated columns"):
+        read_key(tmp_path / "key", tmp_path / "text")

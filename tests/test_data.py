@@ -20,12 +20,14 @@ from regard.data import prepare as preparing
 from regard.data.alignment import first_misaligned
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
 from regard.data.corpus import Pair, read
+from regard.data.form import share_room, shorten
 from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.lines import LONGEST_LINE, read_lines
 from regard.data.prepare import prepare
 from regard.data.store import StoreWriter, TokenStore
 from regard.errors import RegardError
 from regard.runs.records import parse
+from regard.text.specials import SEP
 
 MULTI30K = Path("/work/shared/data/multi30k")
 needs_multi30k = pytest.mark.skipif(not MULTI30K.exists(), reason=f"needs Multi30k in {MULTI30K}")
@@ -367,9 +369,15 @@ def test_validation_pairs_and_store_are_the_same_pairs(tmp_path: Path) -> None:
     }
     settings = config(numbers(tmp_path / "x.tsv", 50), validation=validation, cleaning={"max_length": 20})
     prepared = prepare(settings, tmp_path / "run")
-    assert [pair.source for pair in prepared.validation_pairs] == ["row 1 of many", "row 2"]
+    long = prepared.source_tokenizer.encode_batch(["long " * 99])[0]
+    assert [pair.source for pair in prepared.validation_pairs] == ["row 1 of many", "", "long " * 99, "row 2"]
     stored = [prepared.source_tokenizer.decode(prepared.validation[i][0]) for i in range(len(prepared.validation))]
-    assert stored == ["row 1 of many", "row 2"]
+    assert stored == ["row 1 of many", "", prepared.source_tokenizer.decode(long[:20]), "row 2"]
+    assert [note.split(":")[0] for note in prepared.report.notes] == [
+        "Of 4 validation pairs, 1 have an empty side. They are scored too.",
+        "Of 4 validation pairs, 1 have a side of more than 20 tokens (data.cleaning.max_length). Their loss is that of "
+        "the first 20 tokens of each side. They are scored too.",
+    ]
     assert prepared.report.overlap == 1
     assert "1 validation pairs also occur" in str(prepared.report)
     assert len(prepared.train) == 50
@@ -486,3 +494,26 @@ def test_multi30k_is_prepared_whole(tmp_path: Path) -> None:
     decoded = Pair(prepared.source_tokenizer.decode(source), prepared.target_tokenizer.decode(target))
     assert decoded in {Pair(*(prepared.source_tokenizer.normalise(side) for side in pair)) for pair in pairs}
     assert np.all(prepared.train.lengths[0] > 0)
+
+
+AESLC = Path("/work/shared/data/aeslc")
+
+
+@pytest.mark.skipif(not AESLC.is_dir(), reason="the AESLC emails are not at hand")
+def test_all_validation_pairs_of_a_summarising_corpus_are_scored(tmp_path: Path) -> None:
+    with gzip.open(AESLC / "dev.jsonl.gz", "rt") as file:
+        rows = [json.loads(line) for line in file]
+    pairs = "".join(json.dumps({"source": row["email"], "target": row["subjects"][0]}) + "\n" for row in rows)
+    settings = config(
+        numbers(tmp_path / "x.tsv", 300), validation={"jsonl": write(tmp_path / "dev.jsonl", pairs)}, held_out_test=0
+    )
+    prepared = prepare(settings, tmp_path / "run")
+    assert len(prepared.validation_pairs) == len(prepared.validation) == len(rows) == 1960
+    assert any("more than 256 tokens" in note for note in prepared.report.notes)
+
+
+def test_of_several_texts_the_longest_is_cut() -> None:
+    assert shorten([7, 7, 7, 7, 7, SEP, 8], 5) == [7, 7, 7, SEP, 8]
+    assert shorten([7, SEP, 8, 8, 8, 8], 4) == [7, SEP, 8, 8]
+    assert shorten([7, 7, 7], 2) == [7, 7] and shorten([7, SEP, 8], 9) == [7, SEP, 8]
+    assert share_room([10, 2, 9], 12) == [5, 2, 5]

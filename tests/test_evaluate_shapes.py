@@ -1,6 +1,7 @@
 """Laws of `regard evaluate` for every shape: one number, however it is asked for."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,51 @@ def test_a_table_shows_what_was_taken_for_what_and_how_honest_probabilities_are(
     assert all(word in told for word in ("accuracy", "macro-F1", "calibration", "True label by row", "yes", "no"))
     assert main(["evaluate", str(runs["number"])]) == 0
     assert "Pearson" in capsys.readouterr().out
+
+
+def test_the_loss_says_whether_it_is_of_the_probabilities_that_are_printed(runs, capsys):
+    found = facts(capsys, runs["classes"])
+    assert "before calibration" in found["loss_name"] and found["temperature"] > 0
+    assert main(["predict", str(runs["classes"]), "--json", str(_texts(runs["classes"]))]) == 0
+    pairs = prepare(Run.open(runs["classes"]).config, runs["classes"]).validation_pairs
+    said = [json.loads(line)["probabilities"] for line in capsys.readouterr().out.splitlines()]
+    losses = [-math.log(one[pair.target]) for one, pair in zip(said, pairs, strict=True)]
+    assert found["calibrated_loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+    assert abs(found["temperature"] - 1) < 1e-3 or found["loss"] != pytest.approx(found["calibrated_loss"], rel=1e-6)
+    assert main(["evaluate", str(runs["classes"])]) == 0
+    told = capsys.readouterr().out
+    assert "nats per text, before calibration" in told and "calibrated loss" in told
+
+
+def _texts(run: Path) -> Path:
+    pairs = prepare(Run.open(run).config, run).validation_pairs
+    (run.parent / "texts.txt").write_text("".join(f"{pair.source}\n" for pair in pairs))
+    return run.parent / "texts.txt"
+
+
+@pytest.mark.parametrize("kind", ["classes", "pairs", "tags"])
+def test_long_and_empty_examples_are_scored_whatever_the_model_can_read(kind, tmp_path, capsys):
+    given = settings(kind, tmp_path)
+    transformer = {"kind": "transformer", "layers": 1}
+    given["model"] = {"width": 16, "encoder": transformer, "positions": {"kind": "learned", "max_length": 16}}
+    given["data"]["cleaning"] = {**given["data"].get("cleaning", {}), "max_length": 14}
+    long = {
+        "classes": ["yes " + "w0 w3 " * 40, "no w2 w3"],
+        "pairs": ["\t".join(["w1 " * 60, "w2", "same", "1"]), "\t".join(["w1", "w1 w2", "other", "1"])],
+        "tags": [*("w1 first" if not n else "w1 w1" for n in range(50)), "", "w2 first", ""],
+    }[kind]
+    train_data = given["data"]["train"]
+    path = tmp_path / "validation.txt"
+    corpus(path, long)
+    key = next(iter({"labelled", "tsv", "columns"} & set(train_data)))
+    given["data"]["validation"] = {**train_data, key: str(path)}
+    train(from_mapping(given), tmp_path / "run", view=View())
+    prepared = prepare(Run.open(tmp_path / "run").config, tmp_path / "run")
+    assert len(prepared.validation_pairs) == len(prepared.validation) == 2
+    assert any("more than 14 tokens" in note for note in prepared.report.notes)
+    found = facts(capsys, tmp_path / "run")
+    assert found[prepared.form.noun] == 2 and math.isfinite(found["loss"])
+    assert "1 of 2" in found["notes"][0]
 
 
 def test_answers_that_are_right_as_often_as_they_are_sure_are_calibrated():

@@ -1,7 +1,9 @@
 """Word alignment: links read from a model, combined, and measured against gold."""
 
 import json
+import os
 import random
+import shutil
 
 import pytest
 import torch
@@ -13,9 +15,10 @@ import regard
 from regard import inspection
 from regard.cli import main
 from regard.errors import RegardError, UsageError
-from regard.inspection import alignments, word_weights
-from regard.inspection.alignments import maxima
+from regard.inspection import alignments, reading_choice, word_weights
 from regard.inspection.links import Gold, combine, grow_diag, pharaoh, read_gold, score
+from regard.inspection.reading_choice import FILE, Asked, Association, choose, choose_for_run, maxima
+from regard.inspection.reading_choice import diagonal as diagonal_links
 from regard.inspection.word_weights import Pair
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
@@ -215,6 +218,163 @@ def test_what_cannot_be_aligned_is_refused(recurrent, transformer, rows):
         inspection.align(recurrent, ["a"], ["a"], method="contributions")
 
 
+# --- which map is read: chosen once, on many pairs ---
+@pytest.fixture
+def stored_run(copy_run, tmp_path):
+    """A copy of a run that may be written to."""
+    shutil.copytree(copy_run, tmp_path / "run")
+    (tmp_path / "run" / FILE).unlink(missing_ok=True)
+    return tmp_path / "run"
+
+
+def test_a_reading_that_is_off_by_one_word_loses():
+    """Two maps that agree with themselves equally well: only that words occur together tells which is right."""
+    chance = random.Random(1)
+    pairs, right, off = [], [], []
+    for _ in range(80):
+        words = chance.sample([f"w{number}" for number in range(30)], 6)
+        pairs.append(Pair(words, [word.upper() + "x" for word in words], [[6]] * 6, [[7]] * 6))
+        right.append(frozenset((at, at) for at in range(6)))
+        off.append(frozenset((min(at + 1, 5), at) for at in range(6)))
+    reads, writes = word_weights.Choice(0, None, "reads"), word_weights.Choice(0, None, "writes")
+    found = choose(pairs, {reads: (off, off), writes: (right, right)}, "validation")
+    assert found.choice == writes and found.association > 0.99
+    assert [one.agreement for one in found.candidates] == [1.0, 1.0]
+    assert Association(pairs).mean(off) < 0.5 and found.diagonal == pytest.approx(found.association)
+
+
+def test_the_diagonal_goes_from_corner_to_corner():
+    def pair(sources, targets):
+        return Pair(["s"] * sources, ["t"] * targets, [[6]] * sources, [[7]] * targets)
+
+    assert diagonal_links(pair(3, 3)) == {(0, 0), (1, 1), (2, 2)}
+    assert diagonal_links(pair(5, 3)) == {(0, 0), (2, 1), (4, 2)}
+    assert diagonal_links(pair(1, 3)) == {(0, 0), (0, 1), (0, 2)} and diagonal_links(pair(3, 1)) == {(0, 0)}
+    assert diagonal_links(pair(0, 2)) == frozenset() == diagonal_links(pair(2, 0))
+
+
+def test_the_choice_is_made_on_validation_pairs_once_and_stored(stored_run, recurrent, monkeypatch):
+    one = inspection.align(recurrent, ["a b c"], ["a b c"], run=stored_run)
+    assert one.chosen.basis == "validation" and one.chosen.pairs > 20
+    assert one.choice.reading == "writes" and (stored_run / FILE).is_file()
+    monkeypatch.setattr(reading_choice, "prepare", lambda *_: pytest.fail("chosen again"))
+    again = inspection.align(recurrent, ["b a"], ["b a"], run=stored_run)
+    assert again.choice == one.choice and again.chosen == one.chosen
+    facts = again.to_json()
+    assert facts["chosen"]["pairs"] == one.chosen.pairs and 0 <= facts["chosen"]["diagonal_association"] <= 1
+    assert "validation pairs of the run" in again.summary and "diagonal" in again.panels()[0].note
+
+
+def test_other_weights_need_another_choice(stored_run, recurrent):
+    first = choose_for_run(recurrent, stored_run, Asked("attention"))
+    content = json.loads((stored_run / FILE).read_text())
+    content["choices"]["attention"]["weights"] = "0" * 32
+    content["choices"]["attention"]["reading"] = "reads"
+    (stored_run / FILE).write_text(json.dumps(content))
+    assert choose_for_run(recurrent, stored_run, Asked("attention")) == first
+    assert json.loads((stored_run / FILE).read_text())["choices"]["attention"]["reading"] == first.choice.reading
+
+
+def test_what_is_asked_for_narrows_the_choice_and_is_not_stored(stored_run, recurrent):
+    found = inspection.align(recurrent, ["a b"], ["a b"], run=stored_run, reading="reads")
+    assert found.choice.reading == "reads" and not (stored_run / FILE).exists()
+
+
+def test_a_run_that_cannot_be_written_to_is_read_all_the_same(stored_run, recurrent, monkeypatch):
+    def refuse(*_):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(reading_choice.durable, "write", refuse)
+    found = inspection.align(recurrent, ["a b"], ["a b"], run=stored_run)
+    assert found.chosen.basis == "validation" and not (stored_run / FILE).exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: "{",
+        lambda content: "[1]",
+        lambda content: "{" * 100_000,
+        lambda content: json.dumps({**content, "format": 9}),
+        lambda content: json.dumps({**content, "choices": 7}),
+        lambda content: json.dumps({**content, "choices": {"magic": {}}}),
+        lambda content: _changed(content, "layer", "0"),
+        lambda content: _changed(content, "layer", -1),
+        lambda content: _changed(content, "layer", 99),
+        lambda content: _changed(content, "reading", "sideways"),
+        lambda content: _changed(content, "pairs", True),
+        lambda content: _changed(content, "diagonal_association", float("nan")),
+        lambda content: _changed(content, "candidates", []),
+        lambda content: _changed(content, "candidates", 5),
+        lambda content: _changed(content, "weights", ["x"]),
+    ],
+)
+def test_a_stored_choice_that_is_not_valid_is_refused(stored_run, recurrent, change):
+    choose_for_run(recurrent, stored_run, Asked("attention"))
+    content = json.loads((stored_run / FILE).read_text())
+    (stored_run / FILE).write_text(change(content))
+    with pytest.raises(RegardError, match=r"alignment\.json holds no valid choice .* Delete it"):
+        inspection.align(recurrent, ["a b"], ["a b"], run=stored_run)
+
+
+def _changed(content, name, value):
+    content["choices"]["attention"][name] = value
+    return json.dumps(content)
+
+
+def test_a_stored_choice_is_a_plain_file_of_the_run(stored_run, recurrent, tmp_path):
+    choose_for_run(recurrent, stored_run, Asked("attention"))
+    (stored_run / FILE).rename(tmp_path / "elsewhere")
+    (stored_run / FILE).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RegardError, match="not a small plain file"):
+        choose_for_run(recurrent, stored_run, Asked("attention"))
+    (stored_run / FILE).unlink()
+    os.mkfifo(stored_run / FILE)
+    with pytest.raises(RegardError, match="not a small plain file"):
+        choose_for_run(recurrent, stored_run, Asked("attention"))
+
+
+def test_one_sentence_alone_is_called_too_little(recurrent):
+    found = inspection.align(recurrent, ["a b c"], ["a b c"])
+    assert found.chosen.basis == "given" and "so few pairs cannot tell" in found.summary
+
+
+def test_the_error_rate_has_an_interval_and_the_diagonal_stands_beside_it(recurrent, rows, tmp_path, stored_run):
+    gold = diagonal(tmp_path / "gold", rows)
+    found = inspection.align(recurrent, rows, rows, gold=gold, run=stored_run)
+    assert found.chosen.basis == "validation"  # never on the gold that it is measured by
+    low, high = found.scores.interval
+    assert 0 <= low <= found.scores.error_rate <= high <= 1
+    assert found.diagonal_scores.error_rate == 0  # the gold is the diagonal
+    facts = found.to_json()
+    assert facts["scores"]["aer_95"] == [low, high] and facts["diagonal"]["aer"] == 0
+    assert score([frozenset({(0, 0)})], [Gold(frozenset({(0, 0)}), frozenset({(0, 0)}))]).interval is None
+    wide = score([frozenset({(0, 0)}), frozenset({(0, 1)})] * 8, [Gold(frozenset({(0, 0)}), frozenset({(0, 0)}))] * 16)
+    low, high = wide.interval
+    assert wide.error_rate == 0.5 and low < 0.35 and high > 0.65
+
+
+def test_bad_links_are_left_out_where_that_is_asked_for(recurrent, rows, tmp_path, capsys, copy_run):
+    path = diagonal(tmp_path / "gold", rows)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"{lines[0]} 99-0", f"{lines[1]} x-y", *lines[2:]]) + "\n")
+    with pytest.raises(RegardError, match="--skip-bad"):
+        inspection.align(recurrent, rows, rows, gold=path)
+    found = inspection.align(recurrent, rows, rows, gold=path, skip_bad=True)
+    assert len(found.skipped) == 2 == len(found.to_json()["skipped"]) and "99-0" in found.skipped[0]
+    assert [len(one.sure) for one in found.gold] == [len(row.split()) for row in rows]
+    assert "2 bad links of the gold file were left out" in found.summary
+    skipped = []
+    (tmp_path / "numbered").write_text("1 1 1 S\nnonsense\n1 9 1 S\n7 1 1 S\n1 2 2 P\n1 1 2 S\n")
+    assert read_gold(tmp_path / "numbered", [(2, 3)], skipped=skipped)[0].sure == {(0, 0), (0, 1)}
+    assert len(skipped) == 3
+    texts = tmp_path / "text"
+    texts.write_text("\n".join(rows) + "\n")
+    command = ["inspect", "align", str(copy_run), "--source", str(texts), "--target", str(texts), "--skip-bad"]
+    assert main([*command, "--gold", str(path)]) == 0 and "2 bad links" in capsys.readouterr().err
+    assert main(command) == 2 and "--gold" in capsys.readouterr().err
+
+
 # --- the command and the page ---
 def test_links_go_out_and_figures_beside_them(copy_run, rows, tmp_path, capsys):
     (tmp_path / "text").write_text("\n".join(rows) + "\n")
@@ -231,7 +391,8 @@ def test_links_go_out_and_figures_beside_them(copy_run, rows, tmp_path, capsys):
     assert main([*command, "--gold", str(gold)]) == 0
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == len(rows)
-    assert "AER" in said.err and "chosen on this gold itself" in said.err
+    assert "AER" in said.err and "validation pairs of the run" in said.err
+    assert "the diagonal, without a model" in said.err and "95 %" in said.err
     assert main([*command, "--json", "--combine", "grow-diag"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert len(said["pairs"]) == len(rows) and said["scores"] is None and "one model" in said["how"]

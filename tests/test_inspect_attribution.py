@@ -11,7 +11,8 @@ import regard
 from regard import inspection
 from regard.cli import main
 from regard.errors import UsageError
-from regard.inspection.attribution import METHODS, along, alternative, attribute, borne, occlude
+from regard.inspection import other_word as other_words
+from regard.inspection.attribution import METHODS, along, attribute, borne, occlude
 from regard.inspection.vectors import Question, Vectors
 from regard.text.specials import BOS, EOS, UNK
 from regard.trace import Side, Trace, trace
@@ -132,17 +133,91 @@ def test_a_copying_model_prefers_what_it_says_because_of_the_word_it_copies(requ
         assert lead.methods[method].source[:4].argmax(-1).tolist() == [0, 1, 2, 3]
 
 
-def test_another_word_is_met_piece_by_piece():
-    class Pieces:
-        def encode(self, text):
-            return type("Encoded", (), {"ids": {"ab": [11, 8], "": [], "?": [UNK]}[text]})
+class Pieces:
+    """A tokenizer of which some words are several pieces."""
 
-    target = side(TARGET, [0, 0, 1, 2])
-    seen = Trace(model_of("narrow"), side(SOURCE), target, side(INPUTS), {}, torch.zeros(4, 23), Pieces())
-    assert alternative(seen, "ab").tolist() == [11, 8, 11, 11]
-    for text in ("", "?"):
-        with pytest.raises(UsageError, match="no word that this model can say"):
-            alternative(seen, text)
+    vocabulary = tuple(f"{'▁' if number % 2 else ''}t{number}" if number != 20 else "▁" for number in range(23))
+
+    def encode(self, text):
+        known = {"ab": [11, 8], "one": [13], "": [], "?": [UNK], "bare": [20, 8], "a b": [11, 13]}
+        return type("Encoded", (), {"ids": known[text]})
+
+    def decode(self, ids):
+        return " ".join(self.vocabulary[one] for one in ids)
+
+
+def pieced(cell="transformer>transformer/rotary"):
+    """A trace whose first target word has two tokens."""
+    inputs = side(INPUTS, [0, 1, 1, 2])
+    model = model_of(cell)
+    return trace(model, side(SOURCE), side(TARGET, [0, 0, 1, 2]), inputs, tokenizer=Pieces())
+
+
+def test_the_whole_of_another_word_is_scored_at_one_place(monkeypatch):
+    monkeypatch.setattr(other_words.Side, "of", lambda tokenizer, ids: words_of(ids))
+    seen = pieced()
+    for at, start in ((1, 0), (2, 2)):
+        other = other_words.other_word(seen, "ab", at)
+        assert (other.word, other.places[0], other.own) == (at - 1, start, [start, start + 1])
+        read = [BOS, *TARGET[:start], 11]
+        with torch.no_grad():
+            logits = seen.model.scores(seen.model.outputs(torch.tensor([SOURCE]), torch.tensor([read])))[0]
+        chances = logits.log_softmax(-1)
+        expected = chances[start, 11] + chances[start + 1, 8]
+        assert other.log_probs[1] == pytest.approx(expected.item(), abs=1e-4)
+        assert other.log_probs[0] == pytest.approx(seen.said[other.places].sum().item(), abs=1e-5)
+    free = other_words.other_word(seen, "ab")
+    best = max((other_words.other_word(seen, "ab", at) for at in (1, 2)), key=lambda one: one.log_probs[1])
+    assert free.word == best.word
+
+
+def words_of(ids):
+    words = [max(0, number) for number in range(len(ids))]
+    return side(ids, words)
+
+
+def test_the_lead_over_another_word_is_lost_token_by_token(monkeypatch):
+    monkeypatch.setattr(other_words.Side, "of", lambda tokenizer, ids: words_of(ids))
+    seen = pieced()
+    found = attribute(seen, ["occlusion"], instead="ab", at=1)
+    lead, why = found.answers
+    assert lead.others == ["ab", "", "", ""] and why.others is None
+    amounts = lead.methods["occlusion"].source
+    assert amounts[1:].abs().max() == 0 and amounts[0].abs().max() > 0
+
+    def whole(source, ids):
+        with torch.no_grad():
+            logits = seen.model.scores(seen.model.outputs(torch.tensor([source]), torch.tensor([[BOS, *ids[:-1]]])))[0]
+        return logits.log_softmax(-1).gather(1, torch.tensor(ids)[:, None]).sum().item()
+
+    for place in range(2):
+        blank = [*SOURCE[:place], UNK, *SOURCE[place + 1 :]]
+        lost = (whole(SOURCE, TARGET[:2]) - whole(SOURCE, [11, 8])) - (whole(blank, TARGET[:2]) - whole(blank, [11, 8]))
+        assert amounts[0, place].item() == pytest.approx(lost, abs=1e-4)
+    facts = found.to_json()["instead"]
+    assert facts["word"] == 1 and facts["instead"] == "ab" and "as whole words" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "no word that this model can say"), ("?", "no word that this model can say"), ("a b", "is several"),
+     ("bare", "bare space mark")],
+)  # fmt: skip
+def test_what_is_no_word_to_be_set_against_is_refused(text, message):
+    with pytest.raises(UsageError, match=message):
+        other_words.other_word(pieced(), text)
+    with pytest.raises(UsageError, match="no word 9"):
+        other_words.other_word(pieced(), "one", 9)
+
+
+def test_a_table_says_how_much_of_what_all_tokens_do_is_covered(transformer_run):
+    found = attribute(regard.load(transformer_run).trace("d a c b", target="d a c b"))
+    for answer, facts in zip(found.answers, found.to_json()["explanations"], strict=True):
+        for method, one in answer.methods.items():
+            rows = (one.source.sum(-1) + one.prefix.sum(-1)).tolist()
+            assert facts["covered"][METHODS[method]] == pytest.approx(rows, abs=1e-3)
+            assert not one.splits  # the start symbol is never blanked: a share of source and prefix would be made up
+    assert "covers" in str(found) and f"of {found.answers[0].explained[0].item():+.2f}" in str(found)
 
 
 def test_a_method_that_there_is_not_is_refused(transformer_run, capsys):
@@ -153,7 +228,11 @@ def test_a_method_that_there_is_not_is_refused(transformer_run, capsys):
 def test_the_table_and_the_data_say_the_same(transformer_run, capsys):
     assert main(["inspect", "attribute", str(transformer_run), "a b c", "--instead", "d"]) == 0
     table = capsys.readouterr().out
-    assert "and not “d”" in table and "occlusion" in table
+    assert "and not “d”" in table and "occlusion" in table and "Compared at word" in table
+    assert main(["inspect", "attribute", str(transformer_run), "a b c", "--instead", "d", "--at", "2"]) == 0
+    assert "Compared at word 2, “b”" in capsys.readouterr().out
+    assert main(["inspect", "attribute", str(transformer_run), "a b c", "--at", "2"]) == 2
+    assert "--instead" in capsys.readouterr().err
     assert main(["inspect", "attribute", str(transformer_run), "a b c", "--method", "occlusion", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [question["name"] for question in data["questions"]] == [

@@ -148,6 +148,27 @@ def test_projections_agree_with_the_jacobian_within_their_error(name):
     assert off <= 2 * near.error.square().mean().sqrt() + 1e-6
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_standard_error_of_a_cell_holds_for_the_worst_cell_too(seed):
+    model, ids = model_of("transformer>transformer/rotary"), [*LONG[:6], EOS]
+    exact, near = mixing(model, ids, projections=None), mixing(model, ids, projections=32, seed=seed)
+    off, error = (near.contributions - exact.contributions).abs(), near.error
+    spread = off[error > 1e-4] / error[error > 1e-4]
+    assert (spread > 2).double().mean() < 0.12  # about 5 % of a normal distribution, a little more of Student's
+    assert off.max() < 4 * error.max()
+
+
+def test_the_error_that_is_printed_is_that_of_the_least_certain_cell(transformer_run):
+    found = inspection.identify(regard.load(transformer_run).trace("a b c d", target="a b c d"))
+    layers = found.to_json()["layers"]
+    for layer, error in zip(layers, found.mixing.error, strict=True):
+        assert layer["standard_error"] == pytest.approx(error.max().item())
+        assert layer["standard_error"] >= layer["mean_standard_error"]
+        assert torch.tensor(layer["errors"]).shape == error.shape
+    assert "largest standard error" in str(found)
+    assert f"{found.mixing.error[-1].max().item():.2%}" in str(found)
+
+
 def test_the_jacobian_is_that_of_automatic_differentiation():
     model, ids = model_of("transformer>transformer/rotary"), [*LONG[:4], EOS]
     name = layer_taps(model)[-1]

@@ -160,3 +160,35 @@ def test_the_page_switches_between_states_attention_and_heads(copier, browser, t
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390  # a telephone shows it
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_recoveries_over_many_pairs_have_intervals(copier, transformer_run, tmp_path, capsys):
+    pairs = [("a b c", "a d c"), ("b c d", "b a d"), ("c a b", "c f b"), ("a b", "a b c"), ("e f a", "d f a")]
+    found = inspection.patch_pairs(copier, pairs)
+    assert found.pairs == 4 and len(found.skipped) == 1 and found.skipped[0].startswith("pair 4:")
+    for place, one in enumerate(found.wholes):
+        values = [
+            dict(inspection.patch(copier.trace(clean), copier.trace(other)).wholes)[one.name]
+            for clean, other in pairs[:3] + pairs[4:]
+        ]
+        assert one.mean == pytest.approx(sum(values) / 4, abs=1e-4), place
+        assert one.interval[0] <= one.mean <= one.interval[1]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{clean}\t{other}\n" for clean, other in pairs))
+    command = ["inspect", "patch", str(transformer_run), "--pairs", str(tmp_path / "pairs.tsv")]
+    assert main(command) == 0
+    assert "4 pairs of sources" in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["heads"][0]["recovery_95"][0] <= facts["heads"][0]["recovery"] <= facts["heads"][0]["recovery_95"][1]
+    for ending in ("html", "txt", "json"):
+        found.save(tmp_path / f"pairs.{ending}")
+    assert main([*command, "a b"]) == 2 and "leave out the others" in capsys.readouterr().err
+    assert main(["inspect", "patch", str(transformer_run), "a b"]) == 2
+    capsys.readouterr()
+    (tmp_path / "bad.tsv").write_text("a b c\n")
+    assert main([*command[:-1], str(tmp_path / "bad.tsv")]) == 1
+    assert "bad.tsv:1 has 1 tab-separated columns" in capsys.readouterr().err
+
+
+def test_one_pair_is_said_to_have_no_interval(copier):
+    assert "no interval" in str(inspection.patch(copier.trace("a b c"), copier.trace("a d c")))

@@ -11,6 +11,7 @@ import regard
 from regard import inspection
 from regard.cli.verbs import app
 from regard.errors import RegardError, UsageError
+from regard.inspection import probing
 from regard.inspection.codelength import blocks, online_code
 from regard.inspection.probes import Examples, train_probes
 from regard.inspection.probing import control_labels, untrained
@@ -165,9 +166,9 @@ def test_the_embedding_knows_its_letter_but_not_the_one_before(transformer_run, 
 
 
 def test_words_and_sentences_are_counted_once(probed):
-    assert sum(probed.sentences.values()) == 150 and sum(probed.words.values()) == 600
-    assert sum(count for count, _ in probed.by_label.values()) == probed.words["test"]
-    found = sum(count * shares[-1] for count, shares in probed.by_label.values()) / probed.words["test"]
+    assert sum(probed.sentences.values()) + probed.repeated == 150
+    assert sum(count for count, *_ in probed.by_label.values()) == probed.words["test"]
+    found = sum(count * shares[-1] for count, shares, _ in probed.by_label.values()) / probed.words["test"]
     assert found == pytest.approx(probed.curves["mlp"].accuracy[-1])
     facts = probed.to_json()["probes"]["mlp"]
     differences = [a - c for a, c in zip(facts["accuracy"], facts["control"], strict=True)]
@@ -206,21 +207,44 @@ def test_the_decoder_is_asked_with_sources(transformer_run, tmp_path):
         inspection.probe(run, tmp_path / "letters.tsv", "2", sources=tmp_path / "few.txt")
 
 
-def test_sentences_that_were_learned_from_are_told_of_where_they_are_measured_on(copy_run, tmp_path):
-    table(tmp_path / "letters.tsv", 40)
+def test_no_sentence_is_learned_from_and_measured_on(copy_run, tmp_path):
+    table(tmp_path / "letters.tsv", 150)
     run = regard.load(copy_run)
-    same = inspection.probe(run, tmp_path / "letters.tsv", "2", dev=tmp_path / "letters.tsv")
-    assert same.repeated == same.sentences["test"] == 40
-    assert "40 of the 40 sentences measured on (100 %) were learned from too" in str(same)
-    assert same.to_json()["repeated"] == 40 and "memory" in same.page()
-    known = set((tmp_path / "letters.tsv").read_text().strip().split("\n\n"))
-    table(tmp_path / "others.tsv", 80)
-    others = [block for block in (tmp_path / "others.tsv").read_text().strip().split("\n\n") if block not in known]
-    (tmp_path / "others.tsv").write_text("\n\n".join(others) + "\n", encoding="utf-8")
-    fresh = inspection.probe(run, tmp_path / "letters.tsv", "2", dev=tmp_path / "others.tsv")
-    assert fresh.repeated == 0 and "learned from too" not in str(fresh)
+    split = probing._split(run, tmp_path / "letters.tsv", "2", dev=None, sources=None, most=None, seed=1, progress=None)
+    rows = [tuple(one.ids) for part in split.parts.values() for one, _ in part]
+    assert len(rows) == len(set(rows)) and len(rows) + split.repeated == 150
+    blocks = (tmp_path / "letters.tsv").read_text().strip().split("\n\n")
+    (tmp_path / "twice.tsv").write_text("\n\n".join(blocks * 2) + "\n", encoding="utf-8")
+    twice = probing._split(run, tmp_path / "twice.tsv", "2", dev=None, sources=None, most=None, seed=1, progress=None)
+    assert sum(map(len, twice.parts.values())) == len(rows) and twice.repeated == split.repeated + 150
+    (tmp_path / "dev.tsv").write_text("\n\n".join(blocks[:20]) + "\n", encoding="utf-8")
+    held = probing._split(
+        run, tmp_path / "letters.tsv", "2", dev=tmp_path / "dev.tsv", sources=None, most=None, seed=1, progress=None
+    )
+    test = {tuple(one.ids) for one, _ in held.parts["test"]}
+    assert len(test) == len(held.parts["test"]) == len(set(blocks[:20]))
+    assert not test & {tuple(one.ids) for name in ("train", "stop") for one, _ in held.parts[name]}
+    with pytest.raises(RegardError, match=r"different sentences .* at least 30"):
+        inspection.probe(run, tmp_path / "letters.tsv", "2", dev=tmp_path / "letters.tsv")
 
 
+def test_every_accuracy_has_an_interval_over_test_sentences(probed):
+    facts = json.loads(json.dumps(probed.to_json()))
+    for one in facts["probes"].values():
+        for figure in ("accuracy", "control", "selectivity", "untrained"):
+            for value, (low, high) in zip(one[figure], one["intervals"][figure], strict=True):
+                assert low <= value + 1e-9 and value - 1e-9 <= high
+    for label in facts["by_label"]:
+        assert all(
+            low <= share + 1e-9 <= high + 2e-9
+            for share, (low, high) in zip(label["found"], label["intervals"], strict=True)
+        )
+    assert "95 % of accuracy" in str(probed)
+    if probed.repeated:
+        assert f"{probed.repeated} repeated sentences were left out" in str(probed)
+
+
+ROW = "{}\t{}\ta\tNOUN\tNN\tNumber=Sing\t0\troot\t_\t_\n"
 CONLLU = "1\ta\ta\tNOUN\tNN\tNumber=Sing\t0\troot\t_\t_\n\n"
 
 
@@ -228,7 +252,13 @@ CONLLU = "1\ta\ta\tNOUN\tNN\tNumber=Sing\t0\troot\t_\t_\n\n"
     ("name", "content", "wanted", "message"),
     [
         ("a.conllu", CONLLU * 40, "Tense", "upos, xpos, deprel, Number"),
-        ("a.conllu", CONLLU * 40, "upos", "nothing to tell apart"),
+        (
+            "a.conllu",
+            "".join(ROW.format(1, a) + ROW.format(2, b) + "\n" for a in "abcdef" for b in "abcdef"),
+            "upos",
+            "nothing to tell apart",
+        ),
+        ("a.conllu", CONLLU * 40, "upos", "1 different sentences .* at least 30"),
         ("a.conllu", CONLLU * 5, "upos", "5 sentences .* at least 30"),
         ("a.conllu", "a b c\n", "upos", "a.conllu:1 has 1 tab-separated"),
         (

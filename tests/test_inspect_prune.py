@@ -181,6 +181,13 @@ def test_the_result_becomes_everything(pruned, tmp_path):
     for ending in ("html", "json", "txt", "png", "svg"):
         found.save(tmp_path / f"pruning.{ending}")
     said = json.loads((tmp_path / "pruning.json").read_text())
+    for row in said["rows"]:
+        assert row["loss_95"][0] <= row["loss"] <= row["loss_95"][1]
+        assert row["rise_95"][0] <= row["rise"] <= row["rise_95"][1]
+        assert row["rise"] == pytest.approx(row["loss"] - said["rows"][0]["loss"], abs=2e-3)
+    assert said["rows"][0]["rise"] == pytest.approx(0, abs=1e-4)
+    rise, interval = said["settled"]
+    assert interval[0] <= rise <= interval[1] and "Settled, the validation loss is" in str(found)
     assert said["rows"][0]["heads"] == 4 and said["rows"][-1]["heads"] == 2
     assert "heads kept" in str(found) and "before" in str(found)
 

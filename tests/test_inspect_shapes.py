@@ -340,8 +340,8 @@ def test_a_head_made_to_look_at_the_token_before_is_found_to_do_so_in_every_shap
 def test_a_word_that_comes_later_cannot_be_followed_by_a_language_model(tmp_path):
     subject, examples = attending("language", tmp_path)
     path = tmp_path / "small.conllu"
-    row = "1\tw1\tw1\tX\t_\t_\t2\tdet\t_\t_\n2\tw2\tw2\tX\t_\t_\t0\troot\t_\t_\n3\tw3\tw3\tX\t_\t_\t2\tobj\t_\t_\n\n"
-    path.write_text(row * 100)
+    row = "1\tw{0}\tw\tX\t_\t_\t2\tdet\t_\t_\n2\tw{1}\tw\tX\t_\t_\t0\troot\t_\t_\n3\tw3\tw\tX\t_\t_\t2\tobj\t_\t_\n\n"
+    path.write_text("".join(row.format(number % 10, number // 10) for number in range(100)))  # both halves have some
     found = describe(subject, examples, path)
     assert {(one.name, one.direction) for one in found.relations} == {("det", "to dependent"), ("obj", "to head")}
     assert all(one.offset == -1 and one.baseline == 1.0 for one in found.relations)

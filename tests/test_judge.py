@@ -83,8 +83,20 @@ def test_equal_is_half_a_win_for_everyone():
         for item in form.items
     }
     found = count_verdicts(key, [Answers(judge="anna", form=key.form, items=equal)])
-    assert [(one.wins, one.first) for one in found.standings] == [(0.5, 1.0), (0.5, 1.0)]
+    assert [(one.wins, one.first) for one in found.standings] == [(0.5, 0.5), (0.5, 0.5)]
     assert found.standings[0].rates["adequate"] == (0, 0)
+
+
+def test_shares_of_coming_first_sum_to_one_whatever_ties():
+    systems = {name: [f"{name} {at}" for at in range(len(SOURCES))] for name in ("one", "two", "three")}
+    form, key = make_form(SOURCES, systems, count=6, seed=3)
+    answers = {}
+    for place, item in enumerate(form.items):
+        count = len(item.candidates)
+        better = [0, 1, 2, "equal", 0, 1][place % 6]
+        answers[item.id] = Answer(adequate=(True,) * count, fluent=(True,) * count, better=better)
+    found = count_verdicts(key, [Answers(judge="anna", form=key.form, items=answers)])
+    assert sum(one.first for one in found.standings) == pytest.approx(1.0)
 
 
 def test_krippendorffs_own_examples():

@@ -176,7 +176,7 @@ def test_evaluate_reads_the_weights_of_a_language_model_once(tmp_path, monkeypat
     (tmp_path / "my.yaml").write_text(json.dumps(settings))
     assert main(["train", str(tmp_path / "my.yaml"), "--run", str(tmp_path / "run")]) == 0
     loads = []
-    load = Run.load_weights
-    monkeypatch.setattr(Run, "load_weights", lambda self, *given: loads.append(1) or load(self, *given))
+    load = Run.load_model
+    monkeypatch.setattr(Run, "load_model", lambda self, *given: loads.append(1) or load(self, *given))
     assert main(["evaluate", str(tmp_path / "run")]) == 0
     assert len(loads) == 1 and "perplexity" in capsys.readouterr().out

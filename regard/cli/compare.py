@@ -33,7 +33,12 @@ def compare(
         list[str] | None,
         typer.Option("--system", help="Outputs of a system; repeat it.", metavar="NAME=FILE"),
     ] = None,
-    metrics: Annotated[str, typer.Option("--metrics", help="Which, with commas between.")] = "bleu,chrf",
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics", help="Which, with commas between; by default bleu,chrf, or exact,chrf for a few words."
+        ),
+    ] = None,
     frequencies: Annotated[
         Path | None, typer.Option("--frequencies", help="Text to count words in, such as the training targets.")
     ] = None,
@@ -65,7 +70,7 @@ def compare(
         raise UsageError("Against what? Name the right translations with --reference FILE.")
     if folders and source is None:
         raise UsageError("What are the runs to translate? Name the sentences with --source FILE.")
-    names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    names = list(dict.fromkeys(name.strip() for name in (metrics or "").split(",") if name.strip()))
     spoken = spoken_in(given)
     make(names, spoken)
     files = named_files(system or [])
@@ -86,7 +91,7 @@ def compare(
     found = comparison.compare(
         outputs,
         references,
-        names,
+        None if metrics is None else names,
         sources=sources,
         counts=slices.frequencies(read_lines(frequencies)) if frequencies else None,
         language=spoken,

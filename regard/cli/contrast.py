@@ -1,10 +1,15 @@
-"""`regard contrast`: does a run find the right target likelier than a wrong one?"""
+"""`regard contrast`: does a run find the right target likelier than a wrong one, or choose the right word sense?"""
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from regard.evaluation.contrast import Contrast
+    from regard.evaluation.senses import Senses
 
 EXAMPLES = """
 \b
@@ -12,10 +17,12 @@ Examples:
   regard contrast runs/mine suite.tsv
   regard contrast runs/mine suites/*.tsv.gz --per-token --json
   regard contrast runs/mine suite.tsv --control     likings for short or common targets taken out
+  regard contrast runs/mine senses.jsonl            good and bad words counted in the translations
+  regard contrast runs/mine en-de.key.txt --source en-de.text.txt           the same, in MuCoW's own files
 
 \b
 A suite is tab-separated (source, correct, wrong, more wrong ones…; or a header line with source, correct, wrong,
-category) or JSON lines with these fields.
+category) or JSON lines with these fields. A word-sense suite has source, good, bad and category instead.
 """
 
 
@@ -28,27 +35,62 @@ def contrast(
     control: Annotated[
         bool, typer.Option("--control", help="Also with sources of other items: what does the right source add?")
     ] = False,
+    source: Annotated[
+        Path | None,
+        typer.Option("--source", help="Source sentences of a MuCoW key file, one a line.", metavar="FILE"),
+    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width of word-sense suites.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="TSV of every item with its margin, the worst first.")
+        Path | None, typer.Option("--output", "-o", help="TSV of every item with its result, the worst first.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
-    """Score right and wrong targets, and print how often the right one wins, by category."""
+    """Score right and wrong targets, or count right and wrong words in translations, by category."""
     import regard
     from regard import durable
     from regard.cli.places import check_places
-    from regard.evaluation.contrast import by_model, read_suite
+    from regard.errors import UsageError
+    from regard.evaluation.contrast import Item, by_model, read_suite, warn_of_ids
     from regard.evaluation.contrast import contrast as ask
     from regard.evaluation.display import bar
+    from regard.evaluation.senses import SenseItem, count_senses, read_key
+    from regard.evaluation.texts import translated
 
     check_places(output)
-    items = [item for suite in suites for item in read_suite(suite)]
+    if source is not None and len(suites) != 1:
+        raise UsageError(f"--source belongs to one MuCoW key file, but {len(suites)} suites are named. Name one.")
+    items = read_key(suites[0], source) if source is not None else [one for path in suites for one in read_suite(path)]
+    scored = [item for item in items if isinstance(item, Item)]
+    senses = [item for item in items if isinstance(item, SenseItem)]
+    if scored and senses:
+        raise UsageError(
+            "Some suites have right and wrong targets, others good and bad words. They are measured in different ways: "
+            "call regard contrast once for each kind."
+        )
+    if senses and (per_token or control):
+        raise UsageError(
+            "--per-token and --control compare probabilities, but this suite counts words in translations. Leave them "
+            "out."
+        )
+    if scored and beam is not None:
+        raise UsageError("--beam has no effect on right and wrong targets: nothing is translated. Leave it out.")
+    if warning := warn_of_ids(scored or senses):
+        print(f"warning: {warning}", file=sys.stderr)
     translator = regard.load(run)
+    found: Contrast | Senses
     with bar() as progress:
-        found = ask(items, by_model(translator, per_token=per_token, progress=progress), control=control)
+        if senses:
+            sources = [item.source for item in senses]
+            found = count_senses(senses, translated(translator, sources, beam=beam, progress=progress))
+            lines = ["\t".join(" ".join(cell.split()) for cell in row) for row in found.rows()]
+        else:
+            found = ask(scored, by_model(translator, per_token=per_token, progress=progress), control=control)
+            rows = sorted(zip(found.margins, found.items, strict=True), key=lambda row: row[0])
+            lines = ["\t".join(("margin", "category", "source", "correct", "wrong"))]
+            lines += [
+                f"{m:.4f}\t{one.category}\t{one.source}\t{one.correct}\t" + "\t".join(one.wrong) for m, one in rows
+            ]
     if output is not None:
-        rows = sorted(zip(found.margins, found.items, strict=True), key=lambda row: row[0])
-        lines = ["\t".join(("margin", "category", "source", "correct", "wrong"))]
-        lines += [f"{m:.4f}\t{one.category}\t{one.source}\t{one.correct}\t" + "\t".join(one.wrong) for m, one in rows]
         durable.write(output, "\n".join(lines) + "\n")
-    print(json.dumps(found.facts(), indent=2, ensure_ascii=False) if as_json else found)
+    facts = {**found.facts(), "warnings": [warning] if warning else []}
+    print(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else found)

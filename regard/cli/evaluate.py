@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
     from regard.evaluation.judged import Judged
 
-DEFAULT = ["bleu", "chrf", "exact"]
-"""Metrics of translations, if nobody names others."""
-
 EXAMPLES = """
 \b
 Examples:
@@ -55,7 +52,11 @@ def evaluate(
         Path | None, typer.Option("--hypotheses", help="Outputs to score, instead of a run's.")
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option("--metrics", help="Which, with commas between; by default bleu,chrf,exact.")
+        str | None,
+        typer.Option(
+            "--metrics",
+            help="Which, with commas between; by default bleu,chrf,exact, or exact,chrf for targets of a few words.",
+        ),
     ] = None,
     language: Annotated[
         str | None,
@@ -115,12 +116,12 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
     from regard.errors import UsageError
     from regard.evaluation.display import bar
     from regard.evaluation.evaluation import evaluate_run, evaluate_text
-    from regard.evaluation.metrics import make
+    from regard.evaluation.metrics import headline_metrics, make
     from regard.evaluation.texts import read_aligned
     from regard.run import Run
 
-    names = DEFAULT if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
-    if not names:
+    names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
+    if metrics is not None and not names:
         raise UsageError("Which metrics? Name at least one, for example --metrics bleu,chrf.")
     names = list(dict.fromkeys(names))
     spoken = language or spoken_in(list(chosen.reference))
@@ -129,13 +130,15 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
         if not chosen.reference:
             raise UsageError("Against what? Name the right translations with --reference FILE.")
         outputs, *right = read_aligned(chosen.hypotheses, *chosen.reference)
-        return evaluate_text(outputs, list(zip(*right, strict=True)), names, spoken)
+        right_answers = list(zip(*right, strict=True))
+        return evaluate_text(outputs, right_answers, names or headline_metrics(right_answers), spoken)
     import regard
 
     assert chosen.run is not None
     sources, references = _pairs(chosen)
-    if metrics is None and Run.open(chosen.run).config.data.train.texts > 1:
-        names = ["exact", "f1"]
+    if metrics is None:
+        answers = Run.open(chosen.run).config.data.train.texts > 1
+        names = ["exact", "f1"] if answers else list(headline_metrics(references))
     if chosen.hypotheses is not None:
         (outputs,) = read_aligned(chosen.hypotheses)
         return evaluate_text(outputs, references, names, spoken)

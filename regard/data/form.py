@@ -23,6 +23,7 @@ from regard.data.store import TokenStore
 from regard.text.dropout import BpeDropout
 from regard.text.joined import Joined
 from regard.text.learning import train_target, train_tokenizer, train_tokenizers
+from regard.text.specials import SEP
 from regard.text.tokenizer import Tokenizer
 
 Pairs = Callable[[], Iterable[Pair]]
@@ -140,6 +141,17 @@ class Form(ABC):
         source, target = (list(compress(side, fits)) for side in sides)
         return source, target, [place for place, fit in enumerate(fits) if not fit]
 
+    def scored_rows(self, pairs: Sequence[Pair], longest: int) -> tuple[Rows, Rows, list[int]]:
+        """Return the ids of all pairs, sides cut to `longest` tokens, and the places of the pairs that were cut.
+
+        What is scored is never left out, whatever its length.
+        """
+        sides = self.encode(pairs)
+        cut = [place for place, row in enumerate(zip(*sides, strict=True)) if any(len(ids) > longest for ids in row)]
+        several = isinstance(self.source, Joined)
+        sources = [shorten(ids, longest) if several else ids[:longest] for ids in sides[0]]
+        return sources, [ids[:longest] for ids in sides[1]], cut
+
     def batches(
         self, config: RunConfig, store: TokenStore, *, rank: int = 0, world_size: int = 1, learning: bool = False
     ) -> Batches:
@@ -161,6 +173,33 @@ class Form(ABC):
             for side, tokenizer in (("source", self.source), ("target", self.target))
         )
         return source, target
+
+
+def shorten(ids: Sequence[int], longest: int) -> list[int]:
+    """Return the ids of several texts with separators, the longest texts cut until all fit into `longest` tokens."""
+    parts: Rows = [[]]
+    for token in ids:
+        if token == SEP:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    lengths = share_room([len(part) for part in parts], longest - len(parts) + 1)
+    found = parts[0][: lengths[0]]
+    for part, length in zip(parts[1:], lengths[1:], strict=True):
+        found += [SEP, *part[:length]]
+    return found
+
+
+def share_room(lengths: Sequence[int], room: int) -> list[int]:
+    """Return lengths that sum to at most `room`: only the longest are reduced, and to the same length."""
+    low, high = 0, max(lengths, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(length, middle) for length in lengths) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return [min(length, low) for length in lengths]
 
 
 class Parallel(Form):

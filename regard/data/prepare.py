@@ -2,14 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
 from regard import durable
-from regard.config.data import Cleaning, Corpus, Generated
+from regard.config.data import Corpus, Generated
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
 from regard.data.corpus import Pair, describe, located
@@ -108,7 +108,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     _make_room(directory)
     held = {"validation": data.validation, "test": data.test}
     known = {name: list(sound(corpus, form_kind)) for name, corpus in held.items() if corpus}
-    validation = [pair for _, pair in known.get("validation", ()) if _usable(pair, cleaning, texts)]
+    validation = [pair for _, pair in known.get("validation", ())]  # what is scored is never filtered
     train = _source(data.train, form_kind, data.every)
     fate, report = survey(
         train(),
@@ -155,18 +155,31 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         report.train -= len(too_long)
     if not report.train:
         raise TooFew(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
-    too_long = stored(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation")
-    for place in reversed(too_long):
-        del validation[place]
     if not validation:
-        raise RegardError(
-            f"no validation {_one(form_kind)} is left after cleaning: see data.validation and data.cleaning."
-        )
+        raise RegardError(f"There is no validation {_one(form_kind)}. Name more under data.validation.")
+    cut = stored(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation", scored=True)
+    report.notes += _notes_on_scored({"validation": validation, "test": test}, form_kind, len(cut), cleaning.max_length)
     report.joined = len(TokenStore(directory / "data" / "train")) - report.train if data.joined else 0
     _write_pairs(directory / "data" / "validation.jsonl", validation)
     _write_pairs(directory / "data" / "test.jsonl", test)
     durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
     (directory / "data" / _UNFINISHED).unlink()
+
+
+def _notes_on_scored(scored: Mapping[str, list[Pair]], form: type[Form], cut: int, longest: int) -> list[str]:
+    """Return what must be said of examples that are scored and empty, or too long to be read whole."""
+    found = []
+    for name, pairs in scored.items():
+        empty = sum(not all(getattr(pair, text).strip() for text in form.texts) for pair in pairs)
+        if empty:
+            found.append(f"Of {len(pairs):,} {name} {form.noun}, {empty:,} have an empty side. They are scored too.")
+    if cut:
+        found.append(
+            f"Of {len(scored['validation']):,} validation {form.noun}, {cut:,} have a side of more than {longest:,} "
+            f"tokens (data.cleaning.max_length). Their loss is that of the first {longest:,} tokens of each side. They "
+            "are scored too."
+        )
+    return found
 
 
 def _answerable(held: list[tuple[str, Pair]], form: Form, notes: list[str]) -> list[tuple[str, Pair]]:
@@ -226,24 +239,24 @@ def sound(corpus: Corpus, form: type[Form]) -> Iterator[tuple[str, Pair]]:
         yield place, pair
 
 
-def _usable(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> bool:
-    """Whether a validation pair can be scored at all."""
-    written = [getattr(pair, text) for text in texts]
-    return all(text.strip() and len(text) <= cleaning.max_characters for text in written)
-
-
 def _one(form: type[Form]) -> str:
     """What one example is called."""
     return form.noun.removesuffix("s")
 
 
-def stored(pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path) -> list[int]:
-    """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned."""
+def stored(
+    pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path, *, scored: bool = False
+) -> list[int]:
+    """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned.
+
+    Pairs that are too long to learn from are left out; those that are `scored` are cut to `max_length` tokens.
+    """
     too_long = []
     with StoreWriter(directory, form.ids) as writer:
         pairs = iter(pairs)
         while chunk := list(islice(pairs, _CHUNK)):
-            source, target, left_out = form.rows([pair for _, pair in chunk], max_length)
+            rows = form.scored_rows if scored else form.rows
+            source, target, left_out = rows([pair for _, pair in chunk], max_length)
             too_long += [chunk[place][0] for place in left_out]
             writer.write(source, target)
     return too_long

@@ -9,7 +9,11 @@ from regard.evaluation.metric import Metric, References, Statistics
 
 
 class _Share(Metric):
-    """100 · Σ parts / Σ wholes; of several references, the one that is kindest to the hypothesis counts."""
+    """100 · Σ parts / Σ wholes; of several references, the one that is kindest to the hypothesis counts.
+
+    Parts and wholes are summed over the corpus before they are divided (pooled), so a long text counts more than a
+    short one; a mean of sentence scores is another number.
+    """
 
     count: Callable[[str, str], tuple[float, float]]
 
@@ -44,7 +48,7 @@ class Edits(_Share):
 
     label = "edit distance"
     larger_is_better = False
-    signature = "unit:character|norm:longer"
+    signature = "unit:character|norm:longer|corpus:pooled"
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
@@ -56,7 +60,7 @@ class TokenAccuracy(_Share):
     """Token accuracy: tokens between white space that are right at their place, of those of the longer text."""
 
     label = "token accuracy"
-    signature = "unit:white-space token|norm:longer"
+    signature = "unit:white-space token|norm:longer|corpus:pooled"
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:

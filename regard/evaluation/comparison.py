@@ -7,8 +7,8 @@ from typing import Any
 from regard.errors import UsageError
 from regard.evaluation.display import columns
 from regard.evaluation.metric import Metric, References, Statistics
-from regard.evaluation.metrics import Scores, check, label, make, score_text
-from regard.evaluation.significance import Significance, compare_statistics, confidence
+from regard.evaluation.metrics import Scores, are_short, check, label, make, score_text
+from regard.evaluation.significance import Significance, compare_statistics, confidence, correct
 from regard.evaluation.slices import Slices, by_kind, by_length, frequencies, word_f1
 
 SENTENCE_METRIC = "chrf"
@@ -63,6 +63,8 @@ class Comparison:
     sizes: Mapping[str, int]
     """Number of sentences of each slice by length or kind."""
     sentences: Sequence[Sentence]
+    sliced_by: str = "source"
+    """The text by whose length and kind sentences are sliced: `source`, or `reference` where no sources were given."""
 
     @property
     def systems(self) -> list[str]:
@@ -84,6 +86,8 @@ class Comparison:
             "systems": {name: dict(one.values) for name, one in self.scores.items()},
             "signatures": dict(self.scores[self.systems[0]].signatures),
             "significance": significance,
+            "correction": {"method": "holm", "tests": len(self.significance)},
+            "sliced_by": self.sliced_by,
             "by_length": {name: dict(row) for name, row in self.lengths.items()},
             "by_length_95": {name: dict(row) for name, row in self.bands.items()},
             "by_kind": {name: dict(row) for name, row in self.kinds.items()},
@@ -109,22 +113,29 @@ class Comparison:
         """The slices with their titles."""
         main = label(self.main)
         return [
-            (f"{main} by length of the source, in words", self.lengths),
-            (f"{main} by kind of sentence", self.kinds),
+            (f"{main} by length of the {self.sliced_by}, in words", self.lengths),
+            (f"{main} by kind of sentence (of the {self.sliced_by})", self.kinds),
             ("F1 of words by their frequency", self.words),
         ]
 
     def verdicts(self) -> list[str]:
-        """Each difference in words: how large, between what, and whether it is more than luck."""
+        """Describe each difference: how large, its interval, its p-values, and whether it is significant."""
+        several = len(self.significance) > 1
         found = []
         for system, metrics in self.significance.items():
             for metric, one in metrics.items():
                 called = "significant" if one.significant else "not significant"
+                raw = f"p {one.bootstrap:.3f} by bootstrap, {one.randomisation:.3f} by randomisation"
+                corrected = f"; corrected {one.bootstrap_corrected:.3f} and {one.randomisation_corrected:.3f}"
                 found.append(
                     f"{label(metric)}, {system} against {self.systems[0]}: {one.difference:+.2f} "
-                    f"(95 %: {one.low:+.2f} to {one.high:+.2f}), {called} "
-                    f"(p {one.bootstrap:.3f} by bootstrap, {one.randomisation:.3f} by randomisation)"
+                    f"(95 %: {one.low:+.2f} to {one.high:+.2f}), {called} ({raw}{corrected if several else ''})"
                 )
+        if several:
+            count = len(self.significance)
+            found.append(f"Both tests are two-sided; p-values are corrected for {count} systems by Holm's method.")
+        else:
+            found.append("Both tests are two-sided; one comparison, so no correction is needed.")
         return found
 
     def _scores(self) -> list[tuple[str, ...]]:
@@ -154,7 +165,7 @@ class Comparison:
 def compare(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str | Sequence[str]],
-    metrics: Sequence[str] = ("bleu", "chrf"),
+    metrics: Sequence[str] | None = None,
     *,
     sources: Sequence[str] | None = None,
     counts: Mapping[str, int] | None = None,
@@ -164,11 +175,14 @@ def compare(
 ) -> Comparison:
     """Compare two or more systems, each with the first.
 
-    Without `sources`, slices go by the first reference; without `counts` (how often words occur, as in the training
-    data), words are counted in the references.
+    Without `metrics` they are BLEU and chrF, or exact match and chrF for references of fewer than four words.
+    Without `sources`, slices go by the first reference (and say so); without `counts` (how often words occur, as in
+    the training data), words are counted in the references.
     """
     if len(systems) < 2:
         raise UsageError("A comparison needs at least two systems.")
+    if metrics is None:
+        metrics = ("exact", "chrf") if are_short(references) else ("bleu", "chrf")
     if not metrics:
         raise UsageError("A comparison needs at least one metric.")
     outputs = list(systems.values())
@@ -182,21 +196,25 @@ def compare(
         for name, said in systems.items()
     }
     baseline, *others = systems
-    lengths, kinds = by_length(sources or firsts), by_kind(sources or firsts)
+    sliced = firsts if sources is None else sources
+    lengths, kinds = by_length(sliced), by_kind(sliced)
     main = metrics[0]
     rows = {name: statistics[main] for name, statistics in found.items()}
+    tested = {
+        metric: correct(
+            {
+                name: compare_statistics(
+                    makers[metric], found[baseline][metric], found[name][metric], samples=samples, seed=seed
+                )
+                for name in others
+            }
+        )
+        for metric in metrics
+    }
     f1 = {name: word_f1(said, several, counts or frequencies(firsts)) for name, said in systems.items()}
     return Comparison(
         scores={name: score_text(said, several, metrics, language=language) for name, said in systems.items()},
-        significance={
-            name: {
-                metric: compare_statistics(
-                    makers[metric], found[baseline][metric], found[name][metric], samples=samples, seed=seed
-                )
-                for metric in metrics
-            }
-            for name in others
-        },
+        significance={name: {metric: tested[metric][name] for metric in metrics} for name in others},
         main=main,
         lengths=_table(lengths, rows, makers[main]),
         bands={
@@ -210,6 +228,7 @@ def compare(
         words={name: {system: row[name] for system, row in f1.items()} for name in f1[baseline]},
         sizes={name: len(places) for name, places in [*lengths.items(), *kinds.items()]},
         sentences=_sentences(sources or [""] * len(firsts), several, systems, found, makers[SENTENCE_METRIC]),
+        sliced_by="reference" if sources is None else "source",
     )
 
 

@@ -7,6 +7,7 @@ of the two, log P(target | source) − log P(target | another source), in which 
 
 import json
 import math
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,11 +20,15 @@ from regard.errors import RegardError, UsageError
 from regard.evaluation.display import columns
 from regard.evaluation.intervals import wilson
 from regard.evaluation.likelihood import likelihoods
+from regard.evaluation.senses import SenseItem, read_senses
 from regard.evaluation.slices import by_length
 from regard.translator import Translator
 
 Scorer = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 """(sources, targets) → how good each target is, larger being better."""
+
+MANY_IDS = 0.1
+"""Share of sources that look like ids from which on a suite is suspicious."""
 
 _ENDINGS = (".gz", ".tsv", ".txt", ".csv", ".jsonl", ".json")
 
@@ -58,7 +63,14 @@ class Category:
     def facts(self) -> dict[str, Any]:
         """All of it as JSON knows it, with the 95 % interval of the accuracy."""
         low, high = wilson(self.right, self.count)
-        control = {} if self.gained is None else {"accuracy_by_source": self.gained / self.count}
+        control: dict[str, float] = {}
+        if self.gained is not None:
+            ends = wilson(self.gained, self.count)
+            control = {
+                "accuracy_by_source": self.gained / self.count,
+                "by_source_low": ends[0],
+                "by_source_high": ends[1],
+            }
         return {
             "accuracy": self.accuracy,
             "low": low,
@@ -203,12 +215,12 @@ def by_model(translator: Translator, *, per_token: bool = False, progress: Progr
     return scorer
 
 
-def read_suite(path: Path) -> list[Item]:
+def read_suite(path: Path) -> list[Item] | list[SenseItem]:
     """The items of a file: tab-separated, with or without a header line, or JSON lines; plain or gzip.
 
     Without a header, columns are source, right target, and one or more wrong ones. With one, they are called `source`,
     `correct`, `wrong` (or beginning so, or `incorrect`) and `category`, as are the fields of a JSON object. What has no
-    category has the file's name as one.
+    category has the file's name as one. A file with `good` and `bad` words instead of targets is a word-sense suite.
     """
     lines = [(number, line) for number, line in enumerate(read_lines(path, whole=True), start=1) if line.strip()]
     if not lines:
@@ -216,9 +228,31 @@ def read_suite(path: Path) -> list[Item]:
     name = path.name
     while any(name.endswith(ending) and name != ending for ending in _ENDINGS):
         name = name[: name.rindex(".")]
+    if (senses := read_senses(path, name, lines)) is not None:
+        return senses
     if lines[0][1].lstrip().startswith("{"):
         return [_from_json(line, f"{path}:{number}", name) for number, line in lines]
     return list(_from_table(lines, path, name))
+
+
+def looks_like_id(source: str) -> bool:
+    """Whether a source is hardly a sentence: it has no letters, or no spaces in a script that uses them."""
+    kinds = {unicodedata.category(character) for character in source}
+    if not any(kind.startswith("L") for kind in kinds):
+        return True
+    return not any(map(str.isspace, source.strip())) and "Lo" not in kinds  # Lo: Chinese, Japanese, Thai and others
+
+
+def warn_of_ids(items: Sequence[Item] | Sequence[SenseItem]) -> str | None:
+    """Return a warning if many sources look like ids, such as those of a key file; otherwise `None`."""
+    odd = [item.source for item in items if looks_like_id(item.source)]
+    if len(odd) < MANY_IDS * len(items) or not odd:
+        return None
+    return (
+        f"{len(odd):,} of {len(items):,} sources have no letters or no spaces, such as `{odd[0][:60]}`. They look like "
+        "ids, not like sentences: check that the first column holds the source text. A MuCoW key file is read with "
+        "--source FILE, the file of its sentences."
+    )
 
 
 def _from_table(lines: Sequence[tuple[int, str]], path: Path, name: str) -> Iterator[Item]:

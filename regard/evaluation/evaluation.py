@@ -10,7 +10,7 @@ from regard import durable
 from regard.data.progress import Progress
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.evaluation.metrics import BLEU, Scores, check, label, make, score_text
+from regard.evaluation.metrics import BLEU, SHORT, Scores, are_short, check, label, make, score_text
 from regard.evaluation.texts import translated
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Evaluation:
     """The same by position."""
     noun: str = "sentences"
     """What was scored is called so."""
+    notes: Sequence[str] = ()
+    """What a reader of the scores must know, in sentences."""
 
     def facts(self) -> dict[str, Any]:
         """All scores, signatures and details, as JSON knows them."""
@@ -45,6 +47,8 @@ class Evaluation:
             "signatures": dict(self.scores.signatures),
             "details": {metric: dict(parts) for metric, parts in self.scores.details.items()},
         }
+        if self.notes:
+            facts["notes"] = list(self.notes)
         if self.perplexity:
             facts |= {PERPLEXITY: self.perplexity.facts(), "positions": [asdict(one) for one in self.positions]}
         return facts
@@ -59,7 +63,7 @@ class Evaluation:
             parts = f"per token; {one.per_word:.2f} per word, {one.per_character:.3f} per character"
             rows.append((PERPLEXITY, f"{one.per_token:.2f}", parts))
             rows.append(("", "", f"by position: {self._by_position()}"))
-        return columns(rows, right=[1]) + f"\n{self.sentences:,} {self.noun}"
+        return "\n".join([columns(rows, right=[1]), f"{self.sentences:,} {self.noun}", *self.notes])
 
     def _by_position(self) -> str:
         from regard.evaluation.likelihood import position_line
@@ -81,7 +85,7 @@ def evaluate_text(
     if PERPLEXITY in metrics:
         raise UsageError("Perplexity is a model's, not a text's: name a run, or leave perplexity out of --metrics.")
     scores = score_text(outputs, references, metrics, language=language)
-    return Evaluation(sentences=len(outputs), outputs=outputs, scores=scores)
+    return Evaluation(sentences=len(outputs), outputs=outputs, scores=scores, notes=_notes(references, metrics))
 
 
 def evaluate_run(
@@ -98,6 +102,7 @@ def evaluate_run(
     from regard.evaluation.likelihood import (  # torch, which scoring mere text does not need
         by_position,
         likelihoods,
+        longer_than_readable,
         total,
     )
 
@@ -107,11 +112,26 @@ def evaluate_run(
     outputs = translated(translator, sources, beam=beam, progress=progress) if of_text else None
     scores = Scores(values={}) if outputs is None else score_text(outputs, several, of_text, language=language)
     scored, positions = None, []
+    notes = [*_notes(references, metrics), *_read_in_part(translator, sources)]
     if PERPLEXITY in metrics:
         pairs = [(source, one) for source, some in zip(sources, several, strict=True) for one in some]
-        found = likelihoods(translator, *map(list, zip(*pairs, strict=True)), progress=progress)
+        asked, wanted = map(list, zip(*pairs, strict=True))
+        cut = longer_than_readable(translator, asked, wanted)
+        if cut:
+            notes.append(
+                f"{cut:,} of {len(pairs):,} pairs are longer than this model can read at once: perplexity is that of "
+                "as many of their first tokens as it can."
+            )
+        found = likelihoods(translator, asked, wanted, cut=True, progress=progress)
         scored, positions = total(found), by_position(found)
-    return Evaluation(sentences=len(sources), outputs=outputs, scores=scores, perplexity=scored, positions=positions)
+    return Evaluation(
+        sentences=len(sources),
+        outputs=outputs,
+        scores=scores,
+        perplexity=scored,
+        positions=positions,
+        notes=notes,
+    )
 
 
 def evaluate_texts(writer: "Writer", texts: Sequence[str], *, progress: Progress | None = None) -> Evaluation:
@@ -129,6 +149,34 @@ def evaluate_texts(writer: "Writer", texts: Sequence[str], *, progress: Progress
         positions=by_position(found),
         noun="documents",
     )
+
+
+def _notes(references: Sequence[str | Sequence[str]], metrics: Sequence[str]) -> list[str]:
+    """Return what must be said of the metrics on these references."""
+    if tuple(metrics) == SHORT and are_short(references):
+        return ["BLEU is left out: the references have fewer than four words on average, and BLEU counts four-grams."]
+    if any(metric in (BLEU, f"{BLEU}:13a") for metric in metrics) and are_short(references):
+        return [
+            "BLEU is not meaningful here: the references have fewer than four words on average, and it counts "
+            "four-grams. Prefer exact match and chrF."
+        ]
+    return []
+
+
+def _read_in_part(translator: "Translator", sources: Sequence[str]) -> list[str]:
+    """Return what must be said of sources that are empty or too long to be read whole."""
+    lengths = [len(ids) for ids in translator.source_tokenizer.encode_batch(sources)]
+    most = min(translator.trained_length, translator.config.data.cleaning.max_length)
+    empty, long = sum(not length for length in lengths), sum(length > most for length in lengths)
+    found = []
+    if empty:
+        found.append(f"{empty:,} of {len(sources):,} sources are empty: their translation is empty, and is scored.")
+    if long and translator.config.data.train.texts == 1:
+        found.append(
+            f"{long:,} of {len(sources):,} sources have more than {most:,} tokens, the longest that the model has "
+            "learnt from: they were translated piece by piece, and are scored."
+        )
+    return found
 
 
 def _bleu_parts(details: Any) -> str:

@@ -48,6 +48,10 @@ class Judged:
     loss_name: str = ""
     perplexity: float | None = None
     """e to the loss, where that means something."""
+    notes: Sequence[str] = ()
+    """What could not be read whole, in sentences."""
+    calibrated: tuple[float, float] | None = None
+    """The loss of the probabilities that are printed, and the temperature that they were fitted to."""
 
     def facts(self) -> dict[str, Any]:
         """All scores, details and tables, as JSON knows them."""
@@ -58,7 +62,13 @@ class Judged:
             "details": {metric: dict(parts) for metric, parts in scores.details.items()},
             "tables": [{"title": one.title, "head": one.head, "rows": list(one.rows)} for one in self.judgement.tables],
         }
-        return facts if self.loss is None else facts | {"loss": self.loss, "perplexity": self.perplexity}
+        if self.notes:
+            facts["notes"] = list(self.notes)
+        if self.calibrated is not None:
+            facts |= {"calibrated_loss": self.calibrated[0], "temperature": self.calibrated[1]}
+        if self.loss is None:
+            return facts
+        return facts | {"loss": self.loss, "loss_name": self.loss_name, "perplexity": self.perplexity}
 
     def __str__(self) -> str:
         scores = self.judgement.scores
@@ -68,9 +78,12 @@ class Judged:
             rows.append(["calibration", f"{honest['expected_error']:.2f}", told])
         if self.loss is not None:
             rows.append(["loss", f"{self.loss:.4f}", self.loss_name])
+        if self.calibrated is not None:
+            told = f"of the calibrated probabilities, at temperature {self.calibrated[1]:.2f}"
+            rows.append(["calibrated loss", f"{self.calibrated[0]:.4f}", told])
         if self.perplexity is not None:
             rows.append(["perplexity", f"{self.perplexity:.2f}", ""])
-        parts = [f"{columns(rows, right=[1])}\n{scores.sentences:,} {self.noun}"]
+        parts = ["\n".join([columns(rows, right=[1]), f"{scores.sentences:,} {self.noun}", *self.notes])]
         for table in self.judgement.tables:
             right = range(1, len(table.head))
             parts.append(f"{table.title}:\n\n{columns([table.head, *table.rows], right=right, indent='  ')}")
@@ -90,23 +103,36 @@ def judge_run(
     """Let a run answer examples, and score its answers as training does."""
     from regard.training.validation import mean_loss
 
-    lines = _answers(shape, model, pairs, progress) if shape.answers else None
+    lines, unread = _answers(shape, model, pairs, progress) if shape.answers else (None, 0)
     judgement = shape.judge(model, pairs, thorough=True) if lines is None else shape.grade(lines, pairs)
     loss = None
     with TemporaryDirectory() as place:
         longest = type(shape.form).cleaning(shape.config).max_length
         shape.form.gather(pairs, Path(place))
-        left_out = stored(enumerate(pairs), shape.form, longest, Path(place) / "store")
-        if len(left_out) < len(pairs):
+        cut = stored(enumerate(pairs), shape.form, longest, Path(place) / "store", scored=True)
+        if pairs:
             batches = shape.batches(TokenStore(Path(place) / "store"))
             mean = mean_loss(shape, model, batches, device=next(model.parameters()).device)
             loss = None if math.isnan(mean) else mean
+    notes = []
+    if cut and loss is not None:
+        notes.append(
+            f"{len(cut):,} of {len(pairs):,} {shape.form.noun} have more than {longest:,} tokens: the loss is that of "
+            f"the first {longest:,}."
+        )
+    if unread:
+        notes.append(
+            f"{unread:,} of {len(pairs):,} {shape.form.noun} are longer than this model can read at once: they were "
+            "answered from as much of them as it can read."
+        )
     return Judged(
         noun=shape.form.noun,
         judgement=judgement,
         lines=lines,
+        notes=notes,
         loss=loss,
         loss_name=shape.loss_name,
+        calibrated=shape.calibrated_loss(model, pairs),
         perplexity=math.exp(min(loss, 700.0)) if shape.perplexity and loss is not None else None,
     )
 
@@ -158,11 +184,16 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     return found
 
 
-def _answers(shape: Shape[Any], model: nn.Module, pairs: Sequence[Pair], progress: Progress | None) -> list[str]:
+def _answers(
+    shape: Shape[Any], model: nn.Module, pairs: Sequence[Pair], progress: Progress | None
+) -> tuple[list[str], int]:
+    """Return the lines that a model answers with, and how many texts it could not read whole."""
     lines: list[str] = []
+    unread = 0
     for start in range(0, len(pairs), CHUNK):
-        texts = [pair.source for pair in pairs[start : start + CHUNK]]
+        texts, cut = shape.readable([pair.source for pair in pairs[start : start + CHUNK]])
+        unread += cut
         lines += shape.written(model, texts)
         if progress:
             progress("answering", len(lines), len(pairs))
-    return lines
+    return lines, unread

@@ -104,8 +104,9 @@ def chart(comparison: Comparison) -> str:
     )
     return (
         f"<p class=legend>{legend}</p><div class=scroll><svg class=chart viewBox='0 0 {WIDTH} {HEIGHT}' role=img "
-        f"aria-label='{escape(label(comparison.main))} by length of the source'>{''.join(drawn)}</svg></div>"
-        "<p class=quiet>Words in the source (sentences): below each point. Shaded: where 95 % of resamples lie.</p>"
+        f"aria-label='{escape(label(comparison.main))} by length of the {comparison.sliced_by}'>"
+        f"{''.join(drawn)}</svg></div><p class=quiet>Words in the {comparison.sliced_by} (sentences): below each "
+        "point. Shaded: where 95 % of resamples lie.</p>"
     )
 
 
@@ -124,8 +125,12 @@ def _png(comparison: Comparison) -> bytes:
         axes.fill_between(range(len(bins)), lows, highs, color=hue, alpha=0.15, linewidth=0)
         axes.plot(values, color=hue, linewidth=2, marker="o", markersize=4, label=system.replace("$", r"\$"))
     axes.set_xticks(range(len(bins)), [f"{name}\n({comparison.sizes[name]:,})" for name in bins])
-    axes.set_title(f"{label(comparison.main)} by length of the source", loc="left", fontsize=11, fontweight="bold")
-    axes.set_xlabel("words in the source (sentences); shaded: 95 % of resamples", fontsize=8, color=INK)
+    axes.set_title(
+        f"{label(comparison.main)} by length of the {comparison.sliced_by}", loc="left", fontsize=11, fontweight="bold"
+    )
+    axes.set_xlabel(
+        f"words in the {comparison.sliced_by} (sentences); shaded: 95 % of resamples", fontsize=8, color=INK
+    )
     axes.set_ylim(bottom=0)
     _plain(axes)
     picture = io.BytesIO()

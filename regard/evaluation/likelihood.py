@@ -130,17 +130,32 @@ def position_line(positions: Sequence[Position]) -> str:
 
 
 def likelihoods(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], *, progress: Progress | None = None
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    cut: bool = False,
+    progress: Progress | None = None,
 ) -> list[Likelihood]:
-    """The likelihood of each target given its source, in the order given; neither order nor company matters."""
+    """The likelihood of each target given its source, in the order given; neither order nor company matters.
+
+    What a model cannot read at once is refused, or with `cut` shortened to what it can.
+    """
     if len(sources) != len(targets):
         raise UsageError(f"There are {len(sources):,} sources for {len(targets):,} targets: they must be as many.")
     source_ids = translator.source_tokenizer.encode_batch(sources)
     target_ids = translator.target_tokenizer.encode_batch(targets)
+    most = _most_tokens(translator)
+    if cut:
+        source_ids, target_ids = [ids[:most] for ids in source_ids], [ids[:most] for ids in target_ids]
     _check_lengths(translator, source_ids, target_ids)
     tokens = translator.config.decoding.batch_tokens
     rows = log_probs(translator.model, source_ids, target_ids, tokens=tokens, progress=progress)
-    normal = [translator.target_tokenizer.normalise(target) for target in targets]
+    tokenizer = translator.target_tokenizer
+    normal = [
+        tokenizer.decode(ids) if cut and len(ids) == most else tokenizer.normalise(target)
+        for ids, target in zip(target_ids, targets, strict=True)
+    ]
     return [Likelihood(row, len(text.split()) + 1, len(text) + 1) for row, text in zip(rows, normal, strict=True)]
 
 
@@ -193,6 +208,21 @@ def _batch(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Seq
         found.append(tuple(values[start : start + len(ids) + 1]))
         start += len(ids) + 1
     return found
+
+
+def longer_than_readable(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> int:
+    """Return how many pairs have a side that the model cannot read at once."""
+    most = _most_tokens(translator)
+    sides = translator.source_tokenizer.encode_batch(sources), translator.target_tokenizer.encode_batch(targets)
+    return sum(max(len(source), len(target)) > most for source, target in zip(*sides, strict=True))
+
+
+def _most_tokens(translator: Translator) -> int:
+    """Return the most tokens that the model can read at once, without the end symbol."""
+    positions, most = translator.config.model.positions, translator.config.decoding.batch_tokens
+    if positions is not None and positions.kind == "learned":
+        most = min(most, positions.max_length)
+    return most - 1
 
 
 def _check_lengths(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from regard.errors import UsageError
 from regard.evaluation.answers import Edits, Exact, TokenAccuracy, TokenF1
 from regard.evaluation.cider import Cider
-from regard.evaluation.meteor import Meteor
+from regard.evaluation.meteor import Meteor, words
 from regard.evaluation.metric import Metric, References
 from regard.evaluation.overlap import Bleu, Chrf, Ter
 
@@ -25,6 +25,12 @@ METRICS: dict[str, type[Metric]] = {
 """Every metric of text by name; `regard.extensions` adds to them."""
 
 BLEU, METEOR = "bleu", "meteor"
+
+USUAL = ("bleu", "chrf", "exact")
+SHORT = ("exact", "chrf")
+"""Headline metrics of sentences, and of targets of a few words."""
+FOUR_GRAM = 4.0
+"""Words of the mean reference below which BLEU, whose longest matches are of four words, says nothing."""
 
 NAMES = {
     **{name: METRICS[name].label for name in ("bleu", "chrf", "meteor", "cider", "exact", "f1")},
@@ -77,6 +83,17 @@ def score_text(
         if parts := metric.details(totals):
             details[name] = parts
     return Scores(values=values, signatures=signatures, details=details, sentences=len(hypotheses))
+
+
+def are_short(references: Sequence[str | Sequence[str]]) -> bool:
+    """Whether references have fewer than four words or marks on average, so that BLEU is not meaningful."""
+    counts = [len(words(one if isinstance(one, str) else one[0])) for one in references if one]
+    return bool(counts) and sum(counts) / len(counts) < FOUR_GRAM
+
+
+def headline_metrics(references: Sequence[str | Sequence[str]]) -> tuple[str, ...]:
+    """Return the metrics that suit the references: exact match and chrF first for short ones, without BLEU."""
+    return SHORT if are_short(references) else USUAL
 
 
 def make(names: Sequence[str], language: str = "other") -> dict[str, Metric]:

@@ -70,7 +70,7 @@ def render(comparison: Comparison) -> str:
         f"<h1>{escape(' · '.join(names))}</h1>",
         _table(scores, comparison, "{:.2f}"),
         *(f"<p class=quiet>{escape(verdict)}</p>" for verdict in comparison.verdicts()),
-        f"<h2>{escape(label(comparison.main))} by length of the source</h2>",
+        f"<h2>{escape(label(comparison.main))} by length of the {comparison.sliced_by}</h2>",
         chart(comparison),
         "<div class=slices>",
         *(

@@ -1,10 +1,12 @@
 """Whether one system is better than another, or was only lucky with these sentences."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from regard.evaluation.intervals import small_sample_factor
 from regard.evaluation.metric import Metric, Statistics
 
 SIGNIFICANT = 0.05
@@ -18,39 +20,74 @@ class Significance:
     """Score of the second system minus that of the first."""
     low: float
     high: float
-    """Where the difference lies in 95 % of the resamples."""
+    """The 95 % bootstrap interval of the difference."""
     bootstrap: float
-    """p of the paired bootstrap: the share of resamples in which the better system is not better."""
+    """Two-sided p of the paired bootstrap, before any correction."""
     randomisation: float
-    """p of approximate randomisation: the share of random swaps that give a difference as large."""
+    """Two-sided p of approximate randomisation, before any correction."""
+    bootstrap_corrected: float
+    randomisation_corrected: float
+    """The same after Holm's correction for the number of systems; equal to the raw values for two systems."""
 
     @property
     def significant(self) -> bool:
-        """Whether both tests call it so at the level of 5 %."""
-        return max(self.bootstrap, self.randomisation) < SIGNIFICANT
+        """Whether both corrected p-values are below 5 %."""
+        return max(self.bootstrap_corrected, self.randomisation_corrected) < SIGNIFICANT
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return everything as plain data for JSON."""
         return {**asdict(self), "significant": self.significant}
 
 
 def compare_statistics(
     metric: Metric, first: Statistics, second: Statistics, *, samples: int = 1000, seed: int = 1
 ) -> Significance:
-    """Both tests on the statistics (sentences × counts) of two systems; the same seed gives the same answer."""
+    """Run both tests on the statistics (sentences × counts) of two systems; the same seed gives the same answer.
+
+    The bootstrap distribution of the difference is centred on the observed difference d, so that d* − d is what
+    chance alone does: p = share of |d* − d| ≥ |d|. Resamples of n sentences vary too little and have normal rather
+    than Student's tails; both are corrected by the factor of `small_sample_factor` (Hesterberg, 2015).
+    """
     difference = metric.score(second.sum(0)) - metric.score(first.sum(0))
     resampled = bootstrap(metric, first, second, samples, np.random.default_rng([seed, 0]))
     swapped = randomise(metric, first, second, samples, np.random.default_rng([seed, 1]))
-    low, high = np.quantile(resampled, (0.025, 0.975)).tolist()
-    not_better = int((resampled * np.sign(difference) <= 0).sum())
-    as_large = int((np.abs(swapped) >= abs(difference) - 1e-9).sum())
+    by_chance = small_sample_factor(len(first)) * (resampled - difference)
+    low, high = (difference + np.quantile(by_chance, (0.025, 0.975))).tolist()
+    p_bootstrap = _share_as_large(by_chance, difference) if len(first) > 1 else 1.0  # one sentence has no spread
+    p_randomisation = _share_as_large(swapped, difference)
     return Significance(
         difference=difference,
         low=low,
         high=high,
-        bootstrap=(1 + not_better) / (1 + samples),
-        randomisation=(1 + as_large) / (1 + samples),
+        bootstrap=p_bootstrap,
+        randomisation=p_randomisation,
+        bootstrap_corrected=p_bootstrap,
+        randomisation_corrected=p_randomisation,
     )
+
+
+def correct(found: Mapping[str, Significance]) -> dict[str, Significance]:
+    """Correct the p-values of several systems against the same first one by Holm's method."""
+    bootstraps = holm([one.bootstrap for one in found.values()])
+    randomisations = holm([one.randomisation for one in found.values()])
+    return {
+        name: replace(one, bootstrap_corrected=first, randomisation_corrected=second)
+        for (name, one), first, second in zip(found.items(), bootstraps, randomisations, strict=True)
+    }
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number (Holm, 1979): p₍ᵢ₎ → maxⱼ≤ᵢ min(1, (m − j + 1) · p₍ⱼ₎)."""
+    corrected, largest = [0.0] * len(values), 0.0
+    for rank, place in enumerate(sorted(range(len(values)), key=lambda place: values[place])):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
+        corrected[place] = largest
+    return corrected
+
+
+def _share_as_large(by_chance: Statistics, difference: float) -> float:
+    """Return the two-sided p-value: the share of chance differences that are as large, never 0."""
+    return float(1 + (np.abs(by_chance) >= abs(difference) - 1e-9).sum()) / (1 + len(by_chance))
 
 
 def confidence(metric: Metric, found: Statistics, *, samples: int = 200, seed: int = 1) -> tuple[float, float]:

@@ -55,7 +55,7 @@ class Standing:
     high: float
     """Where that share lies in 95 % of the resamples of items."""
     first: float
-    """Share of the resamples in which no system wins more."""
+    """Share of the resamples in which it wins most; systems that tie divide the resample, so that shares sum to 1."""
 
     def facts(self) -> dict[str, Any]:
         """All of it as JSON knows it."""
@@ -91,7 +91,7 @@ class Verdicts:
         for one in self.standings:
             shares = [_share(yes / count, wilson(yes, count)) if count else "–" for yes, count in one.rates.values()]
             wins = _share(one.wins, (one.low, one.high))
-            rows.append((one.system, *shares, wins, f"{100 * one.first:.0f} % of resamples"))
+            rows.append((one.system, *shares, wins, f"{100 * one.first:.1f} % of resamples"))
         alphas = ", ".join(
             f"{name} {'–' if alpha is None else f'{alpha:.2f}'}" for name, alpha in self.agreement.items()
         )
@@ -121,7 +121,8 @@ def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> V
     drawn = generator.integers(0, len(contests), (SAMPLES, len(contests)))
     resampled = np.stack([_shares(contests[places].sum(0)) for places in drawn])  # samples × systems
     low, high = np.quantile(resampled, (0.025, 0.975), axis=0)
-    first = (resampled >= resampled.max(1, keepdims=True)).mean(0)
+    best = resampled >= resampled.max(1, keepdims=True)  # samples × systems
+    first = (best / best.sum(1, keepdims=True)).mean(0)
     wins = _shares(contests.sum(0))
     standings = [
         Standing(

@@ -13,6 +13,7 @@ from regard.inspection.identification import identify_corpus
 from regard.inspection.layer_lens import lens
 from regard.inspection.maps import attention
 from regard.inspection.patching import patch
+from regard.inspection.patching_pairs import patch_pairs
 from regard.inspection.probing import probe
 from regard.inspection.pruning import prune
 from regard.inspection.reasons import reasons
@@ -30,6 +31,7 @@ __all__ = [
     "identify_corpus",
     "lens",
     "patch",
+    "patch_pairs",
     "probe",
     "prune",
     "reasons",

@@ -4,11 +4,9 @@ Axes: S source words, T target words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-from torch import Tensor
 
 from regard.data.progress import Progress
 from regard.errors import UsageError
@@ -16,17 +14,18 @@ from regard.evaluation.display import columns
 from regard.inspection.drawing import COLOURS, INK, KEY, QUIET, blank
 from regard.inspection.links import COMBINING, Combining, Gold, Link, Links, Scores, combine, pharaoh, read_gold, score
 from regard.inspection.page import Panel
-from regard.inspection.result import Result
-from regard.inspection.word_weights import (
-    METHODS,
-    READINGS,
-    Choice,
-    Method,
-    Pair,
-    Reading,
-    token_maps,
-    word_weights,
+from regard.inspection.reading_choice import (
+    Asked,
+    Chosen,
+    Directed,
+    agreement,
+    choose,
+    choose_for_run,
+    diagonal,
+    directed,
 )
+from regard.inspection.result import Result
+from regard.inspection.word_weights import METHODS, READINGS, Choice, Method, Pair, Reading
 from regard.translator import Translator
 
 if TYPE_CHECKING:
@@ -34,10 +33,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SAMPLE = 500
-"""Pairs by which a layer is chosen where there is no gold."""
+"""Pairs by which a layer is chosen where there is neither a run with validation pairs nor gold."""
 
 MOST_SHOWN = 2000
 """Pairs that a page holds."""
+
+SHOWN_SKIPPED = 3
+"""Bad links of a gold file that are printed."""
 
 DRAWN = 6
 """Pairs of a picture."""
@@ -80,7 +82,13 @@ class Alignments(Result):
     reverse: Choice | None
     """How the second run is read, where there is one."""
     tried: list[Tried]
+    chosen: Chosen
+    """Why the first run is read so."""
+    diagonals: list[Links]
+    """The baseline that looks at no model: each target word with the source word at the same relative place."""
     gold: list[Gold] | None = None
+    skipped: tuple[str, ...] = ()
+    """Links of the gold file that were left out, and what is wrong with each."""
 
     @property
     def title(self) -> str:
@@ -91,6 +99,23 @@ class Alignments(Result):
     def scores(self) -> Scores | None:
         """Against gold, if it was given."""
         return None if self.gold is None else score(self.links, self.gold)
+
+    @property
+    def diagonal_scores(self) -> Scores | None:
+        """Those of the diagonal, against gold."""
+        return None if self.gold is None else score(self.diagonals, self.gold)
+
+    @property
+    def on_diagonal(self) -> float:
+        """The share of links that are the diagonal's."""
+        found = sum(map(len, self.links))
+        both = sum(len(links & other) for links, other in zip(self.links, self.diagonals, strict=True))
+        return both / found if found else 0.0
+
+    @property
+    def basis(self) -> str:
+        """In a sentence: what the reading was chosen on, and how the diagonal compares."""
+        return f"{self.chosen}. {100 * self.on_diagonal:.0f} % of the links shown are those of the diagonal."
 
     @property
     def how(self) -> str:
@@ -105,12 +130,17 @@ class Alignments(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: every pair with its links, and all that was tried."""
-        scores = self.scores
+        scores, baseline = self.scores, self.diagonal_scores
         return {
             "how": self.how,
             "method": self.method,
             "combining": self.combining,
+            "chosen": self.chosen.facts(),
+            "basis": self.basis,
+            "links_on_diagonal": self.on_diagonal,
             "scores": None if scores is None else scores.facts(),
+            "diagonal": None if baseline is None else baseline.facts(),
+            "skipped": list(self.skipped),
             "tried": [
                 {
                     "run": one.run,
@@ -144,18 +174,21 @@ class Alignments(Result):
 
     @property
     def summary(self) -> str:
-        """How it was done, and with gold how well, beside all that was tried."""
-        scores = self.scores
-        if scores is None:
-            return self.how
-        rows = [["read", "AER", "precision", "recall", "links"]]
+        """How it was done and what it was chosen on; with gold how well, beside the diagonal and all that was tried."""
+        scores, baseline = self.scores, self.diagonal_scores
+        parts = [self.how, self.basis]
+        if self.skipped:
+            shown = "\n".join(f"  {problem}" for problem in self.skipped[:SHOWN_SKIPPED])
+            parts.append(f"{len(self.skipped):,} bad links of the gold file were left out, such as:\n{shown}")
+        if scores is None or baseline is None:
+            return "\n".join(parts)
+        rows = [["read", "AER", "95 %", "precision", "recall", "links"]]
         for one in self.tried:
             if one.scores is not None:
                 rows.append([f"{one.run}: {one.choice}", *_figures(one.scores)])
         rows.append([f"all in all ({self.combining})", *_figures(scores)])
-        chosen = len([one for one in self.tried if one.run == "run"])
-        note = f"\nThe best of {chosen} readings was chosen on this gold itself." if chosen > 1 else ""
-        return f"{self.how}\n{columns(rows, right=(1, 2, 3, 4))}{note}"
+        rows.append(["the diagonal, without a model", *_figures(baseline)])
+        return "\n".join([*parts, columns(rows, right=(1, 2, 3, 4, 5))])
 
     def draw(self) -> "Figure":
         """The first pairs with lines between their words; with gold by what it says of each link."""
@@ -208,7 +241,7 @@ class Alignments(Result):
         data = {key: value for key, value in self.to_json().items() if key != "pairs"}
         data["pairs"] = [self._pair(place) for place in range(min(len(self.links), MOST_SHOWN))]
         more = f" The first {MOST_SHOWN:,} of {len(self.links):,} pairs." if len(self.links) > MOST_SHOWN else ""
-        return [Panel("align", data, note=self.how + more)]
+        return [Panel("align", data, note=f"{self.how} {self.basis}{more}")]
 
 
 def align(
@@ -216,8 +249,11 @@ def align(
     sources: Sequence[str],
     targets: Sequence[str],
     *,
+    run: Path | str | None = None,
     gold: Path | str | None = None,
+    skip_bad: bool = False,
     reverse: Translator | None = None,
+    reverse_run: Path | str | None = None,
     method: Method = "attention",
     layer: int | None = None,
     head: int | None = None,
@@ -227,160 +263,85 @@ def align(
 ) -> Alignments:
     """Align the words of texts with those of their translations.
 
-    Of the layers and readings not asked for, the best is taken: by error rate where there is `gold`, else by how well
-    two directions agree: with the `reverse` run (which translates targets into sources), or within the same map.
+    Which layer and row is read is chosen on the validation pairs of the `run` (the directory of `translator`), once,
+    and stored there. Without a run it is chosen on the gold links, or on the pairs given. `reverse` translates targets
+    into sources; its reading is chosen likewise, by `reverse_run`. With `skip_bad`, bad links of `gold` are left out.
     """
     if not any(source.strip() for source in sources):
         raise UsageError("There is nothing to align: the texts are empty.")
     _check(sources, targets, method, reading, combining)
     pairs = [Pair.of(translator, source, target) for source, target in zip(sources, targets, strict=True)]
-    wanted = read_gold(gold, [(len(pair.source), len(pair.target)) for pair in pairs]) if gold is not None else None
+    skipped: list[str] | None = [] if skip_bad else None
+    wanted = None
+    if gold is not None:
+        wanted = read_gold(gold, [(len(pair.source), len(pair.target)) for pair in pairs], skipped=skipped)
+    forward = _side("run", translator, pairs, Asked(method, layer, head, reading), run, wanted, progress)
+    links, tried, second = forward.rows, forward.tried, None
     combining = combining or ("none" if reverse is None else "grow-diag")
-    some = len(pairs) if wanted is not None else min(SAMPLE, len(pairs))
-    ask = _Asked(method, layer, head, reading)
-    forward = _directed(translator, pairs[:some], ask, None, progress)
-    if reverse is None:
-        tried = [_tried("run", choice, rows, columns_, wanted) for choice, (rows, columns_) in forward.items()]
-        best = _best(tried)
-        rows, others = _all(forward, best, translator, pairs, some, ask, progress)
-        links = [combine(one, other, combining) for one, other in zip(rows, others, strict=True)]
-        texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        return Alignments(*texts, links, method, combining, best, None, tried, wanted)
-    flipped = [Pair.of(reverse, target, source) for source, target in zip(sources, targets, strict=True)]
-    free = _Asked(method, None, None, None)
-    backward = {
-        choice: ([_flip(one) for one in rows], [_flip(one) for one in others])
-        for choice, (rows, others) in _directed(reverse, flipped[:some], free, None, progress).items()
-    }
-    tried, best, second = _of_two(forward, backward, wanted)
-    rows, _ = _all(forward, best, translator, pairs, some, ask, progress)
-    back = backward[second][0]
-    if some < len(pairs):
-        back = back + [_flip(one) for one in _directed(reverse, flipped[some:], free, second, progress)[second][0]]
-    links = [combine(one, other, combining) for one, other in zip(rows, back, strict=True)]
-    texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    return Alignments(*texts, links, method, combining, best, second, tried, wanted)
-
-
-def agreement(one: Iterable[Links], other: Iterable[Links]) -> float:
-    """How far two sets of links are the same: 2 |A∩B| / (|A| + |B|)."""
-    both, total = 0, 0
-    for first, second in zip(one, other, strict=True):
-        both, total = both + len(first & second), total + len(first) + len(second)
-    return 2 * both / total if total else 0.0
-
-
-def maxima(weights: Tensor, pair: Pair) -> tuple[Links, Links]:
-    """Of weights T×(S+1): the best source word of each target word, and the best target word of each source word.
-
-    A target word whose best is the end symbol (the last column) has no link; nor has a word without tokens.
-    """
-    rows = [
-        (int(source), target)
-        for target, source in enumerate(weights.argmax(1).tolist())
-        if pair.target_tokens[target] and source < len(pair.source)
-    ]
-    best = weights[:, : len(pair.source)].argmax(0).tolist()
-    columns_ = [(source, int(target)) for source, target in enumerate(best) if pair.source_tokens[source]]
-    return frozenset(rows), frozenset(columns_)
+    others = forward.columns
+    if reverse is not None:
+        flipped = [Pair.of(reverse, target, source) for source, target in zip(sources, targets, strict=True)]
+        turned = None if wanted is None else [Gold(_flip(one.sure), _flip(one.possible)) for one in wanted]
+        backward = _side("reverse", reverse, flipped, Asked(method), reverse_run, turned, progress)
+        tried, second = [*tried, *backward.tried], backward.chosen.choice
+        others = [_flip(one) for one in backward.rows]
+    return Alignments(
+        sources=[pair.source for pair in pairs],
+        targets=[pair.target for pair in pairs],
+        links=[combine(one, other, combining) for one, other in zip(links, others, strict=True)],
+        method=method,
+        combining=combining,
+        choice=forward.chosen.choice,
+        reverse=second,
+        tried=tried,
+        chosen=forward.chosen,
+        diagonals=[diagonal(pair) for pair in pairs],
+        gold=wanted,
+        skipped=tuple(skipped or ()),
+    )
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What the user wants of the maps; the rest is tried."""
+class _Side:
+    """The links that one model gives, and how it was read."""
 
-    method: Method
-    layer: int | None
-    head: int | None
-    reading: Reading | None
-
-    def choices(self, keys: Iterable[tuple[int | None, int | None]]) -> list[Choice]:
-        """All readings of the maps that fit."""
-        keys = list(keys)
-        layers = sorted({layer for layer, _ in keys if layer is not None})
-        heads = sorted({head for layer, head in keys if self.layer in (None, layer) and head is not None})
-        if self.layer is not None and self.layer not in layers:
-            raise UsageError(
-                f"There is no layer {self.layer} that looks at the source: layers are {', '.join(map(str, layers))}."
-            )
-        if self.head is not None and self.head not in heads:
-            which = f"heads are {', '.join(map(str, heads))}" if heads else "contributions are of all heads together"
-            raise UsageError(f"There is no head {self.head} there: {which}.")
-        wanted: list[int | None] = [layer for layer in layers if (layer, self.head) in keys]
-        if self.layer is not None:
-            wanted = [self.layer]
-        elif self.head is None and len(layers) > 1:
-            wanted.append(None)
-        readings = [self.reading] if self.reading is not None else list(READINGS)
-        return [Choice(layer, self.head, reading) for layer in wanted for reading in readings]
+    chosen: Chosen
+    rows: list[Links]
+    columns: list[Links]
+    tried: list[Tried]
 
 
-_Directed = dict[Choice, tuple[list[Links], list[Links]]]
-"""For each choice the links of every pair: the maxima of rows, and those of columns."""
-
-
-def _directed(
-    translator: Translator, pairs: Sequence[Pair], asked: _Asked, only: Choice | None, progress: Progress | None
-) -> _Directed:
-    none: Links = frozenset()
-    found: _Directed = {}
-    for place, maps in token_maps(translator, pairs, asked.method, progress=progress):
-        for choice in found or ([only] if only is not None else asked.choices(maps)):
-            rows, columns_ = found.setdefault(choice, ([none] * len(pairs), [none] * len(pairs)))
-            weights = word_weights(maps[choice.layer, choice.head], pairs[place], choice.reading)
-            rows[place], columns_[place] = maxima(weights, pairs[place])
-    if not found:
-        choice = only or Choice(asked.layer, asked.head, asked.reading or "reads")
-        found[choice] = [none] * len(pairs), [none] * len(pairs)
-    return found
-
-
-def _all(
-    found: _Directed,
-    choice: Choice,
+def _side(
+    name: str,
     translator: Translator,
     pairs: Sequence[Pair],
-    some: int,
-    asked: _Asked,
+    asked: Asked,
+    run: Path | str | None,
+    gold: list[Gold] | None,
     progress: Progress | None,
-) -> tuple[list[Links], list[Links]]:
-    """The links of all pairs by a choice that was made on some."""
-    rows, columns_ = found[choice]
+) -> _Side:
+    """Choose how a model is read, and read it; with gold all other readings are measured as well."""
+    chosen = choose_for_run(translator, run, asked, progress) if run is not None else None
+    some = len(pairs) if gold is not None else 0 if chosen is not None else min(SAMPLE, len(pairs))
+    found: Directed = directed(translator, pairs[:some], asked, None, progress) if some else {}
+    tried = [
+        Tried(name, choice, agreement(rows, across), None if gold is None else score(rows, gold))
+        for choice, (rows, across) in found.items()
+    ]
+    if chosen is None:
+        chosen = choose(pairs[:some], found, "given")
+        if gold is not None:
+            best = min(tried, key=lambda one: one.scores.error_rate if one.scores else 1.0)
+            chosen = replace(chosen, choice=best.choice, basis="gold")
+        if len(found) == 1:
+            chosen = replace(chosen, basis="asked")
+    elif not tried:
+        tried = [Tried(name, one.choice, one.agreement, None) for one in chosen.candidates]
+    rows, across = found.get(chosen.choice, ([], []))
     if some < len(pairs):
-        more = _directed(translator, pairs[some:], asked, choice, progress)[choice]
-        rows, columns_ = rows + more[0], columns_ + more[1]
-    return rows, columns_
-
-
-def _tried(run: str, choice: Choice, rows: list[Links], others: list[Links], gold: list[Gold] | None) -> Tried:
-    return Tried(run, choice, agreement(rows, others), None if gold is None else score(rows, gold))
-
-
-def _best(tried: Sequence[Tried]) -> Choice:
-    """The choice with the lowest error rate or, without gold, the best agreement; the first of equals."""
-    return min(tried, key=lambda one: -one.agreement if one.scores is None else one.scores.error_rate).choice
-
-
-def _of_two(forward: _Directed, backward: _Directed, gold: list[Gold] | None) -> tuple[list[Tried], Choice, Choice]:
-    """The best choices in two runs: each by gold, or the pair that agrees best."""
-    pairs = {
-        (one, other): agreement(rows, back)
-        for one, (rows, _) in forward.items()
-        for other, (back, _) in backward.items()
-    }
-
-    def tried(run: str, found: _Directed, place: int) -> list[Tried]:
-        best = {choice: max(value for key, value in pairs.items() if key[place] == choice) for choice in found}
-        return [
-            Tried(run, choice, best[choice], None if gold is None else score(rows, gold))
-            for choice, (rows, _) in found.items()
-        ]
-
-    both = tried("run", forward, 0), tried("reverse", backward, 1)
-    if gold is not None:
-        return [*both[0], *both[1]], _best(both[0]), _best(both[1])
-    best = max(pairs, key=lambda key: pairs[key])
-    return [*both[0], *both[1]], *best
+        more = directed(translator, pairs[some:], asked, chosen.choice, progress)[chosen.choice]
+        rows, across = rows + more[0], across + more[1]
+    return _Side(chosen, rows, across, tried)
 
 
 def _flip(links: Links) -> Links:
@@ -408,7 +369,9 @@ def _check(
 
 def _figures(scores: Scores) -> list[str]:
     shares = (scores.error_rate, scores.precision, scores.recall)
-    return [*(f"{100 * share:.1f}" for share in shares), f"{scores.found:,}"]
+    rate, *rest = (f"{100 * share:.1f}" for share in shares)
+    interval = "" if scores.interval is None else f"{100 * scores.interval[0]:.1f}–{100 * scores.interval[1]:.1f}"
+    return [rate, interval, *rest, f"{scores.found:,}"]
 
 
 def _width(words: Sequence[str]) -> float:

@@ -4,7 +4,7 @@ Axes: S source tokens, T target tokens, V vocabulary, Q questions, B rows that a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,10 +16,10 @@ from regard.errors import UsageError
 from regard.inspection.flow import flows
 from regard.inspection.gain import NOTE, Gain
 from regard.inspection.influence import Influence, draw_influences, listing, pane, token_text
+from regard.inspection.other_word import OtherWord, other_word
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.vectors import Question, Vectors
-from regard.text.specials import UNK
 from regard.trace import Side, Trace
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class Attribution(Result):
     """The first is what tables and pictures show."""
     gain: Gain
     """What the source did for each word."""
+    other: OtherWord | None = None
+    """The word that one of those said was set against."""
 
     @property
     def title(self) -> str:
@@ -87,7 +89,8 @@ class Attribution(Result):
     def to_json(self) -> dict[str, Any]:
         """Plain data: tokens, words, and the amounts of each method for each question, in nats."""
         asked = [(one.question, list(one.methods.values())) for one in self.answers]
-        return pane(self.trace, self.gain, asked, explanations=self._explanations())
+        instead = None if self.other is None else self.other.facts()
+        return pane(self.trace, self.gain, asked, explanations=self._explanations(), instead=instead)
 
     def _explanations(self) -> list[dict[str, Any]]:
         return [
@@ -97,6 +100,7 @@ class Attribution(Result):
                 "gaps": None if one.gaps is None else _rounded(one.gaps),
                 "steps": one.steps,
                 "wide": one.wide,
+                "covered": {METHODS[method]: _rounded(covered(found)) for method, found in one.methods.items()},
             }
             for one in self.answers
         ]
@@ -105,10 +109,15 @@ class Attribution(Result):
         """For each target token what spoke most for it or against it, by the first method and question."""
         first = self.answers[0]
         method, found = next(iter(first.methods.items()))
-        heads = [] if first.others is None else ["not"]
-        cells = [] if first.others is None else [[other] for other in first.others]
+        heads = [*([] if first.others is None else ["not"]), "covers"]
+        cells = [
+            [*([] if first.others is None else [first.others[place]]), f"{amount:+.2f} of {whole:+.2f}"]
+            for place, (amount, whole) in enumerate(zip(covered(found).tolist(), first.explained.tolist(), strict=True))
+        ]
         told = f"{METHODS[method]}: {first.question}, in nats"
-        lines = [listing(self.trace, self.gain, found, heads, cells), told + self._gap(first, method)]
+        lines = [listing(self.trace, self.gain, found, heads, cells), told + self._gap(first, method), COVERAGE]
+        if self.other is not None:
+            lines.append(str(self.other))
         return "\n".join(lines)
 
     def _gap(self, answer: Answer, method: Method) -> str:
@@ -132,12 +141,14 @@ class Attribution(Result):
         """The sentence pair with all methods, and those that read the attention beside them."""
         beside = flows(self.trace)
         asked = [(one.question, [*one.methods.values(), *beside]) for one in self.answers]
-        data = pane(self.trace, self.gain, asked, explanations=self._explanations())
+        instead = None if self.other is None else self.other.facts()
+        data = pane(self.trace, self.gain, asked, explanations=self._explanations(), instead=instead)
         note = (
             "Pick a word that was said: blue tokens spoke for it, red ones against it, in nats of its log-probability "
             "or of its lead over another word. Start and end symbols are never taken away, so they have no part. "
-            f"{NOTE}"
+            f"{COVERAGE[0].upper()}{COVERAGE[1:]} {NOTE}"
         )
+        note = note if self.other is None else f"{self.other} {note}"
         return [Panel("influence", data, note=note)]
 
 
@@ -146,18 +157,48 @@ def attribute(
     methods: Sequence[Method] = tuple(METHODS),
     *,
     instead: str | None = None,
+    at: int | None = None,
     progress: Progress | None = None,
 ) -> Attribution:
     """What each token of source and prefix did for every target token, and for its lead over the runner-up.
 
-    With `instead` a word takes the place of the runner-up. Whatever a token is compared with is the blank: the vector
-    of the unknown word, at the same position.
+    With `instead`, what it did for the lead of one whole word over that whole word: of target word `at` (counted from
+    1), or of the one in whose place the other word is likeliest. Whatever a token is compared with is the blank: the
+    vector of the unknown word, at the same position.
     """
     check_methods(methods)
-    others = runners_up(trace) if instead is None else alternative(trace, instead)
     said = torch.tensor(trace.target.ids)
-    questions = [Question(said), Question(said, others)]
-    name = "and not the runner-up" if instead is None else f"and not “{instead.strip()}”"
+    gain = Gain.of(trace)
+    if instead is not None:
+        return _with_instead(trace, other_word(trace, instead, at), methods, gain, progress)
+    others = runners_up(trace)
+    asked = _ask(trace, [Question(said), Question(said, others)], methods, progress)
+    texts = [token_text(trace, token) for token in others.tolist()]
+    return Attribution(
+        trace, [asked.answer(0, WHY, None), asked.answer(1, f"{WHY} and not the runner-up", texts)], gain
+    )
+
+
+WHY = "why it was said"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What all methods say to some questions about one trace."""
+
+    found: list[dict[Method, Influence]]
+    explained: Tensor
+    """Q×T."""
+    gaps: Tensor | None
+    steps: int
+
+    def answer(self, number: int, question: str, others: list[str] | None) -> Answer:
+        """The answer to one question."""
+        gaps = None if self.gaps is None else self.gaps[number]
+        return Answer(question, others, self.found[number], self.explained[number], gaps, self.steps)
+
+
+def _ask(trace: Trace, questions: Sequence[Question], methods: Sequence[Method], progress: Progress | None) -> _Asked:
     vectors = Vectors(trace)
     ends = _ends(vectors, questions)  # Q×2×T
     explained = (ends[:, 1] - ends[:, 0]).cpu()  # Q×T
@@ -174,14 +215,63 @@ def attribute(
             case "occlusion":
                 amounts, by_word = occlude(vectors, questions, ends[:, 1], trace.target, progress)
                 _put(found, method, trace, amounts, OCCLUSION, by_word)
-    texts = [token_text(trace, token) for token in others.tolist()]
-    names = [("why it was said", None), (f"why it was said {name}", texts)]
-    answers = [
-        Answer(question, against, found[number], explained[number], None if gaps is None else gaps[number], steps)
-        for number, (question, against) in enumerate(names)
-    ]
-    return Attribution(trace, answers if instead is None else answers[::-1], Gain.of(trace))
+    return _Asked(found, explained, gaps, steps)
 
+
+def _with_instead(
+    trace: Trace, other: OtherWord, methods: Sequence[Method], gain: Gain, progress: Progress | None
+) -> Attribution:
+    """Why one word was said and not another: what speaks for the whole of it, less what speaks for the whole other.
+
+    Both passes read the same up to the word, so that their columns correspond; what the pieces of a word do for each
+    other is no reason for either.
+    """
+    mine = _ask(trace, [Question(torch.tensor(trace.target.ids))], methods, progress)
+    theirs = _ask(other.trace, [Question(torch.tensor(other.trace.target.ids))], methods, progress)
+    first = other.places[0]
+
+    def row(one: Tensor, places: list[int]) -> Tensor:
+        return one[places].sum(0)
+
+    def alone(value: Tensor, size: int) -> Tensor:
+        """Values of one word, at its first token or at its row, nothing elsewhere."""
+        found = torch.zeros(size, *value.shape)
+        found[first if size == len(trace.target) else other.word] = value
+        return found
+
+    found: dict[Method, Influence] = {}
+    for method, said in mine.found[0].items():
+        less = theirs.found[0][method]
+        source = row(said.source, other.places) - row(less.source, other.own)
+        prefix = torch.zeros(len(trace.inputs))
+        prefix[: first + 1] = (row(said.prefix, other.places))[: first + 1] - row(less.prefix, other.own)[: first + 1]
+        words, others = said.words(trace), less.words(other.trace)
+        theirs_word = other.trace.target.words[other.own[0]]
+        seen = trace.inputs.words[first] + 1
+        by_prefix = torch.zeros(words[1].shape[1])
+        by_prefix[:seen] = words[1][other.word, :seen] - others[1][theirs_word, :seen]
+        count = len(words[0])
+        by_word = torch.zeros(count, words[0].shape[1]), torch.zeros(count, len(by_prefix))
+        by_word[0][other.word] = words[0][other.word] - others[0][theirs_word]
+        by_word[1][other.word] = by_prefix
+        size = len(trace.target)
+        found[method] = replace(said, source=alone(source, size), prefix=alone(prefix, size), by_word=by_word)
+    explained, gaps = torch.zeros(len(trace.target)), None
+    explained[first] = row(mine.explained[0], other.places) - row(theirs.explained[0], other.own)
+    if mine.gaps is not None and theirs.gaps is not None:
+        gaps = torch.zeros(len(trace.target))
+        gaps[first] = row(mine.gaps[0], other.places) + row(theirs.gaps[0], other.own)
+    texts = [other.text if place == first else "" for place in range(len(trace.target))]
+    steps = max(mine.steps, theirs.steps)
+    lead = Answer(f"{WHY} and not “{other.text}”", texts, found, explained, gaps, steps)
+    return Attribution(trace, [lead, mine.answer(0, WHY, None)], gain, other)
+
+
+COVERAGE = (
+    "covers: the sum of all amounts of a row, of what blanking all tokens at once would cost. Where the two are far "
+    "apart, tokens stand in for each other, and single amounts explain little. The start symbol is never blanked, so "
+    "no share of source and prefix is given."
+)
 
 GRADIENT = (
     "The slope at the real input, times the way from the blank to it (Shrikumar et al., 2017). By far the least "
@@ -305,26 +395,9 @@ def runners_up(trace: Trace) -> Tensor:
     return trace.log_probabilities.scatter(1, said, float("-inf")).argmax(-1)
 
 
-def alternative(trace: Trace, text: str) -> Tensor:
-    """The token of another word to set each target token against: T.
-
-    It is the piece of the other word at the same place, where the pieces before are those that were said; else its
-    first piece.
-    """
-    if trace.tokenizer is None:
-        raise UsageError("This trace has no tokenizer, so that no other word can be read: trace by a translator.")
-    ids = trace.tokenizer.encode(text).ids
-    if not ids or UNK in ids:
-        raise UsageError(f'"{text.strip()[:80]}" is no word that this model can say: use words of its vocabulary.')
-    if len(text.split()) > 1:
-        raise UsageError(f'Each word is set against one other word, but "{text.strip()[:80]}" is several: give one.')
-    others, first = [], 0
-    for place, word in enumerate(trace.target.words):
-        first = place if place == 0 or word != trace.target.words[place - 1] else first
-        into = place - first
-        begun = trace.target.ids[first:place] == ids[:into] and into < len(ids)
-        others.append(ids[into] if begun else ids[0])
-    return torch.tensor(others)
+def covered(found: Influence) -> Tensor:
+    """Return how much all tokens of a row account for together: T."""
+    return found.source.sum(-1) + found.prefix.sum(-1)
 
 
 def _ends(vectors: Vectors, questions: Sequence[Question]) -> Tensor:
@@ -351,7 +424,7 @@ def _put(
     for number, (answer, each) in enumerate(zip(found, amounts, strict=True)):
         words = None if by_word is None else by_word[number]
         source, prefix = each[:, :split], each[:, split:]
-        answer[method] = Influence(METHODS[method], source, prefix, signed=True, by_word=words, note=note)
+        answer[method] = Influence(METHODS[method], source, prefix, signed=True, by_word=words, note=note, splits=False)
 
 
 def _words(side: Side) -> list[tuple[int, ...]]:

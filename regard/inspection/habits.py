@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.evaluation.intervals import ratio_intervals
+
 COMMON = 500
 """A sentence has a rare token if its rarest one is not among so many most frequent ones (Voita et al., 2019)."""
 
@@ -49,6 +51,41 @@ class Frequencies:
         return Rarity(first >= COMMON, rarest, two & real)
 
 
+_NOWHERE = 32767
+"""An offset that no head can look at: rows that do not count."""
+
+
+@dataclass
+class _Sentences:
+    """What was counted in each sentence of a batch: what intervals are made of."""
+
+    rows: Tensor
+    """B."""
+    surest: Tensor
+    """B×H."""
+    same: Tensor
+    two: Tensor
+    rare_rows: Tensor
+    """B."""
+    offsets: Tensor | None = None
+    """B×H×T."""
+    reachable: Tensor | None = None
+    """B×ways: how many rows have a column at each offset, from `first_way` on."""
+    first_way: int = 0
+
+    def at_offsets(self, best: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Return how often each head looked at its offset, and how often it could have: B×H and B×H."""
+        if self.offsets is None or self.reachable is None:
+            return torch.zeros_like(self.surest), torch.zeros_like(self.surest)
+        wanted = torch.tensor(best, dtype=torch.int16)
+        hits = (self.offsets == wanted[None, :, None]).sum(2).double()
+        places = [offset - self.first_way for offset in best]
+        none = torch.zeros(len(self.rows), dtype=torch.int16)
+        inside = range(self.reachable.shape[1])
+        possible = [self.reachable[:, place] if place in inside else none for place in places]
+        return hits, torch.stack(possible, dim=1).double()
+
+
 class Habits:
     """Sums over the batches of a corpus, for the heads of one attention."""
 
@@ -63,6 +100,8 @@ class Habits:
         self.two = torch.zeros(heads, dtype=torch.float64)
         self.chance = 0.0
         self._reachable: Counter[int] = Counter()
+        self._sentences: list[_Sentences] = []
+        self._intervals: dict[str, Tensor] | None = None
 
     def add(
         self,
@@ -80,30 +119,68 @@ class Habits:
         """
         if not self.heads:
             return
+        self._intervals = None
         longest = weights.shape[2]
         counted = seen.any(-1)  # B×T
         value, place = weights.masked_fill(~seen[:, None], -1.0).max(-1)  # B×H×T
         each = counted[:, None].expand_as(value)  # B×H×T
         self.rows += int(counted.sum())
-        self.surest += (value.double() * each).sum((0, 2))
+        surest = (value.double() * each).sum(2)  # B×H
+        self.surest += surest.sum(0)
+        nothing = torch.zeros_like(surest)
+        kept = _Sentences(counted.sum(1), surest, nothing, nothing, torch.zeros(len(counted)))
         if ordered:
             offset = place - torch.arange(longest)  # B×H×T
             for head in range(self.heads):
                 self.offsets[head].update(offset[:, head][counted].tolist())
-            cells = seen.sum(0)  # T×S
-            for way in range(1 - longest, cells.shape[1]):
-                self._reachable[way] += int(cells.diagonal(way).sum())
+            ways = range(1 - longest, seen.shape[2])
+            reachable = torch.stack([seen.diagonal(way, 1, 2).sum(1) for way in ways], dim=1)  # B×ways
+            for way, times in zip(ways, reachable.sum(0).tolist(), strict=True):
+                self._reachable[way] += times
+            kept.offsets = offset.masked_fill(~each, _NOWHERE).to(torch.int16)
+            kept.reachable, kept.first_way = reachable.to(torch.int16), ways.start
         if same is not None:
             equal = same[:, None].expand(-1, self.heads, -1, -1).gather(3, place[..., None])[..., 0]
-            self.same += (equal & each).sum((0, 2))
+            kept.same = (equal & each).sum(2).double()
+            self.same += kept.same.sum(0)
         if rarity is not None:
             visible = (seen & rarity.rarest[:, None]).any(-1) & rarity.counts[:, None]  # B×T
             asked = visible[:, None].expand_as(value)
             self.rare += (_at(rarity.rarest, place) & asked).sum((0, 2))
-            self.two += (_at(rarity.two, place) & asked).sum((0, 2))
+            kept.two, kept.rare_rows = (_at(rarity.two, place) & asked).sum(2).double(), visible.sum(1)
+            self.two += kept.two.sum(0)
             self.rare_rows += int(visible.sum())
             share = (seen & rarity.two[:, None]).sum(-1) / seen.sum(-1).clamp(min=1)  # B×T
             self.chance += float(share[visible].sum())
+        self._sentences.append(kept)
+
+    def intervals(self) -> dict[str, Tensor] | None:
+        """Return 95 % intervals (H×2) of the shares of all heads by a bootstrap over sentences; `None` of one alone.
+
+        `confidence`, `of_possible` (the share at the best offset), `same` and `two_rarest`.
+        """
+        if not self.heads or not self._sentences:
+            return None
+        if self._intervals is not None:
+            return self._intervals
+        rows = torch.cat([one.rows for one in self._sentences]).double()[:, None]  # N×1
+        rare = torch.cat([one.rare_rows for one in self._sentences]).double()[:, None]  # N×1
+        best = [self.best_offset(head)[0] for head in range(self.heads)]
+        at = [one.at_offsets(best) for one in self._sentences]
+        parts = [
+            torch.cat([one.surest for one in self._sentences]),
+            torch.cat([hits for hits, _ in at]),
+            torch.cat([one.same for one in self._sentences]),
+            torch.cat([one.two for one in self._sentences]),
+        ]
+        like = torch.ones(1, self.heads, dtype=torch.float64)
+        wholes = [rows * like, torch.cat([possible for _, possible in at]), rows * like, rare * like]
+        found = ratio_intervals(torch.cat(parts, dim=1).numpy(), torch.cat(wholes, dim=1).numpy())
+        if found is None:
+            return None
+        each = torch.from_numpy(found).view(len(parts), self.heads, 2)
+        self._intervals = dict(zip(("confidence", "of_possible", "same", "two_rarest"), each, strict=True))
+        return self._intervals
 
     def best_offset(self, head: int) -> tuple[int, int]:
         """The offset at which a head looks most often, and how often; the nearer one of equals."""

@@ -128,7 +128,9 @@ class Identifiability(Result):
             {
                 "own_median": float(own.median()),
                 "still_main": float(main.double().mean()),
-                "standard_error": float(error.square().mean().sqrt()),
+                "standard_error": float(error.max()),
+                "mean_standard_error": float(error.square().mean().sqrt()),
+                "errors": _digits(error),
                 "contributions": _digits(contributions),
             }
             for own, main, error, contributions in zip(
@@ -164,10 +166,10 @@ class Identifiability(Result):
         if self.mixing is None:
             return "\n\n".join(parts)
         how = "the exact Jacobian" if self.projections is None else f"{self.projections} random projections"
-        told = [["layer", "own contribution (median)", "tokens that still contribute most", "standard error"]]
+        told = [["layer", "own contribution (median)", "tokens that still contribute most", "largest standard error"]]
         names = layer_names(len(self.mixing.own))
         for place, own, main, error in zip(names, *self._tokens(self.mixing), strict=True):
-            share, spread = float(main.double().mean()), float(error.square().mean().sqrt())
+            share, spread = float(main.double().mean()), float(error.max())
             told.append([place, f"{float(own.median()):.1%}", f"{share:.1%}", f"{spread:.2%}"])
         parts.append(
             f"Contributions of input tokens to their own states, by {how}:\n\n{columns(told, right=(1, 2, 3))}"
@@ -236,7 +238,8 @@ class Identifiability(Result):
             "contributions": pack(self.mixing.contributions),
             "own": own.median(1).values.tolist(),
             "main": main.double().mean(1).tolist(),
-            "error": error.square().mean((1, 2)).sqrt().tolist(),
+            "error": error.amax((1, 2)).tolist(),
+            "meanError": error.square().mean((1, 2)).sqrt().tolist(),
         }
         return [*found, Panel("mixing", data, "What is left of each token", note)]
 

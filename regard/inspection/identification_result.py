@@ -172,7 +172,7 @@ class Identification(Result):
         parts.append(
             f"Contributions of tokens to their own states ({self.mixing.tokens:,} tokens of {self.mixing.sentences} "
             f"sentences, {self.mixing.projections} random projections each, standard error of one share "
-            f"{max(self.mixing.error):.1%}):\n\n{columns(told, right=range(1, 4))}"
+            f"(root mean square) {max(self.mixing.error):.1%}):\n\n{columns(told, right=range(1, 4))}"
         )
         return "\n\n".join(parts)
 

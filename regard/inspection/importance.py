@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.progress import Progress
+from regard.evaluation.intervals import Totals, ratio_intervals, score_intervals
 from regard.inspection.interventions import attentions, scale_head
 from regard.nn import taps
 from regard.nn.taps import Write
@@ -30,6 +32,9 @@ class Importance:
     """H: the sum over examples of |∂loss/∂ξ|, ξ a factor of the head that is 1, for each answer."""
     rise: dict[str, Tensor]
     """H: how much the loss rises when the head is left out."""
+    share_95: dict[str, Tensor]
+    rise_95: dict[str, Tensor]
+    """H×2: 95 % intervals of `share` and `rise`, by a bootstrap over examples; no numbers for a single one."""
 
     def share(self, name: str) -> Tensor:
         """The gradients of one attention's heads, as a vector of length one."""
@@ -40,15 +45,44 @@ def importance(
     shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
 ) -> Importance:
     """The importance of every head of a model, both ways."""
-    gradient = gradients(shape, model, lessons)
-    loss, without = absences(shape, model, lessons, progress)
-    return Importance(loss, gradient, {name: losses - loss for name, losses in without.items()})
+    slopes = example_slopes(shape, model, lessons)
+    whole, counts, without = example_losses(shape, model, lessons, progress)
+    answers = max(1.0, float(counts.sum()))
+    gradient = {name: each.sum(0) / answers for name, each in slopes.items()}
+    rise = {name: (each.sum(0) - whole.sum()) / answers for name, each in without.items()}
+    return Importance(
+        loss=float(whole.sum()) / answers,
+        gradient=gradient,
+        rise=rise,
+        share_95={name: _intervals(score_intervals(each, _normalised), each) for name, each in slopes.items()},
+        rise_95={
+            name: _intervals(ratio_intervals(each - whole[:, None], counts[:, None]), each)
+            for name, each in without.items()
+        },
+    )
+
+
+def _normalised(totals: Totals) -> Totals:
+    """Return vectors …×H of length one."""
+    norms: Totals = totals / np.maximum(np.linalg.norm(totals, axis=-1, keepdims=True), 1e-30)
+    return norms
+
+
+def _intervals(found: Totals | None, each: Tensor) -> Tensor:
+    """Return intervals H×2, no numbers where there are none."""
+    return torch.full((each.shape[1], 2), torch.nan) if found is None else torch.from_numpy(found)
 
 
 def gradients(shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson]) -> dict[str, Tensor]:
     """Σ|∂L/∂ξ_h| / N for every head, L being the loss of an example and N the answers of all: H for each attention."""
+    answers = max(1, sum(lesson.count for lesson in lessons))
+    return {name: each.sum(0) / answers for name, each in example_slopes(shape, model, lessons).items()}
+
+
+def example_slopes(shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson]) -> dict[str, Tensor]:
+    """Return |∂L/∂ξ_h| of every example and head, L being the loss of the example: N×H for each attention."""
     found = attentions(model)
-    sums = {name: torch.zeros(one.heads, dtype=torch.float64) for name, one in found.items()}
+    parts: dict[str, list[Tensor]] = {name: [] for name in found}
     for lesson in lessons:
         first = next(iter(lesson.tensors.values()))
         masks = {
@@ -58,33 +92,48 @@ def gradients(shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson]) ->
         }
         with taps.watch(model, write={f"{name}.head_outputs": _times(mask) for name, mask in masks.items()}):
             loss = shape.loss(model, lesson).smoothed
-        slopes = torch.autograd.grad(loss, list(masks.values()), allow_unused=True)
-        for name, slope in zip(masks, slopes, strict=True):
-            sums[name] += 0.0 if slope is None else slope.abs().sum(0).double().cpu()
-    answers = max(1, sum(lesson.count for lesson in lessons))
-    return {name: total / answers for name, total in sums.items()}
+        slopes = dict(zip(masks, torch.autograd.grad(loss, list(masks.values()), allow_unused=True), strict=True))
+        for name, one in found.items():
+            slope = slopes.get(name)
+            none = torch.zeros(len(first), one.heads, dtype=torch.float64)
+            parts[name].append(none if slope is None else slope.abs().double().cpu())
+    return {name: torch.cat(some) for name, some in parts.items()}
 
 
 def _times(mask: Tensor) -> Write:
     return lambda found: found * mask[:, :, None, None]  # B×H×T×K
 
 
-@torch.no_grad()
 def absences(
     shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
 ) -> tuple[float, dict[str, Tensor]]:
     """The mean loss of an answer with all heads, and with each one left out: H for each attention."""
-    sums = {name: torch.zeros(one.heads, dtype=torch.float64) for name, one in attentions(model).items()}
-    whole = 0.0
+    whole, counts, without = example_losses(shape, model, lessons, progress)
+    answers = max(1.0, float(counts.sum()))
+    return float(whole.sum()) / answers, {name: each.sum(0) / answers for name, each in without.items()}
+
+
+@torch.no_grad()
+def example_losses(
+    shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Return the loss of each example N, its number of answers N, and its loss without each head N×H by attention."""
+    found = attentions(model)
+    wholes, counts = [], []
+    parts: dict[str, list[Tensor]] = {name: [] for name in found}
     for done, lesson in enumerate(lessons, start=1):
-        whole += shape.loss(model, lesson).nll.item()
-        for name, head in every_head(model):
-            with taps.watch(model, write=scale_head(name, head, 0.0)):
-                sums[name][head] += shape.loss(model, lesson).nll.item()
+        losses, asked = shape.row_losses(model, lesson)
+        wholes.append(losses)
+        counts.append(asked)
+        for name, one in found.items():
+            without = torch.zeros(len(losses), one.heads, dtype=torch.float64)
+            for head in range(one.heads):
+                with taps.watch(model, write=scale_head(name, head, 0.0)):
+                    without[:, head] = shape.row_losses(model, lesson)[0]
+            parts[name].append(without)
         if progress:
             progress("leaving heads out", done, len(lessons))
-    answers = max(1, sum(lesson.count for lesson in lessons))
-    return whole / answers, {name: total / answers for name, total in sums.items()}
+    return torch.cat(wholes), torch.cat(counts), {name: torch.cat(some) for name, some in parts.items()}
 
 
 def every_head(model: nn.Module) -> Iterable[tuple[str, int]]:

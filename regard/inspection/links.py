@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from regard.data.lines import read_lines
 from regard.errors import RegardError
+from regard.evaluation.intervals import Interval, Totals, bootstrap_interval
 
 Link = tuple[int, int]
 Links = frozenset[Link]
@@ -43,6 +46,8 @@ class Scores:
     """Found links that are possible."""
     covered: int
     """Found links that are sure."""
+    interval: Interval | None = None
+    """The 95 % interval of the error rate, by a bootstrap over sentences; none for a single one."""
 
     @property
     def precision(self) -> float:
@@ -64,6 +69,7 @@ class Scores:
         """All of it as JSON knows it."""
         return {
             "aer": self.error_rate,
+            "aer_95": None if self.interval is None else list(self.interval),
             "precision": self.precision,
             "recall": self.recall,
             "found": self.found,
@@ -73,11 +79,21 @@ class Scores:
 
 def score(found: Iterable[Links], gold: Iterable[Gold]) -> Scores:
     """The scores of a corpus: counts are added up over its sentences."""
-    counts = [0, 0, 0, 0]
-    for links, want in zip(found, gold, strict=True):
-        for place, some in enumerate((links, want.sure, links & want.possible, links & want.sure)):
-            counts[place] += len(some)
-    return Scores(*counts)
+    rows = [
+        (len(links), len(want.sure), len(links & want.possible), len(links & want.sure))
+        for links, want in zip(found, gold, strict=True)
+    ]
+    interval = bootstrap_interval(rows, _error_rates, low=0.0, high=1.0) if len(rows) > 1 else None
+    found_, sure, right, covered = (sum(row[place] for row in rows) for place in range(4))
+    return Scores(found_, sure, right, covered, interval)
+
+
+def _error_rates(totals: Totals) -> Totals:
+    """Return the error rates of totals (…×4): found, sure, right, covered."""
+    whole = totals[..., 0] + totals[..., 1]
+    right = totals[..., 2] + totals[..., 3]
+    rates: Totals = 1 - np.divide(right, whole, out=np.ones_like(whole), where=whole > 0)
+    return rates
 
 
 def combine(forward: Links, backward: Links, how: Combining) -> Links:
@@ -111,16 +127,19 @@ def pharaoh(links: Links) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def read_gold(path: Path | str, lengths: Sequence[tuple[int, int]]) -> list[Gold]:
+def read_gold(path: Path | str, lengths: Sequence[tuple[int, int]], *, skipped: list[str] | None = None) -> list[Gold]:
     """Gold links of sentence pairs with these numbers of words, in either of two formats.
 
     Pharaoh: a line for each pair, `0-0` for sure and `0?1` or `0p1` for possible links, counted from 0. The shared
     task of 2003 (Mihalcea and Pedersen): a line for each link, `sentence source target S` (or `P`), counted from 1.
+
+    A bad link is refused; with a list of those `skipped` it is left out, and what is wrong with it is added there.
     """
     lines = list(read_lines(path))
     filled = [line for line in lines if line.strip()]
-    if filled and all(_NUMBERED.fullmatch(line) for line in filled):
-        return _numbered(path, lines, lengths)
+    numbered = sum(_NUMBERED.fullmatch(line) is not None for line in filled)
+    if filled and (numbered == len(filled) or (skipped is not None and numbered > len(filled) / 2)):
+        return _numbered(path, lines, lengths, skipped)
     while len(lines) > len(lengths) and not lines[-1].strip():
         lines.pop()
     if len(lines) != len(lengths):
@@ -133,41 +152,74 @@ def read_gold(path: Path | str, lengths: Sequence[tuple[int, int]]) -> list[Gold
         sure: set[Link] = set()
         possible: set[Link] = set()
         for word in line.split():
-            match = _PHARAOH.fullmatch(word)
-            if match is None:
-                raise RegardError(
-                    f'{path}:{number}: "{word}" is no link: write 0-1 for a sure and 0?1 for a possible one, or a line '
-                    '"sentence source target S" for each link.'
-                )
-            link = int(match[1]), int(match[3])
-            _check(link, sizes, f"{path}:{number}", word, "0")
-            (sure if match[2] == "-" else possible).add(link)
+            try:
+                link, is_sure = _pharaoh_link(word, sizes, f"{path}:{number}")
+            except RegardError as error:
+                _skip(error, skipped)
+                continue
+            (sure if is_sure else possible).add(link)
         found.append(Gold(frozenset(sure), frozenset(sure | possible)))
     return found
 
 
-def _numbered(path: Path | str, lines: Sequence[str], lengths: Sequence[tuple[int, int]]) -> list[Gold]:
+def _pharaoh_link(word: str, sizes: tuple[int, int], where: str) -> tuple[Link, bool]:
+    """Return the link of a word such as `0-1`, and whether it is sure."""
+    match = _PHARAOH.fullmatch(word)
+    if match is None:
+        raise RegardError(
+            f'{where}: "{word}" is no link: write 0-1 for a sure and 0?1 for a possible one, or a line "sentence '
+            'source target S" for each link. With --skip-bad such links are left out.'
+        )
+    link = int(match[1]), int(match[3])
+    _check(link, sizes, where, word, "0")
+    return link, match[2] == "-"
+
+
+def _numbered(
+    path: Path | str, lines: Sequence[str], lengths: Sequence[tuple[int, int]], skipped: list[str] | None
+) -> list[Gold]:
     """Links of lines `sentence source target [S|P]`."""
     sure: list[set[Link]] = [set() for _ in lengths]
     possible: list[set[Link]] = [set() for _ in lengths]
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        sentence, source, target, *rest = line.split()
-        pair = int(sentence) - 1
-        if not 0 <= pair < len(lengths):
-            raise RegardError(
-                f"{path}:{number} is about sentence {sentence}, but there are {len(lengths):,} pairs, counted from 1."
-            )
-        link = int(source) - 1, int(target) - 1
-        _check(link, lengths[pair], f"{path}:{number}", line.strip(), "1")
-        (possible if rest[:1] == ["P"] else sure)[pair].add(link)
+        try:
+            pair, link, is_sure = _numbered_link(line, lengths, f"{path}:{number}")
+        except RegardError as error:
+            _skip(error, skipped)
+            continue
+        (sure if is_sure else possible)[pair].add(link)
     return [Gold(frozenset(one), frozenset(one | other)) for one, other in zip(sure, possible, strict=True)]
+
+
+def _numbered_link(line: str, lengths: Sequence[tuple[int, int]], where: str) -> tuple[int, Link, bool]:
+    """Return the pair, the link and whether it is sure, of a line `sentence source target [S|P]`."""
+    if _NUMBERED.fullmatch(line) is None:
+        raise RegardError(f'{where}: "{line.strip()[:60]}" is no link: write "sentence source target S" (or P).')
+    sentence, source, target, *rest = line.split()
+    pair = int(sentence) - 1
+    if not 0 <= pair < len(lengths):
+        raise RegardError(
+            f"{where} is about sentence {sentence}, but there are {len(lengths):,} pairs, counted from 1. With "
+            "--skip-bad such links are left out."
+        )
+    link = int(source) - 1, int(target) - 1
+    _check(link, lengths[pair], where, line.strip(), "1")
+    return pair, link, rest[:1] != ["P"]
+
+
+def _skip(error: RegardError, skipped: list[str] | None) -> None:
+    """Note a bad link, or refuse it where none may be left out."""
+    if skipped is None:
+        raise error
+    skipped.append(str(error))
 
 
 def _check(link: Link, sizes: tuple[int, int], where: str, text: str, first: str) -> None:
     if not (0 <= link[0] < sizes[0] and 0 <= link[1] < sizes[1]):
         raise RegardError(
             f'{where}: "{text}" points outside its pair of {sizes[0]} source and {sizes[1]} target words (counted from '
-            f"{first}, by white space). Is this the text that was aligned, source before target?"
+            f"{first}, by white space). Is this the text that was aligned, source before target? With --skip-bad such "
+            "links are left out."
         )

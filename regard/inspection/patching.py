@@ -34,6 +34,11 @@ SUMMARY = "encoder.summary"
 SMALLEST = 0.1
 """Nats by which the sources must differ: a share of less than that would be a share of noise."""
 
+ONE_PAIR = (
+    "These are exact values of one pair of sources, so they have no interval, and say nothing about other pairs: "
+    "--pairs FILE gives means over many, with intervals."
+)
+
 MOST_TOLD = 25
 """Tokens of a source that an error shows."""
 
@@ -144,6 +149,7 @@ class Patching(Result):
                 self._question(),
                 columns([["copied as a whole", "recovers"], *shown], right=(1,)),
                 columns([["copied alone", "recovers"], *best], right=(1,)),
+                ONE_PAIR,
             )
         )
 
@@ -191,7 +197,8 @@ class Patching(Result):
             "One activation of the clean pass is copied into the corrupted pass; a cell is the share of the difference "
             "between the two answers that this brings back: 1 is all of it, 0 nothing, below 0 it leads further away. "
             "Both passes read the same target up to the word where the answers part. In recurrent layers a copied "
-            "state is read by what stands above, not carried on by the layer itself."
+            "state is read by what stands above, not carried on by the layer itself. "
+            f"{ONE_PAIR}"
         )
         return [Panel("patch", self.to_json(), note=note)]
 

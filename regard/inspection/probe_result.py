@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
+from regard.evaluation.intervals import Interval
 from regard.inspection.codelength import CodeLength
 from regard.inspection.drawing import COLOURS, INK, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
@@ -12,6 +13,15 @@ from regard.inspection.states import End, Pool
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+_FIGURES = {"trained": "accuracy", "untrained": "untrained", "control task": "control"}
+"""What a curve of the picture shows."""
+
+
+def _range(interval: Interval | None) -> str:
+    """Return an interval of a share in per cent."""
+    return "–" if interval is None else f"{100 * interval[0]:.1f}–{100 * interval[1]:.1f}"
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,8 @@ class Curves:
     """Accuracy on the control task: a random label for each word type."""
     untrained: list[float]
     """Accuracy on the states of an untrained model of the same shape."""
+    intervals: dict[str, list[Interval | None]]
+    """95 % intervals of `accuracy`, `control`, `selectivity` and `untrained`, by a bootstrap over test sentences."""
     code: CodeLength
     control_code: CodeLength
     untrained_code: CodeLength
@@ -39,6 +51,7 @@ class Curves:
             "control": self.control,
             "selectivity": self.selectivity,
             "untrained": self.untrained,
+            "intervals": self.intervals,
             "bits": self.code.bits,
             "data_bits": self.code.data,
             "compression": self.code.compression,
@@ -61,7 +74,7 @@ class Probing(Result):
     too_long: int
     """Sentences left out for their length."""
     repeated: int
-    """Sentences of the test part that stand among those learned from too."""
+    """Sentences that were left out because they stand elsewhere too, token by token: each is in one part, once."""
     labels: list[str]
     """The most frequent first."""
     majority: float
@@ -72,8 +85,8 @@ class Probing(Result):
     """Bits of the training labels when all labels are equally likely."""
     curves: dict[str, Curves]
     """By the kind of probe."""
-    by_label: dict[str, tuple[int, list[float]]]
-    """Test words of each label and the share of them that the MLP finds, layer by layer."""
+    by_label: dict[str, tuple[int, list[float], list[Interval | None]]]
+    """Test words of each label, the share of them that the MLP finds, layer by layer, and the 95 % intervals."""
 
     @property
     def title(self) -> str:
@@ -95,20 +108,22 @@ class Probing(Result):
             "baselines": {"majority": self.majority, "word": self.per_word, "uniform_bits": self.uniform},
             "probes": {kind: one.facts() for kind, one in self.curves.items()},
             "by_label": [
-                {"label": label, "words": count, "found": found} for label, (count, found) in self.by_label.items()
+                {"label": label, "words": count, "found": found, "intervals": intervals}
+                for label, (count, found, intervals) in self.by_label.items()
             ],
         }
 
     def __str__(self) -> str:
         """A row for each layer, linear and MLP side by side, the baselines above."""
         head = ["", "accuracy", "", "control", "", "selectivity", "", "untrained", "", "kbit", "", "compression", ""]
-        rows = [head, ["layer", *["linear", "mlp"] * 6]]
+        rows = [[*head, "95 % of accuracy", ""], ["layer", *["linear", "mlp"] * 7]]
         for place, name in enumerate(self.layers):
             row = [name]
             for figures in ("accuracy", "control", "selectivity", "untrained"):
                 row += [f"{100 * getattr(one, figures)[place]:.1f}" for one in self.curves.values()]
             row += [f"{one.code.bits[place] / 1000:.1f}" for one in self.curves.values()]
             row += [f"{one.code.compression[place]:.2f}" for one in self.curves.values()]
+            row += [_range(one.intervals["accuracy"][place]) for one in self.curves.values()]
             rows.append(row)
         return "\n".join(
             [
@@ -117,18 +132,16 @@ class Probing(Result):
                 f"Without a model: {100 * self.majority:.1f} by the most frequent label, {100 * self.per_word:.1f} by "
                 f"each word's most frequent label; uniform code {self.uniform / 1000:.1f} kbit.",
                 "",
-                columns(rows, right=range(1, 13)),
+                columns(rows, right=range(1, 15)),
             ]
         )
 
     @property
     def overlap(self) -> str:
-        """What is to be known of sentences that were learned from and measured on: nothing, if there are none."""
+        """What is to be known of sentences that stand in the corpus more than once: nothing, if there are none."""
         if not self.repeated:
             return ""
-        test = self.sentences["test"]
-        share = f"{self.repeated:,} of the {test:,} sentences measured on ({100 * self.repeated / test:.0f} %)"
-        return f"{share} were learned from too: what is found there may be memory."
+        return f"{self.repeated:,} repeated sentences were left out: none was learned from and measured on."
 
     def draw(self) -> "Figure":
         """Accuracy and code length by layer, for both probes."""
@@ -139,6 +152,10 @@ class Probing(Result):
         for style, (kind, one) in zip(("--", "-"), self.curves.items(), strict=True):
             for hue, (name, values) in zip(COLOURS, self._shares(one).items(), strict=False):
                 left.plot(places, [100 * v for v in values], style, color=hue, marker="o", label=f"{name}, {kind}")
+                ends = one.intervals[_FIGURES[name]]
+                low = [100 * (v if end is None else end[0]) for v, end in zip(values, ends, strict=True)]
+                high = [100 * (v if end is None else end[1]) for v, end in zip(values, ends, strict=True)]
+                left.fill_between(places, low, high, color=hue, alpha=0.12, linewidth=0)
             for hue, (name, bits) in zip(COLOURS, self._codes(one).items(), strict=False):
                 right.plot(places, [b / 1000 for b in bits], style, color=hue, marker="o", label=f"{name}, {kind}")
         for value, name, style in ((self.per_word, "most frequent per word", ":"), (self.majority, "majority", "-.")):

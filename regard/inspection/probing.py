@@ -14,12 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.batches import Frame
 from regard.data.lines import read_lines
 from regard.data.progress import Progress
 from regard.errors import RegardError, UsageError
+from regard.evaluation.intervals import Interval, ratio_intervals
 from regard.inspection.codelength import CodeLength, blocks, online_code
 from regard.inspection.probe_result import Curves, Probing
 from regard.inspection.probes import Examples, Probes, train_probes
@@ -85,7 +87,13 @@ def probe(
         uniform=own["mlp"][0].code.uniform,
         curves={
             kind: Curves(
-                truth.accuracy, chance.accuracy, random[kind].accuracy, truth.code, chance.code, random[kind].code
+                truth.accuracy,
+                chance.accuracy,
+                random[kind].accuracy,
+                _intervals(split, truth.right, chance.right, random[kind].right),
+                truth.code,
+                chance.code,
+                random[kind].code,
             )
             for kind, (truth, chance) in own.items()
         },
@@ -95,13 +103,15 @@ def probe(
 
 @dataclass(frozen=True)
 class Split:
-    """A corpus in three parts, each sentence of it in one; what is written twice may stand in two."""
+    """A corpus in three parts, each sentence of it in one, once."""
 
     parts: dict[str, list[tuple[Labelled, Reading]]]
     """`train`, `stop` and `test`, in this order."""
     labels: list[str]
     """The most frequent first."""
     too_long: int
+    repeated: int
+    """Sentences that were left out because they stand in the corpus more than once."""
 
     def words(self, name: str | None = None) -> list[str]:
         """The words of a part, or of all parts in order."""
@@ -119,10 +129,9 @@ class Split:
         return torch.tensor([numbers[label] for name in self.parts for label in self.given(name)])
 
     @property
-    def repeated(self) -> int:
-        """Sentences of the test part that are, token by token, among those learned from or stopped by."""
-        known = {tuple(one.ids) for name in ("train", "stop") for one, _ in self.parts[name]}
-        return sum(tuple(one.ids) in known for one, _ in self.parts["test"])
+    def test_lengths(self) -> list[int]:
+        """The number of words of each test sentence."""
+        return [len(one.words) for one, _ in self.parts["test"]]
 
     @property
     def bounds(self) -> list[int]:
@@ -164,6 +173,7 @@ class _Answer:
     accuracy: list[float]
     code: CodeLength
     guesses: Tensor  # L×N of the test part
+    right: Tensor  # L×N: whether they are right
 
 
 class _Work:
@@ -206,17 +216,43 @@ class _Work:
 
 
 def _answer(probes: Probes, test: Examples, code: CodeLength) -> _Answer:
-    return _Answer(probes.accuracy(test), code, probes.guesses(test.states))
+    guesses = probes.guesses(test.states)
+    return _Answer(probes.accuracy(test), code, guesses, guesses == test.labels)
 
 
-def _by_label(split: Split, guesses: Tensor) -> dict[str, tuple[int, list[float]]]:
-    """For each label of the test part: how many words have it, and the share of them found in each layer."""
+def _intervals(split: Split, truth: Tensor, control: Tensor, random: Tensor) -> dict[str, list[Interval | None]]:
+    """Return the 95 % intervals of all curves by one bootstrap over the test sentences; hits are L×N."""
+    figures = {"accuracy": truth, "control": control, "selectivity": truth.double() - control.double()}
+    figures["untrained"] = random
+    parts = np.concatenate([_sums(split, hits) for hits in figures.values()], axis=1)  # sentences × 4L
+    found = ratio_intervals(parts, np.asarray(split.test_lengths, dtype=np.float64)[:, None])
+    layers = len(truth)
+    each: list[Interval | None] = [None] * (layers * len(figures))
+    if found is not None:
+        each = [(float(low), float(high)) for low, high in found]
+    return {name: each[place * layers : (place + 1) * layers] for place, name in enumerate(figures)}
+
+
+def _sums(split: Split, hits: Tensor) -> NDArray[np.float64]:
+    """Return hits L×N summed by test sentence: sentences × L."""
+    starts = np.cumsum([0, *split.test_lengths])[:-1]
+    found: NDArray[np.float64] = np.add.reduceat(hits.double().numpy(), starts, axis=1).T
+    return found
+
+
+def _by_label(split: Split, guesses: Tensor) -> dict[str, tuple[int, list[float], list[Interval | None]]]:
+    """For each label of the test part: how many words have it, the share of them found in each layer, intervals."""
     test = split.answers[split.bounds[2] :]
     found = {}
     for number, label in enumerate(split.labels):
         here = test == number
         if here.any():
-            found[label] = int(here.sum()), (guesses[:, here] == number).double().mean(1).tolist()
+            ends = ratio_intervals(_sums(split, here & (guesses == number)), _sums(split, here[None]))
+            shares = (guesses[:, here] == number).double().mean(1).tolist()
+            each: list[Interval | None] = [None] * len(shares)
+            if ends is not None:
+                each = [(max(0.0, float(low)), min(1.0, float(high))) for low, high in ends]
+            found[label] = int(here.sum()), shares, each
     return found
 
 
@@ -245,20 +281,42 @@ def _split(
         raise RegardError(
             f"{corpus} has {len(whole)} sentences with the property `{wanted}`: a probe needs at least {FEWEST}."
         )
+    held: list[tuple[Labelled, Reading]] = []
+    if dev is not None:
+        others, _ = read_labelled(dev, wanted, tokenizer, longest=longest)
+        held = [pair for pair in zip(others, _readings(others, alone=alone), strict=True) if pair[0].words]
+    count = len(held) + len(whole)
+    held = _distinct(held, set())
+    whole = _distinct(whole, {tuple(one.ids) for one, _ in held})
+    repeated = count - len(held) - len(whole)
+    if len(whole) < FEWEST:
+        raise RegardError(
+            f"{corpus} has {len(whole)} different sentences with the property `{wanted}`: a probe needs at least "
+            f"{FEWEST}."
+        )
     order = np.random.default_rng(seed).permutation(len(whole))
     tenth = max(1, len(whole) // 10)
     if dev is None:
         pieces = {"train": order[2 * tenth :], "stop": order[tenth : 2 * tenth], "test": order[:tenth]}
         parts = {name: [whole[place] for place in places] for name, places in pieces.items()}
     else:
-        held, _ = read_labelled(dev, wanted, tokenizer, longest=longest)
         pieces = {"train": order[tenth:], "stop": order[:tenth]}
         parts = {name: [whole[place] for place in places] for name, places in pieces.items()}
-        parts["test"] = [pair for pair in zip(held, _readings(held, alone=alone), strict=True) if pair[0].words]
+        parts["test"] = held
     labels = Counter(label for part in parts.values() for one, _ in part for label in one.labels)
     if len(labels) < 2:
         raise UsageError(f"Every word with the property `{wanted}` has the same label: there is nothing to tell apart.")
-    return Split(parts, [label for label, _ in labels.most_common()], too_long)
+    return Split(parts, [label for label, _ in labels.most_common()], too_long, repeated)
+
+
+def _distinct(given: Sequence[tuple[Labelled, Reading]], known: set[tuple[int, ...]]) -> list[tuple[Labelled, Reading]]:
+    """Return the sentences, each once, that are not among those `known` by their tokens."""
+    seen, found = set(known), []
+    for one, reading in given:
+        if tuple(one.ids) not in seen:
+            seen.add(tuple(one.ids))
+            found.append((one, reading))
+    return found
 
 
 def _readings(read: Sequence[Labelled], *, alone: bool) -> list[Reading]:

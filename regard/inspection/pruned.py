@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
+from regard.evaluation.intervals import Interval
 from regard.evaluation.metrics import NAMES
 from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
@@ -36,6 +37,12 @@ class Row:
     score: float
     """By `Pruning.metric`, on the validation sample; of a model that writes, greedily."""
     kept: Kept
+    loss_95: Interval | None = None
+    """The 95 % interval of the loss, by a bootstrap over validation examples."""
+    rise: float = 0.0
+    """How much the loss is above that of the unpruned run."""
+    rise_95: Interval | None = None
+    """Its 95 % interval, the same examples being resampled for both."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,8 @@ class Pruning(Result):
     test_before: Mapping[str, Any] | None
     validation_after: Mapping[str, Any] | None = None
     test_after: Mapping[str, Any] | None = None
+    settled: tuple[float, Interval | None] | None = None
+    """How much the validation loss of the pruned run, settled, is above that of the run before; its 95 % interval."""
 
     @property
     def title(self) -> str:
@@ -104,20 +113,32 @@ class Pruning(Result):
 
     def __str__(self) -> str:
         """The rows, the heads that stayed, and the scores."""
-        rows = [["step", "λ", "heads", "loss", self.measure]]
+        rows = [["step", "λ", "heads", "loss", "95 %", "loss +", "95 %", self.measure]]
         rows += [
-            [f"{row.step:,}", f"{row.price:.3g}", str(row.heads), f"{row.loss:.3f}", f"{row.score:.1f}"]
+            [
+                f"{row.step:,}",
+                f"{row.price:.3g}",
+                str(row.heads),
+                f"{row.loss:.3f}",
+                _range(row.loss_95),
+                f"{row.rise:+.3f}",
+                _range(row.rise_95),
+                f"{row.score:.1f}",
+            ]
             for row in self.rows
         ]
         kept = [[name, " ".join(map(str, heads)) or "none"] for name, heads in self.kept.items()]
         parts = [
             f"{self.title} ({self.which}), in {self.directory}",
-            columns(rows, right=range(5)),
+            columns(rows, right=range(8)),
             columns([["attention", "heads kept"], *kept]),
         ]
         if self.scores:
             scores = [[name, f"{before:.2f}", f"{after:.2f}"] for name, before, after in self.scores]
             parts.append(columns([["", "before", "after"], *scores], right=(1, 2)))
+        if self.settled is not None:
+            rise, interval = self.settled
+            parts.append(f"Settled, the validation loss is {rise:+.3f} above that before (95 %: {_range(interval)}).")
         return "\n\n".join(parts)
 
     def draw(self) -> "Figure":
@@ -161,6 +182,11 @@ class Pruning(Result):
             "curve is measured on validation data while the gates close, before anything settles."
         )
         return [Panel("pruning", self.to_json(), note=note)]
+
+
+def _range(interval: Interval | None) -> str:
+    """Return an interval of a loss."""
+    return "–" if interval is None else f"{interval[0]:.3f}–{interval[1]:.3f}"
 
 
 def _box(x: int, y: int, face: str) -> Any:

@@ -12,12 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+import torch
+
 from regard.config import model as cells
 from regard.config.run import RunConfig
 from regard.config.training import Schedule
 from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.device import choose_device
 from regard.errors import RegardError, UsageError
+from regard.evaluation.intervals import Interval, Totals, ratio_intervals
 from regard.inspection.gates import GatedTrainer
 from regard.inspection.interventions import attentions
 from regard.inspection.maps import kind_of
@@ -33,9 +37,12 @@ from regard.shapes.shape import Shape
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.loop import train
 from regard.training.trainer import Trainer
-from regard.training.validation import Validation, validate
+from regard.training.validation import JUDGING_SEED, Validation, validate
 from regard.training.view import Moment, View, default_view, scores_line
 from regard.weights import put_weights, weights_of
+
+Estimate = tuple[float, Interval | None]
+"""A value and its 95 % interval."""
 
 Which = Literal["encoder", "decoder", "source", "picture", "places", "all"]
 """Whose heads: inside the source, inside the target, to the source, to the picture, inside the picture, or all."""
@@ -88,7 +95,8 @@ def prune(
         outcome = train(Run.open(directory).config, directory, resume=True, view=view)
     finally:
         view.close()
-    found = replace(found, test_after=outcome.test, validation_after=outcome.validation)
+    settled = work.compare(Predictor.load(directory).model)[1]
+    found = replace(found, test_after=outcome.test, validation_after=outcome.validation, settled=settled)
     for ending in ("json", "html"):
         found.save(directory / f"pruning.{ending}")
     return found
@@ -142,6 +150,8 @@ class _Work:
         self.metric: str | None = None
         """What each number of heads is worth by: the first score of the run's shape, or its perplexity or loss."""
         self.rows: list[Row] = []
+        self._before: Totals | None = None
+        """The validation loss of every example under the run's own weights."""
         self.gates: list[Gate] = []
 
     def gate(self, keep: int | None, price: float | None, interruption: Interruption) -> Kept:
@@ -227,14 +237,53 @@ class _Work:
             device=self.device,
         )
 
+    def compare(self, model: Model | Reader) -> tuple[Estimate, Estimate]:
+        """Return the validation loss of a model and how far it is above the run's own, both with their intervals."""
+        losses, counts = self._losses(model)
+        if self._before is None:
+            self._before = self._losses(self.model)[0]
+        rows = np.stack([losses, losses - self._before], axis=1)
+        means = (rows.sum(0) / max(1.0, counts.sum())).tolist()
+        ends = ratio_intervals(rows, counts[:, None])
+        pairs = [None, None] if ends is None else [(float(low), float(high)) for low, high in ends]
+        return (means[0], pairs[0]), (means[1], pairs[1])
+
+    @torch.no_grad()
+    def _losses(self, model: Model | Reader) -> tuple[Totals, Totals]:
+        """Return the loss of every validation example, and how many answers it asks for."""
+        shape, random = self.shape_of(model.cell), torch.Generator().manual_seed(JUDGING_SEED)
+        parts = []
+        training = model.training
+        model.eval()
+        for batch in shape.batches(self.prepared.validation).once():
+            parts.append(shape.row_losses(model, shape.lesson(batch, random, learning=False).to(model.device)))
+        model.train(training)
+        losses, counts = (torch.cat(some).numpy() for some in zip(*parts, strict=True))
+        return losses, counts
+
     def _measure(self, trainer: GatedTrainer, kept: Kept, *, price: float) -> None:
         """What the model would be worth if the gates were fixed now."""
         facts = (judged := self.judge(self.without(model_of(trainer), kept).eval())).facts()
         self.metric = self.metric or next(
-            name for name in (*self.config.shape.scores, "perplexity", "loss") if facts.get(name) is not None
+            name
+            for name in (*judged.scores.values, "perplexity", "loss")
+            if name in (*self.config.shape.scores, "perplexity", "loss") and facts.get(name) is not None
         )
         step, score = trainer.progress.step, float(facts[self.metric])
-        self.rows.append(Row(step, price, size(kept), judged.loss, score, {name: list(kept[name]) for name in kept}))
+        loss, rise = self.compare(self.without(model_of(trainer), kept).eval())
+        self.rows.append(
+            Row(
+                step,
+                price,
+                size(kept),
+                judged.loss,
+                score,
+                {name: list(kept[name]) for name in kept},
+                loss_95=loss[1],
+                rise=rise[0],
+                rise_95=rise[1],
+            )
+        )
         self.view.say(
             f"step {step:,}: λ {price:.3g}, {size(kept)} heads open; with the others gone {scores_line(facts)}"
         )

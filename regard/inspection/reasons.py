@@ -20,7 +20,6 @@ from regard.inspection.attribution import (
     OCCLUSION,
     Method,
     along,
-    alternative,
     borne,
     check_methods,
     integrate,
@@ -29,6 +28,7 @@ from regard.inspection.attribution import (
 )
 from regard.inspection.drawing import CELL, INK, blank, draw_map
 from regard.inspection.influence import token_text
+from regard.inspection.other_word import word_ids
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.vectors import Question, Vectors
@@ -105,6 +105,7 @@ class Reasons(Result):
                             "note": NOTES[method],
                             "tokens": _rounded(amounts),
                             "words": _rounded(self.words(amounts)),
+                            "covered": _rounded(amounts.sum(-1)),
                         }
                         for method, amounts in one.methods.items()
                     ],
@@ -134,7 +135,7 @@ class Reasons(Result):
         first = self.reasons[0]
         method, amounts = next(iter(first.methods.items()))
         against = [] if first.others is None else ["not"]
-        head = ["answer", *([] if self.trace.numeric else ["P"]), *against, "for it", "against it"]
+        head = ["answer", *([] if self.trace.numeric else ["P"]), *against, "covers", "for it", "against it"]
         rows = [head]
         texts = self.read.word_texts
         for place, row in enumerate(self.words(amounts)):
@@ -143,7 +144,8 @@ class Reasons(Result):
             denied = [f"{texts[one]} {row[one]:+.2f}" for one in order[::-1][:3] if row[one] < -0.005]
             chance = [] if self.trace.numeric else [f"{self.trace.said[place].exp():.2f}"]
             other = [] if first.others is None else [first.others[place]]
-            rows.append([self.trace.target.tokens[place], *chance, *other, "  ".join(spoke), "  ".join(denied)])
+            covers = f"{float(row.sum()):+.2f} of {float(first.explained[place]):+.2f}"
+            rows.append([self.trace.target.tokens[place], *chance, *other, covers, "  ".join(spoke), "  ".join(denied)])
         told = f"{METHODS[method]}: {first.question}, in {self.unit}"
         if method == "integrated" and first.gaps is not None:
             told += f"; each row sums to what all words did together, to {first.gaps.max().item():.3f}"
@@ -181,9 +183,14 @@ def reasons(
     methods: Sequence[Method] = tuple(METHODS),
     *,
     instead: str | None = None,
+    at: int | None = None,
     progress: Progress | None = None,
 ) -> Reasons:
-    """What each token that was read did for every answer, and for its lead over the runner-up, or over `instead`."""
+    """What each token that was read did for every answer, and for its lead over the runner-up, or over `instead`.
+
+    Another label is set against every answer; another word against the answer `at` (counted from 1), or against the
+    one in whose place it is likeliest.
+    """
     check_methods(methods)
     said = torch.tensor(trace.target.ids)
     names: list[tuple[str, list[str] | None]]
@@ -192,10 +199,12 @@ def reasons(
             raise UsageError("A number has no other answer to be set against: leave out --instead.")
         questions, names = [Question(said, number=True)], [("what made the number", None)]
     else:
-        others = runners_up(trace) if instead is None else _instead(trace, instead)
+        others, places = runners_up(trace), list(range(len(said)))
+        if instead is not None:
+            others, places = _instead(trace, instead, at)
         questions = [Question(said), Question(said, others)]
         against = "and not the runner-up" if instead is None else f"and not “{instead.strip()}”"
-        texts = [_name(trace, one) for one in others.tolist()]
+        texts = [_name(trace, one) if place in places else "" for place, one in enumerate(others.tolist())]
         names = [("why it was said", None), (f"why it was said {against}", texts)]
     vectors = Vectors(trace)
     with torch.no_grad():
@@ -215,6 +224,11 @@ def reasons(
                 amounts, _ = occlude(vectors, questions, ends[:, 1], trace.target, progress)
         for number, each in enumerate(amounts):
             found[number][method] = each
+    if not trace.numeric and instead is not None:
+        elsewhere = [place for place in range(len(said)) if place not in places]
+        explained[1, elsewhere] = 0.0
+        for amounts in found[1].values():
+            amounts[elsewhere] = 0.0
     told = [
         Reason(question, other, found[number], None if gaps is None else gaps[number], explained[number])
         for number, (question, other) in enumerate(names)
@@ -227,14 +241,29 @@ def trusted(reason: Reason) -> bool:
     return reason.gaps is None or bool((reason.gaps <= borne(reason.explained)).all())
 
 
-def _instead(trace: Trace, text: str) -> Tensor:
-    """Another answer to set each against: T."""
+def _instead(trace: Trace, text: str, at: int | None) -> tuple[Tensor, list[int]]:
+    """Return another answer to set each against (T), and the places where it is."""
+    count = len(trace.target)
     if trace.labels is None:
-        return alternative(trace, text)
+        ids = word_ids(trace, text)
+        if len(ids) > 1:
+            raise UsageError(
+                f'"{text.strip()[:80]}" has {len(ids)} tokens in this vocabulary, but this model answers with one '
+                "token at a time: give a word that is one token."
+            )
+        answers = [place for place, special in enumerate(trace.target.special) if not special]
+        if at is not None and not 1 <= at <= len(answers):
+            raise UsageError(f"There is no answer {at} to be replaced: there are answers 1 to {len(answers)}.")
+        chances = trace.log_probabilities[answers, ids[0]]
+        place = answers[int(chances.argmax())] if at is None else answers[at - 1]
+        return torch.full((count,), ids[0]), [place]
     if text.strip() not in trace.labels:
         known = ", ".join(trace.labels[:10])
         raise UsageError(f"`{text.strip()[:40]}` is no label of this run: it has {known}.")
-    return torch.full((len(trace.target),), trace.labels.index(text.strip()))
+    places = list(range(count)) if at is None else [at - 1]
+    if not set(places) <= set(range(count)):
+        raise UsageError(f"There is no answer {at} to be replaced: there are answers 1 to {count}.")
+    return torch.full((count,), trace.labels.index(text.strip())), places
 
 
 def _name(trace: Trace, number: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from regard.captioner import Captioner
 from regard.data.progress import Progress
 from regard.errors import RegardError, UsageError
-from regard.inspection.alignments import align
+from regard.inspection.alignments import Alignments, align
 from regard.inspection.attribution import attribute
 from regard.inspection.identifiability import identify
 from regard.inspection.identification import identify_corpus, read_texts
@@ -68,7 +68,7 @@ class Report(Result):
     def __str__(self) -> str:
         """All tables, one below the other."""
         parts = [f"{self._read}\n→ {self.target}" if self.target else self._read]
-        parts += [f"── {name}: {result.title} ──\n\n{result}" for name, result in self.results.items()]
+        parts += [f"── {name}: {result.title} ──\n\n{_told(result)}" for name, result in self.results.items()]
         if self.left_out:
             parts.append("\n".join(["── left out ──", "", *(f"{name}: {why}" for name, why in self.left_out.items())]))
         return "\n\n".join(parts)
@@ -128,7 +128,7 @@ def report(
         "contributions": lambda: (whole(), contributions(trace))[1],
         "attribute": words,
         "lens": lambda: lens(trace),
-        "align": lambda: align(whole(), [source], [said]),
+        "align": lambda: align(whole(), [source], [said], run=run, progress=progress),
         "identify": lambda: identify(trace),
     }
     left_out = {"prune": PRUNE}
@@ -165,6 +165,11 @@ def report(
     what = "translation" if isinstance(subject, Translator) and len(trace.source) else "text"
     what = "caption" if isinstance(subject, Captioner) else "answer" if isinstance(subject, Predictor) else what
     return Report(str(run), subject.config.cell, what, source, said, results, left_out)
+
+
+def _told(result: Result) -> str:
+    """Return a result as text; links of an alignment with what they rest on."""
+    return f"{result}\n\n{result.summary}" if isinstance(result, Alignments) else str(result)
 
 
 def _said(subject: Translator | Predictor, trace: Trace) -> str:

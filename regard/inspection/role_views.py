@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.evaluation.display import columns
+from regard.evaluation.intervals import Interval
 from regard.evaluation.metrics import NAMES
-from regard.inspection.dependencies import Relation
+from regard.inspection.dependencies import BEYOND_BASELINE, LEAST_ACCURACY, Relation
 from regard.inspection.drawing import INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.maps import KINDS, Kind
 from regard.inspection.page import Panel
@@ -18,12 +19,38 @@ if TYPE_CHECKING:
 
 ROLES: dict[str, tuple[str, str]] = {
     "positional": ("#2f5fae", "positional: at least 90 % of its maxima are at one offset, where there is one"),
-    "syntactic": ("#4f8f5b", "syntactic: follows a relation 10 % better than any fixed offset"),
+    "syntactic": (
+        "#4f8f5b",
+        "syntactic: follows a relation, significantly better than any fixed offset in sentences it was not chosen by",
+    ),
     "rare": ("#e0a030", "rare tokens: half of its maxima are on the two rarest tokens"),
     "copy": ("#7a5ea8", "copy: looks at the very token it stands for"),
     "dead": ("#8a8f9c", "dead: the loss does not depend on it"),
 }
 """The colour of a role, and what it means."""
+
+
+SPLIT_NOTE = (
+    "Heads are chosen by one half of the sentences; all figures here are of the other half. A head follows a relation "
+    f"if it is right at least {100 * LEAST_ACCURACY:.0f} % of the time and {BEYOND_BASELINE} times as often as the "
+    "best fixed offset, in both halves, and beats that offset with p < 0.05 (sign test over sentences, corrected by "
+    "Holm's method for all relations, directions and heads). Punctuation is left out."
+)
+"""How relations are to be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """A relation that a head follows, in the sentences that are reported on."""
+
+    relation: str
+    direction: str
+    accuracy: float
+    interval: Interval
+    """The 95 % interval of the accuracy, by a bootstrap over sentences."""
+    baseline: float
+    p: float
+    """Corrected for all relations, directions and heads."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +87,11 @@ class HeadFigures:
     """How much the loss rises without it, in nats a token."""
     score_lost: float | None
     """How much of the run's own score is lost without it."""
-    followed: Sequence[tuple[str, str, float, float]]
-    """Relations that it follows: name, direction, accuracy, baseline; the farthest above its baseline first."""
+    followed: Sequence[Followed]
+    """Relations that it follows; the farthest above its baseline first."""
+    intervals: Mapping[str, Interval | None]
+    """95 % intervals over sentences or examples of `confidence`, `of_possible`, `same`, `two_rarest`, `importance`,
+    `rise` and `score_lost`."""
     roles: list[str]
 
     @property
@@ -78,7 +108,7 @@ class HeadFigures:
             case "positional":
                 return signed(self.offset or 0)
             case "syntactic":
-                return self.followed[0][0]
+                return self.followed[0].relation
             case role:
                 return role
 
@@ -158,18 +188,21 @@ class Roles(Result):
             parts.append("Relations\n" + self._relations())
         elif self.sentences and not self.parsed:
             parts.append("No relations: the corpus is plain text; give one in CoNLL-U.")
+        elif self.parsed:
+            parts.append("No relations: none has enough pairs in both halves of the corpus. Give a larger one.")
         return "\n\n".join(parts)
 
     def best(self, relation: Relation) -> tuple[HeadFigures, float]:
-        """The head that follows a relation best, and how well."""
-        every = (one for one in self.heads if one.attention in relation.accuracy)
-        rows = [(one, relation.accuracy[one.attention][one.head]) for one in every]
-        return max(rows, key=lambda row: row[1])
+        """The head that is best in the half that heads are chosen by, and how well it does in the other."""
+        every = [one for one in self.heads if one.attention in relation.accuracy]
+        best = max(every, key=lambda one: relation.chosen[one.attention][one.head])
+        return best, relation.accuracy[best.attention][best.head]
 
     def _relations(self) -> str:
-        rows = [["relation", "direction", "pairs", "offset", "baseline", "best", "head", ""]]
+        rows = [["relation", "direction", "pairs", "offset", "baseline", "head", "accuracy", "95 %", "p", "follows"]]
         for one in self.relations:
             head, accuracy = self.best(one)
+            low, high = one.intervals[head.attention][head.head]
             rows.append(
                 [
                     one.name,
@@ -177,17 +210,19 @@ class Roles(Result):
                     f"{one.pairs:,}",
                     signed(one.offset),
                     percent(one.baseline),
-                    percent(accuracy),
                     head.name,
-                    "✓" if accuracy >= 1.1 * one.baseline else "",
+                    percent(accuracy),
+                    f"{100 * low:.0f}–{100 * high:.0f}",
+                    f"{one.p[head.attention][head.head]:.2g}",
+                    "✓" if one.follows[head.attention][head.head] else "",
                 ]
             )
-        return columns(rows, right=(2, 3, 4, 5))
+        return f"{columns(rows, right=(2, 3, 4, 6, 7, 8))}\n{SPLIT_NOTE}"
 
     def draw(self) -> "Figure":
         """The grid of heads, coloured by role, and the relations against their baselines."""
         kinds = self.kinds
-        shown = [one for one in self.relations if one.name != "punct"][:16]
+        shown = self.relations[:16]
         width = 2.2 + 2.9 * len(kinds) + (4.6 if shown else 0)
         figure = blank(width, 4.8, f"{self.title}: role; confidence · importance", layout="constrained")
         below_title(figure)
@@ -213,8 +248,9 @@ class Roles(Result):
 
     def _draw_relations(self, axes: "Axes", shown: Sequence[Relation]) -> None:
         places = range(len(shown))
-        best = [self.best(one)[1] for one in shown]
-        ahead = [accuracy >= 1.1 * one.baseline for accuracy, one in zip(best, shown, strict=True)]
+        heads = [self.best(one)[0] for one in shown]
+        best = [one.accuracy[head.attention][head.head] for one, head in zip(shown, heads, strict=True)]
+        ahead = [one.follows[head.attention][head.head] for one, head in zip(shown, heads, strict=True)]
         colours = [ROLES["syntactic"][0] if wins else LINE for wins in ahead]
         axes.barh(places, best, color=colours, height=0.7)
         axes.vlines(
@@ -224,7 +260,11 @@ class Roles(Result):
         axes.set_yticks(places, [f"{one.name} {arrows[one.direction]}" for one in shown])
         axes.invert_yaxis()
         axes.set_xlim(0, 1)
-        title = "best head (bar; green: 10 % better than the line) and best fixed offset (line)"
+        ends = [one.intervals[head.attention][head.head] for one, head in zip(shown, heads, strict=True)]
+        spread = [[value - low for value, (low, _) in zip(best, ends, strict=True)]]
+        spread.append([high - value for value, (_, high) in zip(best, ends, strict=True)])
+        axes.errorbar(best, list(places), xerr=spread, fmt="none", ecolor=QUIET, elinewidth=1)
+        title = "best head (bar, 95 %; green: follows it) and best fixed offset (line)"
         axes.set_title(title, loc="left", fontsize=9, color=INK)
         plain(axes)
         axes.grid(visible=False, axis="y")
@@ -247,6 +287,7 @@ class Roles(Result):
                     "by": self.by,
                     "metricName": NAMES.get(self.metric or "", self.metric),
                     "meanings": meanings,
+                    "splitNote": SPLIT_NOTE,
                 },
                 note=note,
             )
@@ -258,15 +299,18 @@ def _listing(chosen: Sequence[HeadFigures], metric: str | None) -> str:
     ordered = any(one.offset is not None for one in chosen)
     head = ["head", "role", "confidence", *(["offset", "share", "same"] if ordered else [])]
     head += ["rarest", "two"] if rare else []
-    rows = [[*head, "gradient", "loss +", *([f"{metric} −"] if metric else []), "follows"]]
+    rows = [[*head, "gradient", "loss +", "95 %", *([f"{metric} −", "95 %"] if metric else []), "follows"]]
     for one in chosen:
         row = [one.name, ", ".join(one.roles) or "–", f"{one.confidence:.2f}"]
         if ordered:
             row += ["–" if one.offset is None else signed(one.offset), percent(one.of_possible), percent(one.same)]
         row += [percent(one.rarest), percent(one.two_rarest)] if rare else []
-        row += [f"{one.importance:.2f}", f"{one.rise:.3f}"]
-        row += [f"{one.score_lost:.1f}"] if one.score_lost is not None else []
-        followed = dict.fromkeys(name for name, *_ in one.followed)
+        rise = one.intervals.get("rise")
+        row += [f"{one.importance:.2f}", f"{one.rise:.3f}", "–" if rise is None else f"{rise[0]:.3f}–{rise[1]:.3f}"]
+        if one.score_lost is not None:
+            ends = one.intervals.get("score_lost")
+            row += [f"{one.score_lost:.1f}", "–" if ends is None else f"{ends[0]:.1f}–{ends[1]:.1f}"]
+        followed = dict.fromkeys(each.relation for each in one.followed)
         row.append(", ".join(list(followed)[:3]) + (" …" if len(followed) > 3 else ""))
         rows.append(row)
     return columns(rows, right=range(2, len(rows[0]) - 1), indent="  ")

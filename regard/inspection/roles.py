@@ -4,8 +4,8 @@ Voita et al. (2019), "Analyzing multi-head self-attention: specialized heads do 
 pruned", with importances after Michel et al. (2019).
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,22 @@ from regard.data.prepare import is_prepared, prepare
 from regard.data.progress import Progress
 from regard.data.store import HeldStore
 from regard.errors import UsageError
+from regard.evaluation.intervals import Interval, Totals, bootstrap_interval
+from regard.evaluation.metrics import METRICS, make
 from regard.inspection.dependencies import Dependencies, Relation
 from regard.inspection.habits import Frequencies, Habits, equal_tokens
 from regard.inspection.identification import read_texts
 from regard.inspection.importance import Importance, every_head, importance
 from regard.inspection.interventions import attentions, scale_head
 from regard.inspection.maps import kind_of, layer_of
-from regard.inspection.role_views import HeadFigures, Roles
+from regard.inspection.role_views import Followed, HeadFigures, Roles
 from regard.inspection.sides import looked
 from regard.inspection.states import end_of_text, longest_sentence, read_text
 from regard.inspection.words import Matched, matched_corpus
 from regard.nn import taps
 from regard.predictor import Predictor
 from regard.run import Run
-from regard.shapes.shape import Lesson, Shape
+from regard.shapes.shape import Judgement, Lesson, Shape
 from regard.training.validation import JUDGING_SEED
 from regard.translator import groups
 
@@ -44,8 +46,6 @@ POSITIONAL = 0.9
 Of the tokens that have a neighbour there: the first has none before it, and in sentences of a dozen tokens that alone
 would be most of what is missing. An offset that fewer than half of the tokens have does not count.
 """
-SYNTACTIC = 1.1
-"""A head follows a relation if it is right so many times as often as the best fixed offset (Voita et al., 2019)."""
 COPYING = 0.9
 """A head copies if so large a share of its maxima is on the very token that it stands for."""
 RARE, BEYOND_CHANCE = 0.5, 2.0
@@ -134,7 +134,7 @@ def describe(
         work.read_examples(list(lessons(shape, shown, model.device)), set(found) - by_corpus)
         read = list(lessons(shape, judged, model.device))
         weighed = importance(shape, model, read, progress)
-        metric, lost = _scores(subject, judged, progress) if score else (None, None)
+        metric, lost = _scores(subject, judged, progress) if score else (None, {})
     finally:
         model.train(training)
     parsed = any(one.sentence.words for one in sentences)
@@ -160,7 +160,7 @@ def describe(
 def lessons(shape: Shape[Any], examples: Sequence[Pair], device: torch.device) -> Iterator[Lesson]:
     """Examples as a judge gives them to a model of a shape, on its device."""
     form, config = shape.form, shape.config
-    sources, targets, _ = form.rows(examples, form.cleaning(config).max_length)
+    sources, targets, _ = form.scored_rows(examples, form.cleaning(config).max_length)
     random = torch.Generator().manual_seed(JUDGING_SEED)
     for batch in shape.batches(HeldStore(sources, targets)).once():
         yield shape.lesson(batch, random, learning=False).to(device)
@@ -261,23 +261,49 @@ class _Work:
         self.dependencies.add(own, batch)
 
 
-def _scores(
-    subject: Predictor, examples: Sequence[Pair], progress: Progress | None
-) -> tuple[str, dict[tuple[str, int] | None, float]]:
-    """The first score of the run's shape with each head left out, and with all (under `None`); texts are greedy."""
-    model = subject.model
-    every: list[tuple[str, int] | None] = [None, *every_head(model)]
-    found: dict[tuple[str, int] | None, float] = {}
-    metric = ""
+Lost = dict[tuple[str, int], tuple[float, Interval | None]]
+"""How much of a score is lost without each head, and the 95 % interval of that."""
+
+
+def _scores(subject: Predictor, examples: Sequence[Pair], progress: Progress | None) -> tuple[str, Lost]:
+    """The first score of the run's shape, and how much of it is lost without each head; texts are greedy."""
+    model, shape = subject.model, subject.shape
+    whole = shape.judge(model, examples, thorough=False)
+    metric = next(name for name in whole.scores.values if name in subject.config.shape.scores)
+    every = list(every_head(model))
+    found: Lost = {}
     for done, one in enumerate(every, start=1):
-        without = nullcontext() if one is None else taps.watch(model, write=scale_head(*one, 0.0))
-        with without:
-            values = subject.shape.judge(model, examples, thorough=False).scores.values
-        metric = next(name for name in subject.config.shape.scores if name in values)
-        found[one] = values[metric]
+        with taps.watch(model, write=scale_head(*one, 0.0)):
+            without = shape.judge(model, examples, thorough=False)
+        lost = whole.scores[metric] - without.scores[metric]
+        found[one] = lost, _lost_interval(metric, whole, without)
         if progress:
             progress("answering without each head", done, len(every))
     return metric, found
+
+
+def _lost_interval(metric: str, whole: Judgement, without: Judgement) -> Interval | None:
+    """Return the 95 % interval of a lost score by a paired bootstrap over examples.
+
+    `None` where a score is not made of what is counted in each example, such as a correlation.
+    """
+    references = [(one.reference,) for one in whole.samples]
+    outputs = [[one.output for one in some.samples] for some in (whole, without)]
+    if metric == "accuracy" and not any(" " in one.reference for one in whole.samples):
+        maker = make(["exact"])["exact"]
+    elif metric in METRICS and len(whole.samples) == len(without.samples):
+        maker = make([metric])[metric]
+    else:
+        return None
+    first, second = (maker.statistics(some, references) for some in outputs)
+    size = first.shape[1]
+
+    def lost(totals: Totals) -> Totals:
+        rows = np.atleast_2d(totals)
+        values = np.asarray([maker.score(row[:size]) - maker.score(row[size:]) for row in rows])
+        return values if totals.ndim > 1 else values[0]
+
+    return bootstrap_interval(np.concatenate([first, second], axis=1), lost, samples=300)
 
 
 def _figures(
@@ -286,16 +312,23 @@ def _figures(
     habits: Habits,
     weighed: Importance,
     relations: Sequence[Relation],
-    lost: Mapping[tuple[str, int] | None, float] | None,
+    lost: Lost,
 ) -> HeadFigures:
     """All that was found out about one head, and what to call it."""
     offset, times = habits.best_offset(head)
     rows = max(1, habits.rows)
     rare = habits.rare_rows
     followed = [
-        (one.name, one.direction, one.accuracy[name][head], one.baseline)
+        Followed(
+            relation=one.name,
+            direction=one.direction,
+            accuracy=one.accuracy[name][head],
+            interval=one.intervals[name][head],
+            baseline=one.baseline,
+            p=one.p[name][head],
+        )
         for one in relations
-        if name in one.accuracy and one.accuracy[name][head] >= SYNTACTIC * one.baseline
+        if name in one.follows and one.follows[name][head]
     ]
     figures: dict[str, Any] = {
         "attention": name,
@@ -315,10 +348,35 @@ def _figures(
         "slope": float(weighed.gradient[name][head]),
         "importance": float(weighed.share(name)[head]),
         "rise": float(weighed.rise[name][head]),
-        "score_lost": None if lost is None else lost[None] - lost[name, head],
-        "followed": sorted(followed, key=lambda one: one[3] / max(one[2], 1e-9)),
+        "score_lost": lost[name, head][0] if lost else None,
+        "followed": sorted(followed, key=lambda one: one.baseline / max(one.accuracy, 1e-9)),
+        "intervals": {
+            **_head_intervals(name, head, habits, rare > 0, weighed),
+            "score_lost": lost[name, head][1] if lost else None,
+        },
     }
     return HeadFigures(**figures, roles=_roles(figures))
+
+
+def _head_intervals(
+    name: str, head: int, habits: Habits, has_rare: bool, weighed: Importance
+) -> dict[str, Interval | None]:
+    """Return the 95 % intervals of a head's figures by their names; `None` where a figure has none."""
+    shares = habits.intervals()
+    found: dict[str, Interval | None] = dict.fromkeys(("confidence", "of_possible", "same", "two_rarest"))
+    for figure in found if shares is not None else ():
+        absent = (figure == "two_rarest" and not has_rare) or (
+            figure in ("of_possible", "same") and not habits.offsets[head]
+        )
+        found[figure] = None if absent or shares is None else _pair(shares[figure][head])
+    found["importance"] = _pair(weighed.share_95[name][head])
+    found["rise"] = _pair(weighed.rise_95[name][head])
+    return found
+
+
+def _pair(ends: Tensor) -> Interval | None:
+    low, high = ends.tolist()
+    return None if math.isnan(low) else (low, high)
 
 
 def _roles(figures: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from regard.errors import UsageError
 from regard.evaluation.labels import calibration, confusion, score_labels, score_numbers
 from regard.models.acceptor import Acceptor, build_acceptor
 from regard.models.reader import Chooser
-from regard.shapes.reading import predicting, read_all, read_one
+from regard.shapes.reading import fit_texts, predicting, read_all, read_one
 from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape, Table, Usage
 from regard.trace import Side, Trace
 from regard.training.objective import Loss
@@ -65,6 +65,10 @@ class _Acceptance(Shape[R]):
         found = read_all(self.config, self.form, model, self.form.source.encode_batch(texts), model)
         return torch.stack(found) if found else torch.zeros(0, self.outputs)
 
+    def readable(self, texts: Sequence[str]) -> tuple[list[str], int]:
+        """Return texts cut to the positions that the model has learned, and how many were cut."""
+        return fit_texts(self.config, self.form.source, texts)
+
     def usage(self, place: str, example: Pair) -> Usage:
         """Answer the example."""
         shell = f"printf '%s\\n' {shlex.quote(example.source)} | regard predict {shlex.quote(place)}"
@@ -79,7 +83,7 @@ class Classification(_Acceptance[R]):
     """−log P(class | text), each class weighted as configured; judged by accuracy and macro-F1."""
 
     title = "A classifier of texts"
-    loss_name = "nats per text"
+    loss_name = "nats per text, before calibration"
     perplexity = False
 
     @property
@@ -126,6 +130,12 @@ class Classification(_Acceptance[R]):
             )
         return Loss(learnt * scale, nll.detach(), lesson.count)
 
+    def row_losses(self, model: R, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss of each text."""
+        scores = self.say(model, lesson).float()  # B×C
+        found = F.cross_entropy(scores, lesson["label"], reduction="none").double().cpu()
+        return found, torch.ones_like(found)
+
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
         """Compare labels, and the probabilities behind them with how often they are right."""
         cut = [line.split("\t") for line in lines]
@@ -162,8 +172,17 @@ class Classification(_Acceptance[R]):
         """Fit the temperature at which probabilities are honest on validation data."""
         numbers = {label: number for number, label in enumerate(self.labels)}
         true = torch.tensor([numbers[pair.target.strip()] for pair in pairs])
-        model.temperature.fill_(fitted_temperature(self.scores(model, [pair.source for pair in pairs]), true))
+        texts, _ = self.readable([pair.source for pair in pairs])
+        model.temperature.fill_(fitted_temperature(self.scores(model, texts), true))
         return f"probabilities at temperature {model.temperature.item():.2f}"
+
+    def calibrated_loss(self, model: R, pairs: Sequence[Pair]) -> tuple[float, float]:
+        """Return the mean of −log P(class | text) with the probabilities that are printed, and their temperature."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        true = torch.tensor([numbers[pair.target.strip()] for pair in pairs])
+        texts, _ = self.readable([pair.source for pair in pairs])
+        scores = model.tempered(self.scores(model, texts).double())
+        return F.cross_entropy(scores, true).item(), float(model.temperature)
 
     def answer(self, model: R, texts: Sequence[str]) -> list[Answer]:
         """The likeliest class of each text, and the probability of every class."""
@@ -211,6 +230,11 @@ class Estimation(_Acceptance[Acceptor]):
         """The squared error."""
         error = F.mse_loss(model(lesson["source"])[:, 0].float(), lesson["number"], reduction="sum")
         return Loss(error * scale, error.detach(), lesson.count)
+
+    def row_losses(self, model: Acceptor, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the squared error of each text."""
+        found = F.mse_loss(model(lesson["source"])[:, 0].float(), lesson["number"], reduction="none").double().cpu()
+        return found, torch.ones_like(found)
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
         """Compare estimates with the true numbers."""

@@ -20,7 +20,7 @@ from regard.shapes.shape import Answer, Course, Judgement, Lesson, Sample, Shape
 from regard.text.normalising import WORD_START
 from regard.text.specials import MASK, PAD, SPECIALS
 from regard.trace import Side, Trace
-from regard.training.objective import Loss, batch_loss
+from regard.training.objective import Loss, batch_loss, row_losses
 
 HIDDEN, EXCHANGED = 0.8, 0.1
 """Of the tokens asked for, how many are hidden and how many exchanged; the rest are left as they are."""
@@ -86,11 +86,16 @@ class Masking(Shape[MaskedModel]):
         states = model.guesses(lesson["source"])  # B×S×E
         return batch_loss(model, states, lesson["outputs"], smoothing=smoothing, scale=scale)
 
+    def row_losses(self, model: MaskedModel, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of hidden tokens of each text."""
+        return row_losses(model, model.guesses(lesson["source"]), lesson["outputs"])
+
     def judge(self, model: MaskedModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """How many hidden tokens are guessed right, in the first documents, the same words hidden every time."""
         random, decode = torch.Generator().manual_seed(0), self.form.source.decode
         longest = self.config.data.cleaning.max_length
-        rows = [ids[:longest] for ids in self.form.source.encode_batch([pair.source for pair in pairs[:JUDGED]])]
+        encoded = self.form.source.encode_batch([pair.source for pair in pairs[:JUDGED]])
+        rows = [ids[:longest] for ids in encoded if ids]  # an empty document has nothing to hide
         lessons = [self.hide(torch.tensor([ids]), random) for ids in rows]
         if not any(lesson.count for lesson in lessons):
             lessons = [self.hide(torch.tensor([ids]), random, least=1) for ids in rows]

@@ -19,7 +19,7 @@ from regard.data.pictures import as_floats
 from regard.errors import UsageError
 from regard.models.looker import Looker
 from regard.shapes.acceptor import Classification
-from regard.shapes.reading import check_lengths
+from regard.shapes.reading import check_lengths, fit_texts
 from regard.shapes.shape import Judgement, Lesson, Table, Usage
 from regard.text.joined import TAB
 from regard.text.specials import BOS, EOS
@@ -35,7 +35,7 @@ class Answering(Classification[Looker]):
 
     title = "A model that answers questions about pictures"
     unit = "question"
-    loss_name = "nats per question"
+    loss_name = "nats per question, before calibration"
 
     @property
     def asked(self) -> Asked:
@@ -63,6 +63,12 @@ class Answering(Classification[Looker]):
         """Scores B×C of a lesson."""
         scores: Tensor = model(lesson["source"], lesson["pixels"])
         return scores
+
+    def readable(self, texts: Sequence[str]) -> tuple[list[str], int]:
+        """Return pictures with questions cut to the positions that the model has learned, and how many were cut."""
+        names, questions = zip(*(_parts(text) for text in texts), strict=True) if texts else ((), ())
+        found, cut = fit_texts(self.config, self.form.source, questions)
+        return [f"{name}{TAB}{question}" for name, question in zip(names, found, strict=True)], cut
 
     @torch.inference_mode()
     def scores(self, model: Looker, texts: Sequence[str]) -> Tensor:

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.data.batches import padded
-from regard.data.form import Form
+from regard.data.form import Form, share_room
 from regard.errors import RegardError, UsageError
 from regard.models.reader import Reader
+from regard.text.joined import TAB
+from regard.text.tokenizer import Tokenizer
 from regard.trace import Given, Side, Trace, check_cost, trace
 from regard.translator import groups
 
@@ -57,6 +59,35 @@ def read_one(
     source, nothing = Side.of(form.source, whole), Side.of(form.source, [])
     tokenizer = None if labels is not None else form.source
     return trace(model, source, said(scores), nothing, tokenizer=tokenizer, labels=labels, given=given)
+
+
+def fit_texts(config: RunConfig, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[list[str], int]:
+    """Return texts cut to what a model can read at once, and how many were cut.
+
+    That is `decoding.batch_tokens`, or as many positions as it has learned. Of several texts with tabs between them,
+    the longest are cut, so that something is left of each.
+    """
+    positions, most = config.model.positions, max(config.decoding.batch_tokens, 3) - 2  # two are for the ends
+    if positions is not None and positions.kind == "learned":
+        most = min(most, positions.max_length - 2)
+    lengths = [len(ids) for ids in tokenizer.encode_batch(texts)]
+    found = [
+        text if length <= most else _fit(tokenizer, text, most) for text, length in zip(texts, lengths, strict=True)
+    ]
+    return found, sum(length > most for length in lengths)
+
+
+def _fit(tokenizer: Tokenizer, text: str, most: int) -> str:
+    room = most
+    while True:  # the tokens of a text that was cut need not be a prefix of those of the whole
+        parts = text.split(TAB)
+        spans = [tokenizer.encode(part).offsets for part in parts]
+        kept = share_room([len(span) for span in spans], room - len(parts) + 1)
+        cut = [part[: span[n - 1][1]] if n else "" for part, span, n in zip(parts, spans, kept, strict=True)]
+        found = TAB.join(cut)
+        if len(tokenizer.encode_batch([found])[0]) <= most or room <= 0:
+            return found
+        room -= 1
 
 
 def check_lengths(config: RunConfig, rows: Sequence[Sequence[int]]) -> None:

@@ -140,9 +140,21 @@ class Shape(ABC, Generic[M]):
     def loss(self, model: M, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
         """The loss of a lesson, times `scale`; without a course, plain: as a judge sees it."""
 
+    @abstractmethod
+    def row_losses(self, model: M, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the plain loss of each row of a lesson, and how many answers it asks for: B and B, on the CPU.
+
+        They sum to the loss and the count of the lesson: what intervals over examples are made of.
+        """
+
     def judge(self, model: M, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """Let a model answer examples and score the answers; `thorough` as in use, otherwise as quickly as can be."""
-        return self.grade(self.written(model, [pair.source for pair in pairs], thorough=thorough), pairs)
+        texts, _ = self.readable([pair.source for pair in pairs])
+        return self.grade(self.written(model, texts, thorough=thorough), pairs)
+
+    def readable(self, texts: Sequence[str]) -> tuple[list[str], int]:
+        """Return texts cut to what the model can read, and how many were cut: what is scored is never left out."""
+        return list(texts), 0
 
     def written(self, model: M, texts: Sequence[str], *, thorough: bool = True) -> list[str]:
         """What a model says of texts, a line each, as its verb writes it."""
@@ -154,6 +166,10 @@ class Shape(ABC, Generic[M]):
 
     def settle(self, model: M, pairs: Sequence[Pair]) -> str | None:
         """A last touch to the final model, by what validation shows; in words what it was."""
+        return None
+
+    def calibrated_loss(self, model: M, pairs: Sequence[Pair]) -> tuple[float, float] | None:
+        """Return the mean loss at the temperature of the printed probabilities, and it; `None` without one."""
         return None
 
     def answer(self, model: M, texts: Sequence[str]) -> list[Answer]:

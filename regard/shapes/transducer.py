@@ -59,10 +59,38 @@ class Tagging(Shape[Transducer]):
             learnt = F.cross_entropy(scores, tags, ignore_index=NO_TAG, reduction="sum", label_smoothing=smoothing)
         return Loss(learnt * scale, nll.detach(), lesson.count)
 
+    def row_losses(self, model: Transducer, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of words of each sentence."""
+        scores, tags = model(lesson["source"]).float(), lesson["tags"]  # B×S×C, B×S
+        found = F.cross_entropy(scores.transpose(1, 2), tags, ignore_index=NO_TAG, reduction="none")  # B×S
+        return found.double().sum(1).cpu(), (tags != NO_TAG).sum(1).double().cpu()
+
     def tags(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The likeliest tag of each word of sentences."""
+        pieces = [self._pieces(words) for words in sentences]
+        found = iter(self._tags_of(model, [piece for row in pieces for piece in row]))
+        return [[tag for _ in row for tag in next(found)] for row in pieces]
+
+    def _pieces(self, words: Sequence[str]) -> list[Sequence[str]]:
+        """Return a sentence whole, or in pieces of as many words as fit the positions that the model has learned."""
+        positions = self.config.model.positions
+        if positions is None or positions.kind != "learned":
+            return [words]
+        found: list[list[str]] = [[]]
+        room = positions.max_length - 2
+        for word, tokens in zip(words, self.tagged.tokens(words), strict=True):
+            if len(tokens) > room and found[-1]:
+                found.append([])
+                room = positions.max_length - 2
+            found[-1].append(word)
+            room -= len(tokens)
+        return list(found)
+
+    def _tags_of(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         cut = [self._tokens(words) for words in sentences]
-        rows = [ids for ids, _ in cut]
+        positions = self.config.model.positions
+        most = positions.max_length - 2 if positions is not None and positions.kind == "learned" else None
+        rows = [ids[:most] for ids, _ in cut]  # only a single word can still be longer
         found = read_all(self.config, self.form, model, rows, lambda source: model(source).argmax(2))
         names = self.tagged.labels.names
         return [[names[int(row[one])] for one in places] for (_, places), row in zip(cut, found, strict=True)]

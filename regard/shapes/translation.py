@@ -11,17 +11,17 @@ from torch import Tensor
 
 from regard.data.batches import Batch
 from regard.data.corpus import Pair
-from regard.evaluation.metrics import score_text
+from regard.evaluation.metrics import headline_metrics, score_text
 from regard.models import Model, build
+from regard.shapes.reading import fit_texts
 from regard.shapes.shape import Course, Judgement, Lesson, Sample, Shape, Usage
 from regard.text.specials import PAD
 from regard.training.exposure import expose, mixing, share_of_truth
-from regard.training.objective import Loss, batch_loss
+from regard.training.objective import Loss, batch_loss, row_losses
 from regard.translator import Translator
 
-WRITTEN = ("bleu", "chrf", "exact")
 ANSWERED = ("exact", "f1")
-"""Scores of a text, and of the answer to a question about one."""
+"""Scores of the answer to a question about a text."""
 
 
 class Translation(Shape[Model]):
@@ -54,10 +54,23 @@ class Translation(Shape[Model]):
         states = model.decode(model.encode(lesson["source"]), lesson["inputs"], mix)  # B×T×E
         return batch_loss(model, states, lesson["outputs"], smoothing=smoothing, scale=scale)
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The scores of a text, or of the answer to a question about one."""
-        return ANSWERED if self.config.data.train.texts > 1 else WRITTEN
+    def row_losses(self, model: Model, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of target tokens of each pair."""
+        states = model.decode(model.encode(lesson["source"]), lesson["inputs"])  # B×T×E
+        return row_losses(model, states, lesson["outputs"])
+
+    def metrics(self, references: Sequence[str]) -> tuple[str, ...]:
+        """Return the scores that suit the references; the metric of early stopping is always among them."""
+        suited = ANSWERED if self.config.data.train.texts > 1 else headline_metrics(references)
+        metric = self.config.training.early_stopping.metric
+        return suited if metric in (*suited, "loss") else (*suited, metric)
+
+    def readable(self, texts: Sequence[str]) -> tuple[list[str], int]:
+        """Return texts, long ones whole: they are translated piece by piece. Of several texts, as much as fits."""
+        if self.config.data.train.texts > 1:
+            return fit_texts(self.config, self.form.source, texts)
+        most = self.config.data.cleaning.max_characters  # a broken line must not stop training for hours
+        return [text[:most] for text in texts], sum(len(text) > most for text in texts)
 
     def written(self, model: Model, texts: Sequence[str], *, thorough: bool = True) -> list[str]:
         """Translations, by the configured beam or greedily."""
@@ -70,7 +83,8 @@ class Translation(Shape[Model]):
             Sample(source=pair.source, reference=pair.target, output=output)
             for pair, output in zip(pairs, lines, strict=True)
         ]
-        scores = score_text(lines, [pair.target for pair in pairs], self.metrics)
+        references = [pair.target for pair in pairs]
+        scores = score_text(lines, references, self.metrics(references))
         return Judgement(scores=scores, samples=samples)
 
     def usage(self, place: str, example: Pair) -> Usage:

@@ -89,10 +89,10 @@ def _scores(card: Card) -> Iterator[str]:
     if shape.perplexity:
         puzzled = card.validation.perplexity
         rows.append(("perplexity", "–" if puzzled is None else _shown(puzzled), ""))
-    for metric, name in NAMES.items():
-        if metric in validation.values:
-            test = f"{tests[metric]:.1f}" if tests else ""
-            rows.append((name, f"{validation[metric]:.1f}", test))
+    for metric, value in validation.values.items():
+        if metric in NAMES:
+            test = f"{tests[metric]:.1f}" if tests and metric in tests.values else ""
+            rows.append((NAMES[metric], f"{value:.1f}", test))
     if card.test:
         yield from _table(("", "validation", "test"), rows)
     else:

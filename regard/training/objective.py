@@ -154,3 +154,22 @@ def batch_loss(
     assert isinstance(weight, Tensor)
     assert bias is None or isinstance(bias, Tensor)
     return cross_entropy(states, weight, bias, outputs, smoothing=smoothing, scale=scale)
+
+
+@torch.no_grad()
+def row_losses(model: nn.Module, states: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the negative log-likelihood of each row of outputs B×T, and how many of them are asked for: B and B."""
+    asked = outputs != PAD  # B×T
+    weight, bias = model.output_weight, model.output_bias
+    assert isinstance(weight, Tensor)
+    assert bias is None or isinstance(bias, Tensor)
+    flat, wanted = states[asked].float(), outputs[asked]  # N×E, N
+    places = asked.nonzero()[:, 0]  # N
+    found = torch.zeros(len(outputs), dtype=torch.float64)
+    chunk = max(1, CHUNK_ELEMENTS // len(weight))
+    for start in range(0, len(flat), chunk):
+        some = slice(start, start + chunk)
+        logits = nn.functional.linear(flat[some], weight.float(), None if bias is None else bias.float())  # n×V
+        losses = nn.functional.cross_entropy(logits, wanted[some], reduction="none")
+        found.index_add_(0, places[some].cpu(), losses.double().cpu())
+    return found, asked.sum(1).double().cpu()

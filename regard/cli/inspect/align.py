@@ -23,6 +23,9 @@ of such lines (0?1 or 0p1 for possible links), or of lines "sentence source targ
 SourceFile = Annotated[Path, typer.Option("--source", help="Source texts, one a line.", metavar="FILE")]
 TargetFile = Annotated[Path, typer.Option("--target", help="Their translations, as many lines.", metavar="FILE")]
 GoldFile = Annotated[Path | None, typer.Option("--gold", help="Links made by people.", metavar="FILE")]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out links of --gold that cannot be read, and say how many.")
+]
 Reverse = Annotated[
     Path | None, typer.Option("--reverse", help="A run that translates targets into sources.", metavar="RUN")
 ]
@@ -47,6 +50,7 @@ def align(
     source: SourceFile,
     target: TargetFile,
     gold: GoldFile = None,
+    skip_bad: SkipBad = False,
     reverse: Reverse = None,
     method: Method = "attention",
     layer: Layer = None,
@@ -58,14 +62,19 @@ def align(
 ) -> None:
     """Align the words of texts and their translations, and measure the error rate against gold.
 
+    Which layer and row is read is chosen once, on the run's validation pairs, and stored in the run.
+
     Links go to standard output, how they were found (and how well) to standard error.
     """
     from regard import inspection
     from regard.data.lines import read_lines
+    from regard.errors import UsageError
     from regard.evaluation.display import bar
     from regard.inspection.opening import opened, translating
 
     check(output)
+    if skip_bad and gold is None:
+        raise UsageError("--skip-bad is about the links of a gold file. Name it with --gold FILE.")
     texts = [list(read_lines(path)) for path in (source, target)]
     translator = translating(opened(run), "Alignment is between the words")
     other = None if reverse is None else translating(opened(reverse), "Alignment is between the words")
@@ -73,8 +82,11 @@ def align(
         found = inspection.align(
             translator,
             *texts,
+            run=run,
             gold=gold,
+            skip_bad=skip_bad,
             reverse=other,
+            reverse_run=reverse,
             method=method,  # type: ignore[arg-type]
             layer=layer,
             head=head,

@@ -11,7 +11,7 @@ EXAMPLES = """
 Examples:
   regard inspect attribute runs/mine "A dog runs." -o page.html
   regard inspect attribute runs/mine "A dog runs." --method integrated
-  regard inspect attribute runs/mine "A dog runs." --instead Katze      why this word, and not that
+  regard inspect attribute runs/mine "A dog runs." --instead Katze --at 2     why the second word, and not that
   regard inspect attribute runs/mine "A dog runs." --target "Eine Katze läuft." -o picture.png
   regard inspect attribute runs/sentiment "a stirring, funny film" -o page.html     which words made this label
 """
@@ -33,6 +33,12 @@ def attribute(
         str | None,
         typer.Option("--instead", help="Why it, and not this word? By default the runner-up.", metavar="WORD"),
     ] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at", min=1, help="Which word of the output --instead replaces; by default where it is likeliest."
+        ),
+    ] = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,12 +46,15 @@ def attribute(
     from typing import cast
 
     from regard import inspection
+    from regard.errors import UsageError
     from regard.evaluation.display import bar
     from regard.inspection.attribution import METHODS, Method, check_methods
     from regard.inspection.opening import opened, reading_text
     from regard.inspection.result import Result
 
     check(output)
+    if at is not None and instead is None:
+        raise UsageError("--at names the word that --instead replaces. Give --instead WORD as well.")
     usual = list(METHODS) if output or as_json else [next(iter(METHODS))]  # a table shows the first alone
     methods = cast(list[Method], list(dict.fromkeys(method or usual)))
     check_methods(methods)
@@ -54,7 +63,7 @@ def attribute(
     with bar() as progress:
         found: Result
         if both:
-            found = inspection.attribute(trace, methods, instead=instead, progress=progress)
+            found = inspection.attribute(trace, methods, instead=instead, at=at, progress=progress)
         else:
-            found = inspection.reasons(trace, methods, instead=instead, progress=progress)
+            found = inspection.reasons(trace, methods, instead=instead, at=at, progress=progress)
     show(found, output, as_json)

@@ -133,10 +133,12 @@ view("align", (root, data) => {
     if (formOf(order[at]) === "grid") grid(order[at]); else isolate();
   }));
   if (gold) {
-    const rows = data.tried.map((one) => [one.run, one.layer === null ? "all" : String(one.layer), one.reading, 100 * one.scores.aer, 100 * one.scores.precision, 100 * one.scores.recall, one.scores.found]);
-    rows.push(["result", "–", data.combining, 100 * data.scores.aer, 100 * data.scores.precision, 100 * data.scores.recall, data.scores.found]);
-    root.append(el("h3", {}, "All that was tried"), table(["run", "layer", "row", "AER", "precision", "recall", "links"], rows,
-      { show: (value, column) => (typeof value === "number" ? say(value, column === 6 ? 0 : 1) : value) }));
+    const range = (scores) => (scores.aer_95 ? `${say(100 * scores.aer_95[0], 1)}–${say(100 * scores.aer_95[1], 1)}` : "–");
+    const figures = (scores) => [100 * scores.aer, range(scores), 100 * scores.precision, 100 * scores.recall, scores.found];
+    const rows = data.tried.map((one) => [one.run, one.layer === null ? "all" : String(one.layer), one.reading, ...figures(one.scores)]);
+    rows.push(["result", "–", data.combining, ...figures(data.scores)], ["diagonal", "–", "–", ...figures(data.diagonal)]);
+    root.append(el("h3", {}, "All that was tried"), table(["run", "layer", "row", "AER", "95 %", "precision", "recall", "links"], rows,
+      { show: (value, column) => (typeof value === "number" ? say(value, column === 7 ? 0 : 1) : value) }));
   }
   fillList();
   show();

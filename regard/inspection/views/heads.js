@@ -1,6 +1,7 @@
 // What the heads do: a grid of tiles coloured by role, the figures behind each, the relations with their baselines.
 view("heads", (root, data) => {
   const percent = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)} %`);
+  const range = (ends, shown) => (ends ? ` (95 %: ${shown(ends[0])} to ${shown(ends[1])})` : "");
   const offset = (value) => (value > 0 ? `+${value}` : value < 0 ? `−${-value}` : "0");
   const shown = {
     role: null,
@@ -31,12 +32,13 @@ view("heads", (root, data) => {
   }
   function pick(one) {
     picked = one;
-    const facts = [["confidence (mean largest weight)", say(one.confidence)]];
-    if (one.offset !== null) facts.push(["looks most often at offset", `${offset(one.offset)}, ${percent(one.at_offset)} of maxima (${percent(one.of_possible)} of tokens that have such a neighbour)`],
-      [one.kind === "source" ? "on the token that is being written" : "on an equal token", percent(one.same)]);
-    if (one.rarest !== null) facts.push(["on the rarest token; on the two rarest", `${percent(one.rarest)}; ${percent(one.two_rarest)} (chance: ${percent(one.chance)})`]);
-    facts.push(["importance by gradient (of a vector of length 1 in its layer)", say(one.importance)], [`loss rises without it, ${data.loss_name}`, say(one.rise, 4)]);
-    if (one.score_lost !== null) facts.push([`${data.metricName} lost without it`, say(one.score_lost, 1)]);
+    const ends = one.intervals;
+    const facts = [["confidence (mean largest weight)", say(one.confidence) + range(ends.confidence, say)]];
+    if (one.offset !== null) facts.push(["looks most often at offset", `${offset(one.offset)}, ${percent(one.at_offset)} of maxima; ${percent(one.of_possible)} of tokens that have such a neighbour${range(ends.of_possible, percent)}`],
+      [one.kind === "source" ? "on the token that is being written" : "on an equal token", percent(one.same) + range(ends.same, percent)]);
+    if (one.rarest !== null) facts.push(["on the rarest token; on the two rarest", `${percent(one.rarest)}; ${percent(one.two_rarest)}${range(ends.two_rarest, percent)} (chance: ${percent(one.chance)})`]);
+    facts.push(["importance by gradient (of a vector of length 1 in its layer)", say(one.importance) + range(ends.importance, say)], [`loss rises without it, ${data.loss_name}`, say(one.rise, 4) + range(ends.rise, (value) => say(value, 4))]);
+    if (one.score_lost !== null) facts.push([`${data.metricName} lost without it`, say(one.score_lost, 1) + range(ends.score_lost, (value) => say(value, 1))]);
     const total = Object.entries(one.offsets).map(([place, times]) => [Number(place), times / one.rows]).sort((a, b) => b[1] - a[1]);
     const most = Math.max(...total.map(([, share]) => share), 0.01);
     const roles = one.roles.length ? one.roles.map((role) => data.meanings[role].meaning).join("; ") : "no role found";
@@ -45,7 +47,8 @@ view("heads", (root, data) => {
         el("div", { class: "scroll" }, el("table", {}, el("tbody", {}, facts.map(([name, value]) => el("tr", {}, el("td", {}, name), el("td", {}, value)))))),
         total.length ? el("div", {}, el("div", { class: "quiet" }, "Offsets of its maxima"), bars(total.map(([place, share]) => [offset(place), share, percent(share)]), most)) : null,
         one.followed.length ? el("div", { class: "scroll" }, el("div", { class: "quiet" }, "Relations that it follows"),
-          table(["relation", "direction", "accuracy", "baseline"], one.followed, { show: (value) => (typeof value === "number" ? percent(value) : value) })) : null));
+          table(["relation", "direction", "accuracy", "95 %", "baseline", "p, corrected"], one.followed.map((each) => [each.relation, each.direction, each.accuracy, each.interval.map(percent).join(" to "), each.baseline, each.p]),
+            { show: (value, place) => (place === 5 ? value.toPrecision(2) : typeof value === "number" ? percent(value) : value) })) : null));
     paint();
   }
 
@@ -86,12 +89,13 @@ view("heads", (root, data) => {
   }
   const inside = data.heads.filter((one) => one.attention in data.relations[0].accuracy);
   const rows = data.relations.map((one) => {
-    const best = inside.map((head) => [one.accuracy[head.attention][head.head], head]).sort((a, b) => b[0] - a[0])[0];
-    const beating = inside.filter((head) => one.accuracy[head.attention][head.head] >= 1.1 * one.baseline).length;
-    return [one.name, one.direction, one.pairs, one.offset, one.baseline, best[0], best[1].name, beating];
+    const best = inside.map((head) => [one.chosen[head.attention][head.head], head]).sort((a, b) => b[0] - a[0])[0][1];
+    const of = (figure) => one[figure][best.attention][best.head];
+    const following = inside.filter((head) => one.follows[head.attention][head.head]).length;
+    return [one.name, one.direction, one.pairs, one.offset, one.baseline, best.name, of("accuracy"), of("intervals").map(percent).join(" to "), of("p"), following];
   });
   root.append(el("h2", {}, "Dependency relations"),
-    el("p", { class: "quiet" }, "How often a head's maximum, between words, is on the related word; beside it, how often the relation's most frequent offset would have been right. A head counts when it is right at least 1.1 times as often as that offset."),
-    table(["relation", "direction", "pairs", "offset", "baseline", "best head's accuracy", "head", "heads that count"], rows,
-      { show: (value, place) => (place === 2 ? value.toLocaleString("en") : place === 3 ? offset(value) : place === 4 || place === 5 ? percent(value) : place === 7 ? String(value) : value) }));
+    el("p", { class: "quiet" }, `How often a head's maximum, between words, is on the related word; beside it, how often the relation's most frequent offset would have been right. ${data.splitNote}`),
+    table(["relation", "direction", "pairs", "offset", "baseline", "best head", "its accuracy", "95 %", "p, corrected", "heads that follow it"], rows,
+      { show: (value, place) => (place === 2 ? value.toLocaleString("en") : place === 3 ? offset(value) : place === 4 || place === 6 ? percent(value) : place === 8 ? value.toPrecision(2) : place === 9 ? String(value) : value) }));
 });

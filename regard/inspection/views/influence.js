@@ -101,7 +101,8 @@ view("influence", (root, data) => {
     if (asked && asked.others && state.level === "tokens") facts.push(`against “${asked.others[place]}”`);
     if (asked && methods()[state.method].signed && state.against < 0) {
       const all = pieces.reduce((sum, token) => sum + asked.explained[token], 0);
-      facts.push(`all tokens together ${all > 0 ? "+" : ""}${say(all)} nats`);
+      const covered = asked.covered && asked.covered[methods()[state.method].name];
+      facts.push(covered ? `amounts cover ${say(pieces.reduce((sum, token) => sum + covered[token], 0))} of ${say(all)} nats` : `all tokens together ${all > 0 ? "+" : ""}${say(all)} nats`);
       if (methods()[state.method].name === "integrated gradients" && asked.gaps) {
         const wide = pieces.some((token) => asked.wide.includes(token));
         facts.push(`gap ${say(pieces.reduce((sum, token) => sum + asked.gaps[token], 0), 3)}${wide ? ": wide, do not trust small amounts" : ""}`);

@@ -7,7 +7,7 @@ view("mixing", (root, data) => {
     hover: (r, c) => `${data.tokens[c]} in the state of ${data.tokens[r]}: ${say(100 * layers[layer][r][c], 1)} %` });
   function show() {
     said.textContent = `A token contributes ${say(100 * data.own[layer], 1)} % to its own state (median), and ${say(100 * data.main[layer], 0)} % of the tokens `
-      + `are still their own greatest contributor. Standard error of a cell: ${say(100 * data.error[layer], 2)} %.`;
+      + `are still their own greatest contributor. Standard error of the least certain cell: ${say(100 * data.error[layer], 2)} points (mean ${say(100 * data.meanError[layer], 2)}).`;
   }
   show();
   root.append(controls(choice("layer", names.map((name, place) => [place, name]), layer, (value) => { layer = value; map.update(layers[layer]); show(); })),

@@ -26,22 +26,24 @@ view("probe", (root, data) => {
       ] }),
     );
     const rows = data.layers.map((name, place) => [name, ...["accuracy", "control", "selectivity", "untrained"].map((what) => 100 * one[what][place]),
-      one.bits[place] / 1000, (one.bits[place] - one.data_bits[place]) / 1000, one.compression[place]]);
+      one.bits[place] / 1000, (one.bits[place] - one.data_bits[place]) / 1000, one.compression[place],
+      ...["accuracy", "selectivity"].map((what) => { const ends = one.intervals[what][place]; return ends ? `${say(100 * ends[0], 1)} to ${say(100 * ends[1], 1)}` : "–"; })]);
     figures.replaceChildren(table(
-      ["layer", "accuracy", "control", "selectivity", "untrained", "kbit", "of these for the probe", "compression"], rows,
+      ["layer", "accuracy", "control", "selectivity", "untrained", "kbit", "of these for the probe", "compression", "95 % of accuracy", "95 % of selectivity"], rows,
       { show: (value, place) => (typeof value === "number" ? say(value, place > 4 ? 2 : 1) : value) }));
   }
   show();
   const { words, sentences } = data;
   const facts = `${data.labels.length} labels. Learned from ${words.train.toLocaleString("en")} words of ${sentences.train.toLocaleString("en")} sentences, `
-    + `stopped by ${words.stop.toLocaleString("en")}, measured on ${words.test.toLocaleString("en")} of ${sentences.test.toLocaleString("en")} ${data.repeated ? "" : "other "}sentences`
+    + `stopped by ${words.stop.toLocaleString("en")}, measured on ${words.test.toLocaleString("en")} of ${sentences.test.toLocaleString("en")} other sentences`
+    + (data.repeated ? ` (${data.repeated.toLocaleString("en")} repeated sentences were left out)` : "")
     + (data.too_long ? `; ${data.too_long.toLocaleString("en")} sentences were too long.` : ".");
   root.append(controls(choice("probe", kinds, kind, (chosen) => { kind = chosen; show(); })), charts, figures, el("p", { class: "quiet" }, facts));
 
   const shown = data.by_label.slice(0, 40);
   const map = heatmap({
     rows: shown.map((one) => `${one.label} (${one.words.toLocaleString("en")})`), columns: data.layers, values: shown.map((one) => one.found), size: 26,
-    hover: (r, c) => `${shown[r].label}, ${c ? `layer ${data.layers[c]}` : "embedding"}: ${say(100 * shown[r].found[c], 1)} % of ${shown[r].words.toLocaleString("en")} words found`,
+    hover: (r, c) => `${shown[r].label}, ${c ? `layer ${data.layers[c]}` : "embedding"}: ${say(100 * shown[r].found[c], 1)} % of ${shown[r].words.toLocaleString("en")} words found${shown[r].intervals[c] ? ` (95 %: ${say(100 * shown[r].intervals[c][0], 1)} to ${say(100 * shown[r].intervals[c][1], 1)})` : ""}`,
     label: "share of the words of each label that are found, by layer",
   });
   root.append(el("h2", {}, "Label by label"),

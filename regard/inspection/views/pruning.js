@@ -1,5 +1,6 @@
 // Which heads stayed, and what each number of heads was worth.
 view("pruning", (root, data) => {
+  const range = (ends) => (ends ? `${say(ends[0], 3)} to ${say(ends[1], 3)}` : "–");
   if (data.scores.length) {
     root.append(table(["", "before", "after"], data.scores, { show: (value) => (typeof value === "number" ? say(value, 2) : value) }));
   }
@@ -26,6 +27,7 @@ view("pruning", (root, data) => {
   }
   root.append(el("h2", {}, "Which heads"), el("p", { class: "quiet" }, "Those kept, and the step from which each of the others stayed closed."),
     el("div", { class: "scroll" }, grid));
-  root.append(el("h2", {}, "On the way"), table(["step", "λ", "heads", "loss", data.metric_name], data.rows.map((row) => [row.step, row.price, row.heads, row.loss, row.score]),
-    { show: (value, place) => (place === 0 ? value.toLocaleString("en") : place === 2 ? String(value) : say(value, place === 4 ? 1 : 3)) }));
+  root.append(el("h2", {}, "On the way"), table(["step", "λ", "heads", "loss", "95 %", "loss +", "95 %", data.metric_name], data.rows.map((row) => [row.step, row.price, row.heads, row.loss, range(row.loss_95), row.rise, range(row.rise_95), row.score]),
+    { show: (value, place) => (typeof value === "string" ? value : place === 0 ? value.toLocaleString("en") : place === 2 ? String(value) : say(value, place === 7 ? 1 : 3)) }));
+  if (data.settled) root.append(el("p", { class: "quiet" }, `Settled, the validation loss is ${say(data.settled[0], 3)} above that before (95 %: ${range(data.settled[1])}).`));
 });

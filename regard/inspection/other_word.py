@@ -1,0 +1,113 @@
+"""Another word in the place of one that was said: where it would stand, and how likely it is as a whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from regard.errors import UsageError
+from regard.text.normalising import WORD_START
+from regard.text.specials import BOS, EOS, UNK
+from regard.trace import Side, Trace, trace
+
+
+@dataclass(frozen=True)
+class OtherWord:
+    """A word that was not said, at the place of one that was, with all of its tokens."""
+
+    text: str
+    word: int
+    """The target word that it is set against, counted from 0."""
+    places: list[int]
+    """The target tokens of that word."""
+    trace: Trace
+    """The same pass with the other word in that place, and nothing behind it."""
+    own: list[int]
+    """The target tokens of the other word there."""
+    said_in: Trace
+    """The pass of what was said."""
+
+    @property
+    def log_probs(self) -> tuple[float, float]:
+        """Return log P of the whole word that was said, and of the whole other word, in nats."""
+        return float(self.said_in.said[self.places].sum()), float(self.trace.said[self.own].sum())
+
+    def __str__(self) -> str:
+        said, other = self.log_probs
+        name = self.said_in.target.word_texts[self.word]
+        return (
+            f"Compared at word {self.word + 1}, “{name}”: log P {said:+.2f} for it, {other:+.2f} for “{self.text}” "
+            f"({len(self.own)} token{'s' if len(self.own) > 1 else ''}), both as whole words."
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON."""
+        said, other = self.log_probs
+        return {
+            "word": self.word + 1,
+            "said": self.said_in.target.word_texts[self.word],
+            "instead": self.text,
+            "log_prob": said,
+            "instead_log_prob": other,
+        }
+
+
+def other_word(seen: Trace, text: str, at: int | None = None) -> OtherWord:
+    """Set a word against the target word `at` (counted from 1), by default where the other word is likeliest."""
+    ids = word_ids(seen, text)
+    words = _words(seen)
+    if at is not None and at - 1 not in words:
+        raise UsageError(f"There is no word {at} to be replaced: the output has words 1 to {len(words)}.")
+    if not words:
+        raise UsageError("Nothing was said, so that no other word can be set against it: give a --target.")
+    likely = _log_probs(seen, ids, words) if at is None else {at - 1: 0.0}
+    word = max(likely, key=lambda place: (likely[place], -place))
+    first = words[word][0]
+    said = [*seen.target.ids[:first], *ids, EOS]
+    tokenizer = seen.tokenizer
+    assert tokenizer is not None
+    target, inputs = Side.of(tokenizer, said), Side.of(tokenizer, [BOS, *said[:-1]])
+    other = trace(seen.model, seen.source, target, inputs, tokenizer=tokenizer)
+    return OtherWord(text.strip(), word, words[word], other, list(range(first, first + len(ids))), seen)
+
+
+def word_ids(seen: Trace, text: str) -> list[int]:
+    """Return the tokens of one word that a model can say, or refuse it."""
+    tokenizer = seen.tokenizer
+    if tokenizer is None:
+        raise UsageError("This trace has no tokenizer, so that no other word can be read: trace by a translator.")
+    shown = text.strip()[:80]
+    ids: list[int] = list(tokenizer.encode(text).ids)
+    if not ids or UNK in ids:
+        raise UsageError(f'"{shown}" is no word that this model can say: use words of its vocabulary.')
+    if len(text.split()) > 1:
+        raise UsageError(f'One word is set against another, but "{shown}" is several: give one.')
+    if len(ids) > 1 and tokenizer.vocabulary[ids[0]] == WORD_START:
+        raise UsageError(
+            f'"{shown}" begins with the bare space mark "{WORD_START}" in this vocabulary, a token that any word may '
+            "begin with: what speaks for it says nothing about this word. Choose a word whose first token has letters."
+        )
+    return ids
+
+
+def _words(seen: Trace) -> dict[int, list[int]]:
+    """Return the tokens of each target word, without special ones."""
+    found: dict[int, list[int]] = {}
+    for place, (word, special) in enumerate(zip(seen.target.words, seen.target.special, strict=True)):
+        if not special:
+            found.setdefault(word, []).append(place)
+    return found
+
+
+def _log_probs(seen: Trace, ids: Sequence[int], words: dict[int, list[int]]) -> dict[int, float]:
+    """Return the log-probability of the whole other word at the place of each word."""
+    found = {}
+    for word, places in words.items():
+        inputs = [BOS, *seen.target.ids[: places[0]], *ids[:-1]]
+        tensors = [torch.tensor([row], device=seen.model.device) for row in (seen.source.ids, inputs)]
+        with torch.no_grad():
+            logits = seen.model.scores(seen.model.outputs(*tensors))[0]  # T×V
+        chances = logits[-len(ids) :].float().log_softmax(-1).cpu()
+        found[word] = float(chances.gather(1, torch.tensor(ids)[:, None]).sum())
+    return found
