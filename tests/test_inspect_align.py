@@ -326,11 +326,11 @@ def test_a_stored_choice_is_a_plain_file_of_the_run(stored_run, recurrent, tmp_p
     choose_for_run(recurrent, stored_run, Asked("attention"))
     (stored_run / FILE).rename(tmp_path / "elsewhere")
     (stored_run / FILE).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RegardError, match="not a small plain file"):
+    with pytest.raises(RegardError, match="leads out of the run"):
         choose_for_run(recurrent, stored_run, Asked("attention"))
     (stored_run / FILE).unlink()
     os.mkfifo(stored_run / FILE)
-    with pytest.raises(RegardError, match="not a small plain file"):
+    with pytest.raises(RegardError, match="neither a file nor a directory"):
         choose_for_run(recurrent, stored_run, Asked("attention"))
 
 
