@@ -8,7 +8,7 @@ import torch
 
 from regard import durable
 from regard.config.data import Cleaning, Data, Elsewhere
-from regard.config.model import Model, TransformerEncoder
+from regard.config.model import Model
 from regard.config.run import RunConfig
 from regard.config.shape import Masked
 from regard.config.text import Text
@@ -80,23 +80,9 @@ def _config(cell: Model, directory: Path, vocabulary: Path, folding: Folding) ->
     ).resolved()
 
 
-def start_settings(config: RunConfig, place: Path | str) -> str:
-    """The model section of a configuration that starts from an imported run, as YAML."""
-    cell, encoder = config.model, config.model.encoder
-    assert isinstance(encoder, TransformerEncoder)
-    assert cell.positions is not None
-    return f"""model:
-  start_from: {place}
-  width: {cell.width}
-  norm_epsilon: {cell.norm_epsilon:.12f}
-  encoder: {{kind: transformer, layers: {encoder.layers}, feed_forward: {encoder.feed_forward}, \
-activation: {encoder.activation}, norm_place: post}}
-  attention: {{heads: {cell.attention.heads}}}
-  positions: {{kind: learned, max_length: {cell.positions.max_length}}}
-  embeddings: {{norm: true}}
-data:
-  cleaning: {{max_length: {config.data.cleaning.max_length}}}
-"""
+def start_settings(place: Path | str) -> str:
+    """The section of a configuration that starts from an imported run, as YAML: its cell and tokenizer come along."""
+    return f"model:\n  start_from: {place}\n"
 
 
 def _card(run: Run, config: RunConfig, directory: Path, *, guesses: bool) -> str:
@@ -114,7 +100,7 @@ An encoder: {config.cell}. {parameters:,} parameters, trained elsewhere as BERT 
 Start a run of your own from it with
 
 ```yaml
-{start_settings(config, run.directory)}```
+{start_settings(run.directory)}```
 
 All settings are in [config.yaml](config.yaml). The licence of the original applies.
 """
