@@ -196,10 +196,10 @@ def test_what_cannot_be_imported_says_why_and_leaves_nothing(tmp_path, capsys):
         ({"model_type": "gpt2"}, "type `gpt2`"),
         ({"hidden_act": "gelu_new"}, "activation `gelu_new`"),
         ({"position_embedding_type": "relative_key"}, "relative_key"),
-        ({"hidden_size": None}, "no usable `hidden_size`"),
+        ({"hidden_size": None}, "`hidden_size` is missing"),
         ({"num_hidden_layers": 10**9}, "layers is 1000000000"),
-        ({"hidden_dropout_prob": "much"}, "dropout is much"),
-        ({"num_hidden_layers": 4}, "no tensor bert.encoder.layer.3.attention.self.query.weight"),
+        ({"hidden_dropout_prob": "much"}, "`hidden_dropout_prob` is 'much'"),
+        ({"num_hidden_layers": 4}, "has 3 layers bert.encoder.layer.…, but config.json declares num_hidden_layers = 4"),
         ({"intermediate_size": 90}, "intermediate.dense.weight is 80×48, where config.json calls for 90×48"),
         ({"vocab_size": 99}, "not of one model"),
     ):

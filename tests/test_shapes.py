@@ -17,7 +17,7 @@ from regard.data.corpus import Pair, read
 from regard.data.packing import windows
 from regard.data.prepare import prepare
 from regard.data.reading import Numbered, numbers_in
-from regard.errors import RegardError, UsageError
+from regard.errors import UsageError
 from regard.evaluation.labels import confusion, correlation, ranks, score_labels, score_numbers
 from regard.evaluation.likelihood import total
 from regard.evaluation.metrics import score_text

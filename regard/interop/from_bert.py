@@ -1,8 +1,6 @@
 """A Hugging Face BERT directory becomes a run that fills blanks, and that others start from."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,6 +14,7 @@ from regard.config.text import Tokenizer as TokenizerSettings
 from regard.errors import RegardError
 from regard.interop.bert import cell_of, encoder_weights, head_weights
 from regard.interop.checkpoint import Checkpoint
+from regard.interop.hub_settings import HubSettings
 from regard.models.masked import MaskedModel
 from regard.run import Run
 from regard.text.wordpiece import Folding, WordPieceTokenizer, read_folding, read_vocabulary, renumbered
@@ -25,15 +24,15 @@ ENDS = 2
 """Special tokens around a text."""
 
 
-def import_bert(directory: Path, run_directory: Path, settings: Mapping[str, Any]) -> Run:
+def import_bert(directory: Path, run_directory: Path, settings: HubSettings) -> Run:
     """A complete run from a directory with config.json, weights and a WordPiece vocabulary."""
-    cell = cell_of(settings, str(directory / "config.json"))
+    cell = cell_of(settings)
     vocabulary = _vocabulary(directory)
     pieces = read_vocabulary(vocabulary)
-    size = settings.get("vocab_size")
+    size = settings.integer("vocab_size", least=1)
     if size != len(pieces):
         raise RegardError(
-            f"{vocabulary} has {len(pieces):,} pieces, but config.json speaks of {size}: they are not of one model."
+            f"{vocabulary} has {len(pieces):,} pieces, but config.json speaks of {size:,}: they are not of one model."
         )
     tokens, order = renumbered(pieces, str(vocabulary))
     folding = read_folding(directory)
