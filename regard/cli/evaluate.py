@@ -1,7 +1,7 @@
 """`regard evaluate`: a run of any shape, or any system's output, against references."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -173,8 +173,10 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     from regard.evaluation.texts import read_aligned, read_texts
     from regard.predictor import Predictor
     from regard.run import Run
+    from regard.training.baseline import stored_baseline
 
     assert chosen.run is not None
+    baseline: dict[str, float] | None = None
     predictor = Predictor.load(chosen.run, chosen.overrides)
     shape = predictor.shape
     if chosen.hypotheses is not None and not shape.answers:
@@ -190,6 +192,8 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     else:
         prepared = prepare(Run.open(chosen.run).config, chosen.run)
         pairs = prepared.test_pairs or prepared.validation_pairs
+        part = "test" if prepared.test_pairs else "validation"
+        baseline = stored_baseline(Run.open(chosen.run).info, part)
     with bar() as progress:
         if chosen.hypotheses is not None:
             return judge_lines(shape, read_texts(chosen.hypotheses), pairs)
@@ -199,7 +203,7 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
 
             writer = Writer.load(chosen.run, chosen.overrides)
             return evaluate_texts(writer, [pair.source for pair in pairs], progress=progress)
-        return judge_run(shape, predictor.model, pairs, progress=progress)
+        return replace(judge_run(shape, predictor.model, pairs, progress=progress), baseline=baseline)
 
 
 def spoken_in(references: list[Path]) -> str:

@@ -5,7 +5,7 @@ Whatever is scored goes the way that training's own judgements go, so that the n
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,7 @@ from regard.data.progress import Progress
 from regard.data.store import TokenStore
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.evaluation.metrics import NAMES
+from regard.evaluation.metrics import NAMES, written
 from regard.shapes.shape import Judgement, Shape
 
 CHUNK = 512
@@ -48,6 +48,8 @@ class Judged:
     loss_name: str = ""
     perplexity: float | None = None
     """e to the loss, where that means something."""
+    baseline: Mapping[str, float] | None = None
+    """What a linear model scored on the same examples when the run was trained."""
 
     def facts(self) -> dict[str, Any]:
         """All scores, details and tables, as JSON knows them."""
@@ -58,11 +60,17 @@ class Judged:
             "details": {metric: dict(parts) for metric, parts in scores.details.items()},
             "tables": [{"title": one.title, "head": one.head, "rows": list(one.rows)} for one in self.judgement.tables],
         }
+        if self.baseline:
+            facts["baseline"] = dict(self.baseline)
         return facts if self.loss is None else facts | {"loss": self.loss, "perplexity": self.perplexity}
 
     def __str__(self) -> str:
         scores = self.judgement.scores
-        rows = [[NAMES[metric], f"{value:.2f}", ""] for metric, value in scores.values.items()]
+        rows = [[NAMES[metric], written(metric, value, 2), ""] for metric, value in scores.values.items()]
+        rows += [
+            [f"{NAMES[metric]}, linear", written(metric, value, 2), "a linear model of the same data"]
+            for metric, value in (self.baseline or {}).items()
+        ]
         if honest := scores.details.get("calibration"):
             told = f"expected error in per cent; answers are given with {honest['mean_probability']:.1f} % on average"
             rows.append(["calibration", f"{honest['expected_error']:.2f}", told])
