@@ -173,7 +173,7 @@ def test_a_run_answers_by_the_command_line(run, tmp_path, capsys):
 def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
     for line, code, told in (
         (SCENE, 1, "1 tab-separated texts"),
-        (f"{SCENE}\t ", 2, "Line 1: There is no question"),
+        (f"{SCENE}\t ", 1, "Line 1: There is no question"),
         ("nowhere.png\tis there a red circle ?", 1, "nowhere.png"),
         ("shapes: red potato 0 0\tis there a red circle ?", 1, "no thing of a scene"),
     ):

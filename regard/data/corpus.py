@@ -115,10 +115,17 @@ def _tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
     sources = [column for column in (corpus.source_column, corpus.second_column) if column is not None]
     last = max(*sources, corpus.target_column)
     for path in corpus.tsv:
+        most = 0
         for number, line in enumerate(read_lines(path), start=1):
+            columns = line.split("\t")
+            most = most or (len(columns) if line else 0)
             if not line or (number == 1 and corpus.header):
                 continue
-            columns = line.split("\t")
+            if len(columns) > most:
+                raise RegardError(
+                    f"{path}:{number} has {len(columns)} tab-separated columns, but the first line has {most}: a tab "
+                    "too many shifts the columns, and a text would be taken for a label or a translation. Remove it."
+                )
             if len(columns) < last:
                 raise RegardError(
                     f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is wanted: mend the "

@@ -20,7 +20,7 @@ INSTALL = "pip install 'regard[baselines]'"
 MOST_EXAMPLES = 50_000
 """Training examples that it is fitted on: an even sample of more, so that it takes seconds."""
 MOST_FEATURES = 200_000
-STRENGTHS = (3.0, 10.0, 30.0)
+STRENGTHS = (3.0, 10.0, 30.0, 100.0)
 """Inverse strengths of regularisation to choose from, on validation data, as the model's step is chosen."""
 
 
@@ -79,9 +79,7 @@ class _Features:
     def __init__(self, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        self.vectorizer = TfidfVectorizer(
-            ngram_range=(1, 2), sublinear_tf=True, max_features=MOST_FEATURES, token_pattern=r"(?u)\b\w+\b|[^\w\s]"
-        )
+        self.vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=MOST_FEATURES)
         self.vectorizer.fit([text for source in texts for text in source.split(TAB)])
         self.paired = any(TAB in text for text in texts)
 
