@@ -60,7 +60,8 @@ def refuse_differences(config: "RunConfig", *, resolved: bool = True) -> None:
     for path in _inherited_paths(type(config.shape), other):
         both = _value(config, path), _value(other, _there(path, type(config.shape), other))
         for place, here, there in _compare(*both, path):
-            if place not in OWN and not place.startswith("data.") and (resolved or there is not None):
+            open_yet = not resolved and there is None and not place.startswith("text.")
+            if place not in OWN and not place.startswith("data.") and not open_yet:
                 raise UsageError(
                     f"{place} is {_shown(here)} here and {_shown(there)} in {config.model.start_from}, which "
                     f"model.start_from names: a run has the cell, the tokenizers and the search of the run it starts "
