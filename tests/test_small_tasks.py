@@ -232,6 +232,17 @@ class TestCorpora:
         config["data"]["train"] = {"tsv": corpus(tmp_path / "l.tsv", [*lines, "with a\ttab in it\tgood"])}
         with pytest.raises(RegardError, match=r"l\.tsv:61 has 3 tab-separated columns, but the first line has 2"):
             prepare(from_mapping(config), tmp_path / "run")
+        config["data"]["train"] = {"tsv": corpus(tmp_path / "f.tsv", ["with a\ttab in it\tgood", *lines])}
+        with pytest.raises(RegardError, match=r"f\.tsv:2 has 2 tab-separated columns, but the first line has 3"):
+            prepare(from_mapping(config), tmp_path / "run")
+
+    def test_a_label_that_occurs_once_is_told(self, tmp_path):
+        config = settings("classes", tmp_path)
+        lines = [f"{'good' if n % 2 else 'bad'} text number {n}" for n in range(90)]
+        config["data"]["train"] = {"labelled": corpus(tmp_path / "l.txt", [*lines, "godo a text"])}
+        config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["good a", "bad b"])}
+        notes = prepare(from_mapping(config), tmp_path / "run").report.notes
+        assert any("`godo` only once" in note for note in notes)
 
     def test_no_more_documents_are_kept_than_there_are(self, tmp_path):
         given = {

@@ -102,6 +102,10 @@ class Form(ABC):
         """What training shows and some examples to judge by do not: the end of a sentence, or `None`."""
         return None
 
+    def remarks(self) -> list[str]:
+        """What is odd about what was learnt from the training data, in sentences."""
+        return []
+
     @classmethod
     def together(cls, pair: Pair) -> str:
         """What examples have in common that are never parted: held out together, or not at all."""

@@ -121,6 +121,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
+    report.notes += form.remarks()
     for name in [name for name in known if held[name] is None]:
         known[name] = _answerable(known[name], form, report.notes)
     if not data.validation:
