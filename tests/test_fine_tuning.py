@@ -135,7 +135,7 @@ def test_a_preset_that_differs_is_refused_too(marian_base, tmp_path):
 
 def test_a_run_without_its_base_is_read_and_a_new_one_says_what_is_missing(tmp_path, capsys):
     given = settings(tmp_path / "nowhere", tmp_path)
-    with pytest.raises(UsageError, match=r"model\.start_from cannot be used.*nowhere does not exist"):
+    with pytest.raises(UsageError, match=r"model\.start_from cannot be used: .*nowhere does not exist"):
         from_mapping(given)
 
 

@@ -71,12 +71,12 @@ def refuse_differences(config: "RunConfig", *, resolved: bool = True) -> None:
 
 def base_config(start: str) -> "RunConfig":
     """The configuration of the run that `model.start_from` names."""
-    from regard.run import Run
+    from regard.config.loading import load
 
-    try:
-        return Run.open(Path(start)).config
-    except UsageError as error:
-        raise UsageError(f"model.start_from cannot be used. {error}") from None
+    if not (Path(start) / "run.json").is_file():
+        what = "is not a run (it has no run.json)" if Path(start).exists() else "does not exist"
+        raise UsageError(f"model.start_from cannot be used: {start} {what}. Name the directory of a run.")
+    return load(Path(start) / "config.yaml")
 
 
 def tokenizer_sides(config: "RunConfig") -> tuple[Side | None, Side | None]:
