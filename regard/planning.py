@@ -23,6 +23,7 @@ from regard.config.cell import settled
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
 from regard.data.corpus import Pair, read
+from regard.data.form import known_tokenizers
 from regard.data.progress import Progress
 from regard.data.random_text import RandomText
 from regard.device import choose_device, keep_freed
@@ -213,12 +214,18 @@ def parse_devices(text: str) -> tuple[int, str]:
 
 
 def vocabularies(config: RunConfig, pairs: Sequence[Pair]) -> tuple[int, int]:
-    """Tokens of source and target: as the configuration says, or as many as the first pairs let expect."""
-    text = config.text
+    """Tokens of source and target: as the configuration says, or as many as the first pairs let expect.
+
+    Where the run starts from another, they are those of the tokenizers that it takes over.
+    """
+    text, known = config.text, known_tokenizers(config)
     both = (text.tokenizer, text.target or text.tokenizer)
     sides = [[pair.source for pair in pairs], [pair.target for pair in pairs]]
     sides = [sides[0] + sides[1]] * 2 if text.shared else sides
-    source, target = (_vocabulary(tokenizer, side) for tokenizer, side in zip(both, sides, strict=True))
+    source, target = (
+        taken.size if taken else _vocabulary(tokenizer, side)
+        for taken, tokenizer, side in zip(known, both, sides, strict=True)
+    )
     return source, target
 
 
@@ -254,7 +261,12 @@ def lengths_of(config: RunConfig, pairs: Sequence[Pair]) -> Lengths:
         return Lengths(USUAL_LENGTH, USUAL_LENGTH, "assumed: the corpus is not here")
     sides = (config.text.tokenizer, config.text.target or config.text.tokenizer)
     most = config.data.cleaning.max_length
-    each = [(min(_tokens(pair[0], sides[0]), most) + 1, min(_tokens(pair[1], sides[1]), most) + 1) for pair in pairs]
+    counts = []
+    for number, (taken, settings) in enumerate(zip(known_tokenizers(config), sides, strict=True)):
+        texts = [pair[number] for pair in pairs]
+        cut = [float(len(ids)) for ids in taken.encode_batch(texts)] if taken else None
+        counts.append([min(count, most) + 1 for count in cut or [_tokens(text, settings) for text in texts]])
+    each = list(zip(*counts, strict=True))
     source, target = (sum(pair[side] for pair in each) / len(each) for side in (0, 1))
     return Lengths(source, target, f"estimated from {len(pairs):,} pairs", each)
 

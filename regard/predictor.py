@@ -71,7 +71,17 @@ class Predictor:
     def predict(self, text: Texts) -> list[Answer]: ...
 
     def predict(self, text: str | Texts) -> Answer | list[Answer]:
-        """What the model says of a text, or of each of a list of texts; their order and company do not matter."""
+        """What the model says of a text, or of each of a list of texts; their order and company do not matter.
+
+        As on the command line, an empty text has an empty answer, and a source of more texts or fewer than the model
+        reads is refused.
+        """
         if isinstance(text, str):
-            return self.shape.answer(self.model, [text])[0]
-        return self.shape.answer(self.model, list(text))
+            return self.predict([text])[0]
+        texts = list(text)
+        for one in texts:
+            if one.strip():
+                check_parts(one, self.config.data.train.texts)
+        asked = [one for one in texts if one.strip()]
+        answers = iter(self.shape.answer(self.model, asked) if asked else ())
+        return [next(answers) if one.strip() else Answer(line="", facts={}) for one in texts]

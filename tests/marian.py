@@ -38,26 +38,34 @@ def pieces(model: bytes) -> list[str]:
     return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
 
 
-def save_marian(directory: Path, *, shared: bool = True, seed: int = 0, steps: int = 0, **settings):
-    """A random MarianMTModel in a directory with its tokenizer files, as the hub has them; the model itself."""
+def save_marian(
+    directory: Path, *, shared: bool = True, seed: int = 0, steps: int = 0, one_spm: bool = False,
+    extra: tuple[str, ...] = (), longer: int = 0, **settings,
+):  # fmt: skip
+    """A random MarianMTModel in a directory with its tokenizer files, as the hub has them; the model itself.
+
+    `one_spm` gives both sides the SentencePiece model of the source; `extra` are tokens that no SentencePiece model
+    produces, such as `<s>`; with two vocabularies the target's is `longer` than the source's by so many tokens.
+    """
     transformers = pytest.importorskip("transformers", reason="needs pip install 'regard[huggingface]'")
     import torch
 
     directory.mkdir(parents=True, exist_ok=True)
-    models = {side: spm(side) for side in WORDS}
+    models = {side: spm("source" if one_spm else side) for side in WORDS}
     for side, model in models.items():
         (directory / f"{side}.spm").write_bytes(model)
     cut = {side: [p for p in pieces(model) if p not in ("<unk>", "<s>", "</s>")] for side, model in models.items()}
-    joint = ["</s>", "<unk>", *dict.fromkeys(cut["source"] + cut["target"]), "<pad>"]
-    apart = {side: ["</s>", "<unk>", *cut[side], "<pad>"] for side in WORDS}
-    # Separate vocabularies still share the numbers of their special tokens: here both are as long as the longer.
+    joint = ["</s>", "<unk>", *extra, *dict.fromkeys(cut["source"] + cut["target"]), "<pad>"]
+    apart = {side: ["</s>", "<unk>", *extra, *cut[side], "<pad>"] for side in WORDS}
+    # Separate vocabularies still share the numbers of their special tokens.
+    apart["target"] += [f"more{n}" for n in range(longer)]
     vocabularies = (
         {"vocab.json": joint} if shared else {"vocab.json": apart["source"], "target_vocab.json": apart["target"]}
     )
     for name, tokens in vocabularies.items():
         (directory / name).write_text(json.dumps({token: n for n, token in enumerate(tokens)}, ensure_ascii=False))
     sizes = [len(tokens) for tokens in vocabularies.values()]
-    assert len(set(sizes)) == 1
+    assert len(apart["source"]) == len(apart["target"]) - longer
     config = transformers.MarianConfig(
         **{
             "vocab_size": sizes[0],

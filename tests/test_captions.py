@@ -268,17 +268,24 @@ class TestCommand:
         told = capsys.readouterr().err
         assert message in " ".join(told.split()) and "Traceback" not in told
 
-    def test_captions_before_a_picture_that_cannot_be_read_are_not_lost(self, run, tmp_path, capsys):
+    def test_a_picture_that_cannot_be_read_stops_no_other(self, run, tmp_path, capsys):
         (tmp_path / "notes.png").write_text("a dog runs\n")
         names = [*NAMES[:2], str(tmp_path / "notes.png"), NAMES[2]]
         assert main(["caption", str(run), *names, "--format", "jsonl"]) == 1
         said, told = capsys.readouterr()
-        assert [json.loads(line)["picture"] for line in said.splitlines()] == NAMES[:2]
+        lines = [json.loads(line) for line in said.splitlines()]
+        assert [line["picture"] for line in lines] == names
+        assert ["caption" in line for line in lines] == [True, True, False, True]
+        assert "is no picture that can be read" in lines[2]["error"]
+        assert main(["caption", str(run), *names, str(tmp_path / "nowhere.png")]) == 1
+        written, errors = capsys.readouterr()
+        assert [bool(line) for line in written.splitlines()] == [True, True, False, True, False]
+        assert "nowhere.png does not exist" in errors and "2 pictures could not be captioned" in errors
         assert "notes.png is no picture that can be read" in told
         assert main(["caption", str(run), *names, "-o", str(tmp_path / "looks.json")]) == 1
         assert "notes.png is no picture that can be read" in capsys.readouterr().err
         shown = (tmp_path / "looks.json").read_text()
-        assert all(name in shown for name in NAMES[:2]) and NAMES[2] not in shown
+        assert all(name in shown for name in NAMES[:3])
 
     @pytest.mark.parametrize("verb", ["patch", "attribute", "contributions"])
     def test_analyses_of_text_say_that_this_is_none(self, run, verb, capsys):

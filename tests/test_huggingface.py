@@ -20,6 +20,7 @@ transformers = pytest.importorskip("transformers", reason="needs pip install 're
 pytest.importorskip("sentencepiece", reason="needs pip install 'regard[huggingface]'")
 
 from regard.interop.from_huggingface import import_run, renumbering  # noqa: E402
+from regard.interop.hub_settings import HubSettings  # noqa: E402
 from regard.interop.to_huggingface import export_huggingface  # noqa: E402
 
 CASES = {
@@ -42,10 +43,10 @@ def taught(tmp_path_factory):
 def both_logits(model, hf, run):
     """Logits of random input from both sides, in the imported vocabulary's order and for its tokens."""
     translator = regard.load(run)
-    settings = json.loads((hf / "config.json").read_text())
-    source = renumbering(hf / "vocab.json", settings, settings["vocab_size"])
+    settings = HubSettings.read(hf / "config.json")
+    source = renumbering(hf / "vocab.json", settings, settings.integer("vocab_size"))
     apart = hf / "target_vocab.json"
-    target = renumbering(apart, settings, settings["decoder_vocab_size"]) if apart.exists() else source
+    target = renumbering(apart, settings, settings.integer("decoder_vocab_size")) if apart.exists() else source
     torch.manual_seed(3)
     ours = torch.randint(6, len(source.tokens), (3, 9))
     ours[:, -1], ours[1, 6:], ours[1, 5] = EOS, PAD, EOS
@@ -145,10 +146,10 @@ def _pickle(place):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("config.json", "no config.json"),
+        ("config.json", "weights without their configuration .* fetch config.json"),
         (_edit(model_type="bart"), "`bart`"),
         (_edit(activation_function="tanh"), "`tanh`"),
-        (_edit(encoder_layers=3), "no tensor model.encoder.layers.2"),
+        (_edit(encoder_layers=3), "has 2 layers model.encoder.layers.…, but config.json declares encoder_layers = 3"),
         (_edit(decoder_ffn_dim=70), "64×32, where config.json calls for 70×32"),
         ("model.safetensors", "no weights"),
         (_truncate, "is the first tensor that is not whole"),

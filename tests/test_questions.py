@@ -173,7 +173,7 @@ def test_a_run_answers_by_the_command_line(run, tmp_path, capsys):
 def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
     for line, code, told in (
         (SCENE, 1, "1 tab-separated texts"),
-        (f"{SCENE}\t ", 2, "Line 1: There is no question"),
+        (f"{SCENE}\t ", 1, "Line 1: There is no question"),
         ("nowhere.png\tis there a red circle ?", 1, "nowhere.png"),
         ("shapes: red potato 0 0\tis there a red circle ?", 1, "no thing of a scene"),
     ):
@@ -249,8 +249,8 @@ def test_eyes_can_be_taken_over_from_a_run_that_captions_pictures(run, tmp_path)
     eyes = {name: tensor for name, tensor in here.items() if name.startswith("picture.")}
     assert eyes and all(torch.equal(eyes[name], there[name.replace("picture.", "encoder.", 1)]) for name in eyes)
     config["model"]["picture"] = {"size": 16, "patch": 4, "layers": 2}
-    with pytest.raises(RegardError, match="does not fit"):
-        train(from_mapping(config), tmp_path / "other", view=View())
+    with pytest.raises(UsageError, match=r"model\.picture\.layers is 2 here and 1 in"):
+        from_mapping(config)
 
 
 def test_eyes_that_would_be_cut_into_other_heads_are_refused(tmp_path):
@@ -263,7 +263,7 @@ def test_eyes_that_would_be_cut_into_other_heads_are_refused(tmp_path):
         config = {**captions, **(settings(kind, tmp_path) if kind == "questions" else {})}
         config["model"] = {**config["model"], **own}
         with pytest.raises(
-            UsageError, match=r"model\.attention\.heads is 2 here and 4 in .* Set model.attention.heads=4"
+            UsageError, match=r"model\.attention\.heads is 2 here and 4 in .* set model.attention.heads=4"
         ):
             Start.of(from_mapping(config, ["model.attention.heads=2"]))
         with pytest.raises(UsageError, match=r"model\.attention\.score is dot here"):

@@ -116,7 +116,6 @@ def caption(
     Run.open(run)
     from regard.captioner import Captioner
     from regard.data.lines import read_lines
-    from regard.data.pictures import check_picture
     from regard.search import Constraints, Search
 
     draws, count = count_drawn(n_best, samples) if drawn else (0, n_best or 1)
@@ -137,13 +136,17 @@ def caption(
         ),
     )
     captioner = Captioner.load(run)
-    for name in pictures:
-        check_picture(name)
     form = form or ("tsv" if count > 1 else "text")
     looks: list[Look] = []
+    failed = 0
     try:
         for name, best in _captioned(captioner, pictures, search):
-            if output is not None:
+            if isinstance(best, RegardError):
+                failed += 1
+                print(f"error: {best}", file=sys.stderr)
+                if output is None:
+                    print(_failed(name, best, form))
+            elif output is not None:
                 looks.append(_look(captioner, name, best))
             else:
                 print(_told(name, best, form))
@@ -154,26 +157,46 @@ def caption(
             from regard.inspection.looks import Looks
 
             show(Looks(looks), output, as_json=False)
+    if failed:
+        raise RegardError(f"{failed:,} {'picture' if failed == 1 else 'pictures'} could not be captioned: see above.")
 
 
 def _captioned(
     captioner: "Captioner", pictures: list[str], search: "Search"
-) -> "Iterator[tuple[str, list[Hypothesis]]]":
-    """Pictures with their captions, best first; one that cannot be read is told behind those before it."""
+) -> "Iterator[tuple[str, list[Hypothesis] | RegardError]]":
+    """Pictures with their captions, best first, or why one has none."""
     from regard.evaluation.display import bar
 
     waiting, done = iter(pictures), 0
     with bar() as progress:
         while chunk := list(islice(waiting, CHUNK)):
-            found: Iterable[list[Hypothesis]]
+            found: Iterable[list[Hypothesis] | RegardError]
             try:
                 found = captioner.hypotheses(chunk, search)
-            except RegardError:  # some picture is at fault: those before it are captioned
-                found = (captioner.hypotheses([name], search)[0] for name in chunk)
+            except UsageError:  # the search is at fault, and no picture
+                raise
+            except RegardError:  # some picture is at fault: the others are captioned
+                found = (_one_captioned(captioner, name, search) for name in chunk)
             yield from zip(chunk, found, strict=True)
             done += len(chunk)
             if progress and len(pictures) > CHUNK:
                 progress("captioning", done, len(pictures))
+
+
+def _one_captioned(captioner: "Captioner", name: str, search: "Search") -> "list[Hypothesis] | RegardError":
+    try:
+        return captioner.hypotheses([name], search)[0]
+    except UsageError:
+        raise
+    except RegardError as error:
+        return error
+
+
+def _failed(name: str, error: RegardError, form: str) -> str:
+    """The line of a picture that cannot be read."""
+    if form == "jsonl":
+        return json.dumps({"picture": name, "error": str(error)}, ensure_ascii=False)
+    return "" if form == "text" else f"{name}\t\t\t"
 
 
 def _look(captioner: "Captioner", name: str, best: "list[Hypothesis]") -> "Look":

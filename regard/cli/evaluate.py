@@ -1,7 +1,7 @@
 """`regard evaluate`: a run of any shape, or any system's output, against references."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -179,9 +179,11 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     from regard.predictor import Predictor
     from regard.run import Run
     from regard.shapes.choice import shape_of
+    from regard.training.baseline import stored_baseline
     from regard.writer import Writer
 
     assert chosen.run is not None
+    baseline: dict[str, float] | None = None
     writer, predictor = None, None
     if Run.open(chosen.run).config.shape.kind == "language-model":
         writer = Writer.load(chosen.run, chosen.overrides)
@@ -202,13 +204,15 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     else:
         prepared = prepare(Run.open(chosen.run).config, chosen.run)
         pairs = prepared.test_pairs or prepared.validation_pairs
+        part = "test" if prepared.test_pairs else "validation"
+        baseline = stored_baseline(Run.open(chosen.run).info, part)
     with bar() as progress:
         if chosen.hypotheses is not None:
             return judge_lines(shape, read_texts(chosen.hypotheses), pairs)
         if writer is not None:
             return evaluate_texts(writer, [pair.source for pair in pairs], progress=progress)
         assert predictor is not None
-        return judge_run(shape, predictor.model, pairs, progress=progress)
+        return replace(judge_run(shape, predictor.model, pairs, progress=progress), baseline=baseline)
 
 
 def spoken_in(references: list[Path]) -> str:

@@ -41,4 +41,4 @@ def import_(
 
     if info["head"] == "fresh":
         print("It has no layer that guesses hidden words like ours: that one is fresh, and its guesses mean nothing.")
-    print(f"Start a run of your own from it with\n\n{start_settings(config, run)}")
+    print(f"Start a run of your own from it with\n\n{start_settings(run)}")

@@ -2,13 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from regard.errors import RegardError
     from regard.predictor import Predictor
     from regard.shapes.shape import Answer
 
@@ -29,7 +30,11 @@ def predict(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all there is to say.")] = False,
 ) -> None:
-    """Answer files, or standard input, line by line; as many lines come out as went in, and an empty one stays so."""
+    """Answer files, or standard input, line by line; as many lines come out as went in, and an empty one stays so.
+
+    A line that cannot be answered, such as one with a damaged picture, stays empty and is told on standard error; the
+    others are answered, and the exit code is 1.
+    """
     from regard.cli.line_input import chunks
     from regard.errors import RegardError
     from regard.evaluation.display import bar
@@ -38,31 +43,36 @@ def predict(
 
     Run.open(run)
     predictor = Predictor.load(run)
+    if predictor.config.shape.verb != "predict":
+        predictor.shape.answer(predictor.model, [])  # says which command is meant for it
+    failed = 0
     with bar() as progress:
         for chunk in chunks(files or [], 0, predictor.config.data.train.texts):
-            try:
-                answered = _answered(predictor, chunk)
-            except RegardError:  # some line is at fault: those before it are answered
-                answered = (answer for one in chunk for answer in _answered(predictor, [one]))
-            for (number, line), answer in zip(chunk, answered, strict=True):
+            for (number, line), answer in zip(chunk, _answered(predictor, chunk), strict=True):
+                if isinstance(answer, RegardError):
+                    failed += 1
+                    print(f"error: Line {number:,}: {answer}", file=sys.stderr)
                 if as_json:
-                    facts = {"line": number, "text": line, **(answer.facts if answer else {})}
-                    print(json.dumps(facts, ensure_ascii=False))
+                    said = {"error": str(answer)} if isinstance(answer, RegardError) else answer.facts
+                    print(json.dumps({"line": number, "text": line, **said}, ensure_ascii=False))
                 else:
-                    print(answer.line if answer else "")
+                    print("" if isinstance(answer, RegardError) else answer.line)
             sys.stdout.flush()
             if progress and files:
                 progress("predicting", chunk[-1][0], None)
+    if failed:
+        raise RegardError(f"{failed:,} {'line' if failed == 1 else 'lines'} could not be answered: see above.")
 
 
-def _answered(predictor: "Predictor", chunk: list[tuple[int, str]]) -> "Iterable[Answer | None]":
-    """An answer for each line, none for an empty one; a line that has none to give is told by its number."""
+def _answered(predictor: "Predictor", chunk: list[tuple[int, str]]) -> "Iterator[Answer | RegardError]":
+    """An answer for each line, or why there is none; where a line is at fault, they are asked one by one."""
     from regard.errors import RegardError
 
     try:
-        answers = iter(predictor.predict([line for _, line in chunk if line.strip()]))
+        yield from predictor.predict([line for _, line in chunk])
     except RegardError as error:
-        if len(chunk) > 1:
-            raise
-        raise type(error)(f"Line {chunk[0][0]:,}: {error}") from None
-    return [next(answers) if line.strip() else None for _, line in chunk]
+        if len(chunk) == 1:
+            yield error
+            return
+        for line in chunk:
+            yield from _answered(predictor, [line])

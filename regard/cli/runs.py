@@ -152,7 +152,7 @@ def _count(number: int | None) -> str:
 def _best(best: dict[str, Any] | None) -> str:
     if not best:
         return ""
-    digits = 3 if best["metric"] == "loss" else 1
+    digits = 3 if best["metric"] in ("loss", "squared_error") else 1
     return f"{best['metric']} {best['value']:.{digits}f}"
 
 

@@ -134,7 +134,11 @@ class ColumnFiles(_Corpus):
     """Files with a word and its tag on each line, and an empty line behind each sentence."""
 
     columns: Paths
-    """File or files, plain or gzip, UTF-8: white space between word and tag."""
+    """File or files, plain or gzip, UTF-8: tabs between the columns, or white space where a line has no tab."""
+    word_column: int | None = Field(default=None, ge=1)
+    """Column of the word, counted from 1: needed where there are more than two, such as in CoNLL-2003."""
+    tag_column: int | None = Field(default=None, ge=1)
+    """Column of the tag, counted from 1: needed where there are more than two."""
 
 
 class TextFiles(_Corpus):

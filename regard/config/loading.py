@@ -1,12 +1,13 @@
 """From a file, presets and overrides to one resolved configuration, and back.
 
-What is said later wins: the presets that a file names, the file, presets named on the command line, overrides.
+What is said later wins: the presets that a file names, the file, presets named on the command line, overrides. Under
+all of these lie the settings that a run inherits from the one that it starts from (`model.start_from`).
 """
 
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from pydantic import ValidationError
@@ -17,7 +18,9 @@ from regard.config.layers import COMMAND_LINE, read_overrides, stack
 from regard.config.presets import PRESETS
 from regard.config.problems import place_of, refusal, with_place
 from regard.config.run import RunConfig
-from regard.config.schema import default_kinds, nearest
+from regard.config.schema import default_kinds, kinds, nearest
+from regard.config.shape import _Shape as Shape
+from regard.config.start import inherited, refuse_differences
 from regard.errors import UsageError
 
 LARGEST_FILE = 1_000_000
@@ -26,9 +29,11 @@ LARGEST_FILE = 1_000_000
 def load(path: Path | str, overrides: Sequence[str] = (), *, of_run: bool = False) -> RunConfig:
     """Return the resolved configuration of a YAML file; the paths in it are relative to the current directory.
 
-    The file of a run may come from anybody: the extensions that it names must have been loaded before.
+    The file of a run is complete: it inherits nothing, so that it can be read where `model.start_from` is gone. It may
+    come from anybody: the extensions that it names must have been loaded before.
     """
     name = one_line(str(path))
+    of_run = of_run or Path(path).with_name("run.json").is_file()
     return _resolved(read(_text(Path(path), name), name), overrides, name, of_run=of_run)
 
 
@@ -64,6 +69,13 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
         layers += _presets(chosen, place_of(("preset",), said, default))
         layers.append(Layer(values, said.places))
     layer = stack(*layers)
+    inherit = not of_run and _starts(layer)
+    try:
+        if inherit:
+            shapes = {kind: cast(type[Shape], each) for kind, each in kinds(RunConfig.model_fields["shape"]).items()}
+            layer = stack(layers[0], Layer(inherited(layer.values, shapes)), *layers[1:])
+    except UsageError as error:
+        raise with_place(error, layer, name) from None
     try:
         config = RunConfig.model_validate(layer.values, strict=True)
     except ValidationError as error:
@@ -71,9 +83,19 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
     try:
         for said in (file, command_line):
             config.refuse_out_of_place(said.values)
+        if inherit:
+            refuse_differences(config, resolved=False)  # before a cell that is half inherited is called impossible
+            config = config.resolved()
+            refuse_differences(config)
+            return config
         return config.resolved()
     except UsageError as error:
         raise with_place(error, layer, name) from None
+
+
+def _starts(layer: Layer) -> bool:
+    model = layer.values.get("model")
+    return isinstance(model, Mapping) and model.get("start_from") is not None
 
 
 def _plugin_names(given: Any, place: str) -> list[str]:

@@ -93,7 +93,7 @@ class Acceptor(_Shape):
     @property
     def scores(self) -> tuple[str, ...]:
         """What is said of classes, or of numbers."""
-        return ("accuracy", "macro_f1") if self.output == "classes" else ("pearson", "spearman")
+        return ("accuracy", "macro_f1") if self.output == "classes" else ("pearson", "spearman", "squared_error")
 
 
 class Transducer(_Shape):

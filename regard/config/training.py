@@ -74,7 +74,19 @@ class EarlyStopping(Section):
     """When to stop before the last step."""
 
     metric: Literal[
-        "loss", "bleu", "chrf", "meteor", "cider", "exact", "f1", "true", "accuracy", "macro_f1", "pearson", "spearman"
+        "loss",
+        "bleu",
+        "chrf",
+        "meteor",
+        "cider",
+        "exact",
+        "f1",
+        "true",
+        "accuracy",
+        "macro_f1",
+        "pearson",
+        "spearman",
+        "squared_error",
     ] = "loss"
     """What improvement means, for stopping and for the best checkpoint: the loss, or a score of the run's shape."""
     patience: int = Field(default=6, ge=1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard.config.data import Cleaning
 from regard.data.corpus import Pair
 from regard.data.progress import Progress, reported
-from regard.errors import RegardError, TooFew
+from regard.errors import RegardError, TooFew, UsageError
 
 _CHUNK = 1 << 20
 GRACE = 10
@@ -94,6 +94,29 @@ class CleaningReport:
         if self.overlap:
             lines.append(f"warning: {self.overlap:,} validation pairs also occur in the training data")
         return "\n".join(lines)
+
+
+MOST_LOST = 0.25
+"""Share of a corpus that a filter may drop unasked."""
+FILTERS = {
+    Fate.TOO_LONG: ("max_length", "max_characters"),
+    Fate.RATIO: ("max_ratio",),
+}
+"""The settings of the filters that lose something; of repeats one is kept, and an empty side teaches nothing."""
+
+
+def refuse_large_losses(cleaning: Cleaning, report: CleaningReport, noun: str) -> None:
+    """Refuse to train where a filter whose limit nobody has set drops more than a quarter of the corpus."""
+    for fate, names in FILTERS.items():
+        dropped = report.dropped.get(REASONS[fate], 0)
+        if dropped <= MOST_LOST * report.pairs or any(name in cleaning.model_fields_set for name in names):
+            continue
+        limits = " and ".join(f"data.cleaning.{name} ({getattr(cleaning, name):g})" for name in names)
+        raise UsageError(
+            f"Cleaning would drop {dropped:,} of {report.pairs:,} training {noun} ({dropped / report.pairs:.0%}) by "
+            f"{REASONS[fate]}, the first of them number {report.examples[REASONS[fate]]:,}. Raise {limits} to keep "
+            "them, or write the present value into the configuration to drop them all the same."
+        )
 
 
 def survey(

@@ -115,14 +115,22 @@ def _tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
     sources = [column for column in (corpus.source_column, corpus.second_column) if column is not None]
     last = max(*sources, corpus.target_column)
     for path in corpus.tsv:
+        most = 0
         for number, line in enumerate(read_lines(path), start=1):
+            columns = line.split("\t")
+            most = most or (len(columns) if line else 0)
             if not line or (number == 1 and corpus.header):
                 continue
-            columns = line.split("\t")
             if len(columns) < last:
                 raise RegardError(
                     f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is wanted: mend the "
                     "line, or set source_column and target_column."
+                )
+            if len(columns) != most:
+                raise RegardError(
+                    f"{path}:{number} has {len(columns)} tab-separated columns, but the first line has {most}: a tab "
+                    "too many or too few shifts the columns, and a text would be taken for a label or a translation. "
+                    "Correct the one that is wrong."
                 )
             text = TAB.join(columns[column - 1] for column in sources)
             yield f"{path}:{number}", Pair(text, columns[corpus.target_column - 1])

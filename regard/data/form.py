@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config.data import Cleaning
-from regard.config.loading import load
 from regard.config.run import RunConfig
+from regard.config.start import reads_text, tokenizer_sides
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batches, Frame
 from regard.data.corpus import Pair
 from regard.data.progress import Progress
@@ -102,6 +102,10 @@ class Form(ABC):
     def missing(self, pairs: Sequence[Pair]) -> str | None:
         """What training shows and some examples to judge by do not: the end of a sentence, or `None`."""
         return None
+
+    def remarks(self) -> list[str]:
+        """What is odd about what was learnt from the training data, in sentences."""
+        return []
 
     @classmethod
     def together(cls, pair: Pair) -> str:
@@ -260,25 +264,25 @@ class Parallel(Form):
 
 def learn_tokenizers(config: RunConfig, pairs: Pairs, count: int) -> tuple[Tokenizer, Tokenizer]:
     """Source and target tokenizer, learnt, or taken from the run that this one starts from."""
-    known = known_tokenizer(config)
-    if known is None:
+    source, target = known_tokenizers(config)
+    if source is None:
         return train_tokenizers(config.text, pairs, count)
-    return known, known if config.text.shared else train_target(config.text, pairs, count)
+    return source, target or train_target(config.text, pairs, count)
 
 
 def learn_tokenizer(config: RunConfig, pairs: Pairs, count: int) -> Tokenizer:
     """The tokenizer of the one text that examples have, learnt, or taken from the run that this one starts from."""
-    return known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "source")
+    known = known_tokenizers(config)[0 if reads_text(type(config.shape)) else 1]
+    return known or train_tokenizer(config.text, pairs, count, "source")
 
 
-def known_tokenizer(config: RunConfig) -> Tokenizer | None:
-    """The source tokenizer of the run that this one starts from, if it takes more of it than its eyes."""
-    if config.model.start_from is None:
-        return None
-    other = Path(config.model.start_from) / "config.yaml"
-    if config.shape.beside and other.is_file() and not load(other).shape.beside:
-        return None
-    return load_tokenizers(Path(config.model.start_from) / "tokenizers")[0]
+def known_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer | None]:
+    """The tokenizers of source and target that come from the run that this one starts from; `None` where one is new."""
+    source, target = tokenizer_sides(config)
+    if config.model.start_from is None or (source is None and target is None):
+        return None, None
+    there = dict(zip(("source", "target"), load_tokenizers(Path(config.model.start_from) / "tokenizers"), strict=True))
+    return there[source] if source else None, there[target] if target else None
 
 
 def parted(config: RunConfig, tokenizer: Tokenizer) -> Tokenizer:

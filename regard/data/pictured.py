@@ -18,7 +18,7 @@ from regard.config.model import ImageEncoder
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Places
 from regard.data.corpus import Pair
-from regard.data.form import Form, Pairs, Rows, Vocabulary, known_tokenizer
+from regard.data.form import Form, Pairs, Rows, Vocabulary, known_tokenizers
 from regard.data.image_files import check_captions
 from regard.data.picture_store import PictureStore
 from regard.data.pictures import read_picture
@@ -117,7 +117,7 @@ class Captioned(Pictured):
     def learn(cls, config: RunConfig, pairs: Pairs, count: int) -> Self:
         """Learn the tokenizer of the captions, once it is known that no picture lacks one."""
         cls.whole(config)
-        tokenizer = known_tokenizer(config) or train_tokenizer(config.text, pairs, count, "target")
+        tokenizer = known_tokenizers(config)[1] or train_tokenizer(config.text, pairs, count, "target")
         return cls(tokenizer, pixels_a_side(config))
 
     @classmethod

@@ -11,7 +11,7 @@ from pathlib import Path
 from regard import durable
 from regard.config.data import Corpus, Generated
 from regard.config.run import RunConfig
-from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
+from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, survey, with_fate
 from regard.data.corpus import Pair, describe, located
 from regard.data.form import Form
 from regard.data.forms import form_of
@@ -123,6 +123,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     )
     if not report.train:
         raise TooFew(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
+    refuse_large_losses(data.cleaning, report, form_kind.noun)
     for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
         if (fate == aside).any():
             one = f"{describe(data.train)}, {_one(form_kind)}"
@@ -136,6 +137,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
     form = form_kind.learn(config, lambda: learning(kept()), report.train)
     form.save(directory / "tokenizers")
+    report.notes += form.remarks()
     for name in [name for name in known if held[name] is None]:
         known[name] = _answerable(known[name], form, report.notes)
     if not data.validation:
@@ -153,6 +155,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     if too_long := [number for number in too_long if number != NO_NUMBER]:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
+        refuse_large_losses(data.cleaning, report, form_kind.noun)
     if not report.train:
         raise TooFew(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
     if not validation:
@@ -180,6 +183,22 @@ def _notes_on_scored(scored: Mapping[str, list[Pair]], form: type[Form], cut: in
             "are scored too."
         )
     return found
+
+
+def training_pairs(config: RunConfig) -> Iterator[Pair]:
+    """The raw pairs that a run learns from: its corpus is read and surveyed again, which gives the same split."""
+    data, form_kind = config.data, form_of(config)
+    train = _source(data.train, form_kind, data.every)
+    fate, _ = survey(
+        train(),
+        form_kind.cleaning(config),
+        held_out=0 if data.validation else data.held_out,
+        tested=0 if data.test else data.held_out_test,
+        seed=config.training.seed,
+        texts=form_kind.texts,
+        together=form_kind.together,
+    )
+    return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
 
 
 def _answerable(held: list[tuple[str, Pair]], form: Form, notes: list[str]) -> list[tuple[str, Pair]]:

@@ -117,6 +117,15 @@ class Labelled(Read):
         told = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
         return f"never shows {told}{more}, which the training data has: of them nothing is measured."
 
+    def remarks(self) -> list[str]:
+        """Labels that occur once: they can hardly be learnt, and are often mistakes."""
+        once = [name for name, count in zip(self.labels.names, self.labels.counts, strict=True) if count == 1]
+        if not once:
+            return []
+        more = f" and {len(once) - MOST_NAMED:,} more" if len(once) > MOST_NAMED else ""
+        named = ", ".join(f"`{name[:40]}`" for name in once[:MOST_NAMED])
+        return [f"The training data shows {named}{more} only once: check that this is no mistake in the data."]
+
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
         """The tokens of the text; the number of its label."""
         return (

@@ -22,10 +22,11 @@ def tagged(corpus: ConlluFiles | ColumnFiles) -> Iterator[tuple[str, tuple[str, 
     for path in paths:
         sentence: list[Word] = []
         start = 1
+        columns = _Columns(corpus, path) if isinstance(corpus, ColumnFiles) else None
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip():
                 word = _conllu(line, corpus.tag, path, number) if isinstance(corpus, ConlluFiles) else None
-                word = _columns(line, path, number) if isinstance(corpus, ColumnFiles) else word
+                word = columns.read(line, number) if columns else word
                 start = start if sentence else number
                 sentence += [word] if word else []
             elif sentence:
@@ -61,10 +62,39 @@ def _conllu(line: str, tag: str, path: str, number: int) -> Word | None:
     return word, found
 
 
-def _columns(line: str, path: str, number: int) -> Word:
-    parts = line.split()
-    if len(parts) != 2:
-        raise RegardError(
-            f"{path}:{number} has {len(parts)} words, but a word and its tag are wanted, with white space between them."
-        )
-    return parts[0], parts[1]
+class _Columns:
+    """Reads the lines of one file, all of which have as many columns as the first."""
+
+    def __init__(self, corpus: ColumnFiles, path: str) -> None:
+        self.path = path
+        self.chosen = corpus.word_column is not None or corpus.tag_column is not None
+        self.word, self.tag = corpus.word_column or 1, corpus.tag_column or 2
+        self.count: int | None = None
+
+    def read(self, line: str, number: int) -> Word:
+        """The word of a line."""
+        parts = [part.strip() for part in line.split("\t")] if "\t" in line.strip() else line.split()
+        count = len(parts)
+        if self.count is None:
+            if count != 2 and not self.chosen:
+                raise RegardError(
+                    f"{self.path}:{number} has {count} columns, but a word and its tag are wanted. Name the columns "
+                    "with word_column and tag_column, counted from 1."
+                )
+            self.count = count
+        if count != self.count:
+            raise RegardError(
+                f"{self.path}:{number} has {count} columns, but the lines before it have {self.count}. Remove what is "
+                "too much, such as an extra tab, or add what is missing."
+            )
+        if max(self.word, self.tag) > count:
+            raise RegardError(
+                f"{self.path}:{number} has {count} columns, but column {max(self.word, self.tag)} is wanted: set "
+                "word_column and tag_column to columns that are there."
+            )
+        word, tag = parts[self.word - 1], parts[self.tag - 1]
+        if not word or not tag or len(tag.split()) != 1:
+            raise RegardError(
+                f"{self.path}:{number} has the word `{word}` with the tag `{tag}`: every word needs one tag."
+            )
+        return word, tag

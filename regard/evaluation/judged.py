@@ -5,7 +5,7 @@ Whatever is scored goes the way that training's own judgements go, so that the n
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,7 @@ from regard.data.progress import Progress
 from regard.data.store import TokenStore
 from regard.errors import UsageError
 from regard.evaluation.display import columns
-from regard.evaluation.metrics import NAMES
+from regard.evaluation.metrics import NAMES, written
 from regard.shapes.shape import Judgement, Shape
 
 CHUNK = 512
@@ -52,6 +52,8 @@ class Judged:
     """What could not be read whole, in sentences."""
     calibrated: tuple[float, float] | None = None
     """The loss of the probabilities that are printed, and the temperature that they were fitted to."""
+    baseline: Mapping[str, float] | None = None
+    """What a linear model scored on the same examples when the run was trained."""
 
     def facts(self) -> dict[str, Any]:
         """All scores, details and tables, as JSON knows them."""
@@ -64,6 +66,8 @@ class Judged:
         }
         if self.notes:
             facts["notes"] = list(self.notes)
+        if self.baseline:
+            facts["baseline"] = dict(self.baseline)
         if self.calibrated is not None:
             facts |= {"calibrated_loss": self.calibrated[0], "temperature": self.calibrated[1]}
         if self.loss is None:
@@ -72,7 +76,11 @@ class Judged:
 
     def __str__(self) -> str:
         scores = self.judgement.scores
-        rows = [[NAMES[metric], f"{value:.2f}", ""] for metric, value in scores.values.items()]
+        rows = [[NAMES[metric], written(metric, value, 2), ""] for metric, value in scores.values.items()]
+        rows += [
+            [f"{NAMES[metric]}, linear", written(metric, value, 2), "a linear model of the same data"]
+            for metric, value in (self.baseline or {}).items()
+        ]
         if honest := scores.details.get("calibration"):
             told = f"expected error in per cent; answers are given with {honest['mean_probability']:.1f} % on average"
             rows.append(["calibration", f"{honest['expected_error']:.2f}", told])

@@ -48,9 +48,16 @@ def calibration(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float
 
 
 def score_numbers(outputs: Sequence[float], references: Sequence[float]) -> Scores:
-    """Correlation with the references, of the numbers (Pearson) and of their ranks (Spearman), times 100."""
+    """Correlation with the references, of the numbers (Pearson) and of their ranks (Spearman), times 100.
+
+    The mean squared error also sees a shift or a wrong scale, which no correlation does.
+    """
     said, true = np.asarray(outputs, dtype=np.float64), np.asarray(references, dtype=np.float64)
-    values = {"pearson": 100 * correlation(said, true), "spearman": 100 * correlation(ranks(said), ranks(true))}
+    values = {
+        "pearson": 100 * correlation(said, true),
+        "spearman": 100 * correlation(ranks(said), ranks(true)),
+        "squared_error": float(np.mean((said - true) ** 2)) if len(said) else 0.0,
+    }
     return Scores(values=values, sentences=len(outputs))
 
 

@@ -39,8 +39,18 @@ NAMES = {
     "macro_f1": "macro-F1",
     "pearson": "Pearson",
     "spearman": "Spearman",
+    "squared_error": "squared error",
 }
 """The scores that training reports (text's, labels', numbers'), and how each is written; CIDEr-D goes beyond 100."""
+
+
+SMALLER_IS_BETTER = ("squared_error",)
+"""Of these, those that are errors, in the unit of what is measured."""
+
+
+def written(metric: str, value: float, digits: int = 1) -> str:
+    """A score as people read it: per cent with so many digits, an error in its own unit with three."""
+    return f"{value:.3f}" if metric in SMALLER_IS_BETTER else f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True, kw_only=True)

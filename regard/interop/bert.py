@@ -3,8 +3,8 @@
 Axes: V vocabulary, D width.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from typing import Literal
 
 import torch
 from pydantic import ValidationError
@@ -12,10 +12,16 @@ from torch import Tensor
 
 from regard.config.cell import resolve
 from regard.config.model import Attention, Embeddings, Model, Positions, TransformerEncoder
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.interop.checkpoint import Checkpoint
+from regard.interop.hub_settings import HubSettings
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+ACTIVATIONS: dict[str, Literal["relu", "gelu", "silu"]] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "swish": "silu",
+    "silu": "silu",
+}
 """Activations by their names there; ours on the right. Approximations of GELU are none of them."""
 
 LAYER = {
@@ -36,41 +42,45 @@ BIASES = ("cls.predictions.bias", "cls.predictions.decoder.bias")
 OUTPUT = "cls.predictions.decoder.weight"
 
 
-def cell_of(config: Mapping[str, Any], place: str) -> Model:
+def cell_of(config: HubSettings) -> Model:
     """The cell of a BERT configuration; refuses, by name, what no cell equals."""
-    activation = ACTIVATIONS.get(str(config.get("hidden_act", "gelu")))
+    place = config.place
+    name = config.word("hidden_act", "gelu")
+    activation = ACTIVATIONS.get(name)
     if activation is None:
-        known = ", ".join(ACTIVATIONS)
-        raise RegardError(f"{place} has the activation `{config.get('hidden_act')}`, but a cell has one of {known}.")
-    positions = config.get("position_embedding_type", "absolute")
+        raise RegardError(f"{place} has the activation `{name}`, but a cell has one of {', '.join(ACTIVATIONS)}.")
+    positions = config.word("position_embedding_type", "absolute")
     if positions != "absolute":
         raise RegardError(f"{place} has positions of the type `{positions}`: only `absolute` ones can be imported.")
-    if config.get("is_decoder") or config.get("add_cross_attention"):
+    if config.flag("is_decoder", False) or config.flag("add_cross_attention", False):
         raise RegardError(f"{place} makes a decoder of BERT: only its encoder can be imported.")
+    below_one = math.nextafter(1.0, 0.0)
     try:
         cell = Model(
-            width=_number(config, "hidden_size", place),
-            dropout=config.get("hidden_dropout_prob", 0.1),
-            norm_epsilon=config.get("layer_norm_eps", 1e-12),
+            width=config.integer("hidden_size", least=1),
+            dropout=config.number("hidden_dropout_prob", 0.1, least=0.0, most=below_one),
+            norm_epsilon=config.number("layer_norm_eps", 1e-12, least=1e-30, most=0.1),
             encoder=TransformerEncoder(
-                layers=_number(config, "num_hidden_layers", place),
-                feed_forward=_number(config, "intermediate_size", place),
+                layers=config.integer("num_hidden_layers", least=1),
+                feed_forward=config.integer("intermediate_size", least=1),
                 activation=activation,
                 norm_place="post",
             ),
             attention=Attention(
-                heads=_number(config, "num_attention_heads", place),
-                dropout=config.get("attention_probs_dropout_prob", 0.0),
+                heads=config.integer("num_attention_heads", least=1),
+                dropout=config.number("attention_probs_dropout_prob", 0.0, least=0.0, most=below_one),
             ),
-            positions=Positions(kind="learned", max_length=_number(config, "max_position_embeddings", place)),
+            positions=Positions(kind="learned", max_length=config.integer("max_position_embeddings", least=1)),
             embeddings=Embeddings(norm=True),
         )
+        return resolve(cell, shared_vocabulary=True, decoder_wanted=False)
     except ValidationError as error:
         first = error.errors()[0]
         raise RegardError(
             f"{place} describes a model that no cell can be: {first['loc'][-1]} is {str(first['input'])[:40]}."
         ) from error
-    return resolve(cell, shared_vocabulary=True, decoder_wanted=False)
+    except UsageError as error:
+        raise RegardError(f"{place} describes a model that no cell can be: {error}") from error
 
 
 def encoder_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int) -> dict[str, Tensor]:
@@ -84,6 +94,7 @@ def encoder_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int
     assert positions is not None
     width, inner = cell.width, encoder.feed_forward or 0
     prefix = "bert." if f"bert.{TOKENS}" in checkpoint else ""
+    checkpoint.refuse_layers(f"{prefix}encoder.layer.", encoder.layers, "num_hidden_layers")
     where = f"{prefix}embeddings."
     tokens = checkpoint.get(f"{prefix}{TOKENS}", shape=(size, width))
     types = checkpoint.any_height(f"{where}token_type_embeddings.weight", width)
@@ -131,10 +142,3 @@ def _norm(checkpoint: Checkpoint, ours: str, theirs: str, width: int) -> dict[st
         f"{ours}.{one}": checkpoint.get(f"{theirs}.{one}", f"{theirs}.{other}", shape=(width,))
         for one, other in old.items()
     }
-
-
-def _number(config: Mapping[str, Any], name: str, place: str) -> int:
-    value = config.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise RegardError(f"{place} has no usable `{name}`, which a BERT configuration needs.")
-    return value

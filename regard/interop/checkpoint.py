@@ -11,6 +11,10 @@ from torch import Tensor
 
 from regard.errors import RegardError
 
+BIAS = "final_logits_bias"
+RULED_OUT = -1e9
+"""The bias of a token that is never produced."""
+
 WHOLE, PARTS, TORCH = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 
 
@@ -32,7 +36,7 @@ class Checkpoint:
         if tuple(tensor.shape) != shape:
             there, wanted = ("×".join(map(str, each)) for each in (tensor.shape, shape))
             raise RegardError(f"{self.path}: {name} is {there}, where config.json calls for {wanted}.")
-        return tensor.float()
+        return self._checked(name)
 
     def any_height(self, name: str, width: int) -> Tensor:
         """A tensor of so many columns, and at least one row."""
@@ -41,7 +45,42 @@ class Checkpoint:
 
     def any_shape(self, name: str) -> Tensor:
         """A tensor that is known to be there, whatever its shape."""
-        return self._tensors[name].float()
+        return self._checked(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        return list(self._tensors)
+
+    def _checked(self, name: str) -> Tensor:
+        """A tensor as 32-bit numbers; refuses what no model computes with. A bias of −∞ rules a token out: −10⁹."""
+        tensor = self._tensors[name]
+        if not tensor.is_floating_point():
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise RegardError(
+                f"{self.path}: {name} holds numbers of type {kind}, such as quantized weights have. Fetch the weights "
+                "as float32, float16 or bfloat16."
+            )
+        tensor = tensor.float()
+        if name == BIAS:
+            tensor = tensor.masked_fill(tensor == -torch.inf, RULED_OUT)
+        if not bool(torch.isfinite(tensor).all()):
+            count = int((~torch.isfinite(tensor)).sum())
+            raise RegardError(
+                f"{self.path}: {name} has {count:,} numbers that are not finite (NaN or infinite). The weights are "
+                "damaged, or training diverged: fetch them again."
+            )
+        return tensor
+
+    def refuse_layers(self, prefix: str, declared: int, setting: str) -> None:
+        """Refuse more or fewer layers than config.json declares; their names begin with `prefix` and a number."""
+        depths = {name.removeprefix(prefix).split(".")[0] for name in self._tensors if name.startswith(prefix)}
+        there = 1 + max((int(depth) for depth in depths if depth.isdecimal()), default=-1)
+        if there != declared:
+            raise RegardError(
+                f"{self.path} has {there} layers {prefix}…, but config.json declares {setting} = {declared}. The two "
+                "are not of one model: fetch both again, or correct config.json."
+            )
 
 
 def _read(directory: Path) -> tuple[Path, dict[str, Tensor]]:
@@ -49,12 +88,20 @@ def _read(directory: Path) -> tuple[Path, dict[str, Tensor]]:
         return directory / WHOLE, _safetensors(directory / WHOLE)
     if (directory / PARTS).is_file():
         index = read_json(directory / PARTS)
-        files = sorted(set(dict(index.get("weight_map", {})).values()))
+        files = sorted(_weight_files(index, directory / PARTS))
         parts = [_safetensors(directory / Path(str(name)).name) for name in files]
         return directory / PARTS, {name: tensor for part in parts for name, tensor in part.items()}
     if (directory / TORCH).is_file():
         return directory / TORCH, _torch(directory / TORCH)
     raise RegardError(f"There are no weights in {directory}: neither {WHOLE} nor {TORCH}.")
+
+
+def _weight_files(index: dict[str, Any], path: Path) -> set[str]:
+    """The files that an index of weights names."""
+    named = index.get("weight_map")
+    if not isinstance(named, dict) or not named or not all(isinstance(name, str) for name in named.values()):
+        raise RegardError(f"{path} names no files of weights under `weight_map`: fetch it again.")
+    return set(named.values())
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:
@@ -102,6 +149,8 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RegardError(f"There is no {path.name} in {path.parent}: a Hugging Face model has one.") from None
+    except RecursionError:
+        raise RegardError(f"{path} is nested too deeply to be the settings of a model.") from None
     except (OSError, ValueError) as error:
         raise RegardError(f"{path} cannot be read ({error}).") from error
     if not isinstance(content, dict):

@@ -1,14 +1,12 @@
 """A Hugging Face BERT directory becomes a run that fills blanks, and that others start from."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from regard import durable
 from regard.config.data import Cleaning, Data, Elsewhere
-from regard.config.model import Model, TransformerEncoder
+from regard.config.model import Model
 from regard.config.run import RunConfig
 from regard.config.shape import Masked
 from regard.config.text import Text
@@ -16,6 +14,7 @@ from regard.config.text import Tokenizer as TokenizerSettings
 from regard.errors import RegardError
 from regard.interop.bert import cell_of, encoder_weights, head_weights
 from regard.interop.checkpoint import Checkpoint
+from regard.interop.hub_settings import HubSettings
 from regard.models.masked import MaskedModel
 from regard.run import Run
 from regard.text.wordpiece import Folding, WordPieceTokenizer, read_folding, read_vocabulary, renumbered
@@ -25,15 +24,15 @@ ENDS = 2
 """Special tokens around a text."""
 
 
-def import_bert(directory: Path, run_directory: Path, settings: Mapping[str, Any]) -> Run:
+def import_bert(directory: Path, run_directory: Path, settings: HubSettings) -> Run:
     """A complete run from a directory with config.json, weights and a WordPiece vocabulary."""
-    cell = cell_of(settings, str(directory / "config.json"))
+    cell = cell_of(settings)
     vocabulary = _vocabulary(directory)
     pieces = read_vocabulary(vocabulary)
-    size = settings.get("vocab_size")
+    size = settings.integer("vocab_size", least=1)
     if size != len(pieces):
         raise RegardError(
-            f"{vocabulary} has {len(pieces):,} pieces, but config.json speaks of {size}: they are not of one model."
+            f"{vocabulary} has {len(pieces):,} pieces, but config.json speaks of {size:,}: they are not of one model."
         )
     tokens, order = renumbered(pieces, str(vocabulary))
     folding = read_folding(directory)
@@ -80,23 +79,9 @@ def _config(cell: Model, directory: Path, vocabulary: Path, folding: Folding) ->
     ).resolved()
 
 
-def start_settings(config: RunConfig, place: Path | str) -> str:
-    """The model section of a configuration that starts from an imported run, as YAML."""
-    cell, encoder = config.model, config.model.encoder
-    assert isinstance(encoder, TransformerEncoder)
-    assert cell.positions is not None
-    return f"""model:
-  start_from: {place}
-  width: {cell.width}
-  norm_epsilon: {cell.norm_epsilon:.12f}
-  encoder: {{kind: transformer, layers: {encoder.layers}, feed_forward: {encoder.feed_forward}, \
-activation: {encoder.activation}, norm_place: post}}
-  attention: {{heads: {cell.attention.heads}}}
-  positions: {{kind: learned, max_length: {cell.positions.max_length}}}
-  embeddings: {{norm: true}}
-data:
-  cleaning: {{max_length: {config.data.cleaning.max_length}}}
-"""
+def start_settings(place: Path | str) -> str:
+    """The section of a configuration that starts from an imported run, as YAML: its cell and tokenizer come along."""
+    return f"model:\n  start_from: {place}\n"
 
 
 def _card(run: Run, config: RunConfig, directory: Path, *, guesses: bool) -> str:
@@ -114,7 +99,7 @@ An encoder: {config.cell}. {parameters:,} parameters, trained elsewhere as BERT 
 Start a run of your own from it with
 
 ```yaml
-{start_settings(config, run.directory)}```
+{start_settings(run.directory)}```
 
 All settings are in [config.yaml](config.yaml). The licence of the original applies.
 """

@@ -3,10 +3,11 @@
 Axes: V vocabulary, E embedding width.
 """
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +21,10 @@ from regard.config.text import Text
 from regard.config.text import Tokenizer as TokenizerSettings
 from regard.errors import RegardError, UsageError
 from regard.interop.checkpoint import Checkpoint, read_json
-from regard.interop.marian import cell_of, tensor_names
+from regard.interop.foreign import describe_foreign
+from regard.interop.hub_settings import HubSettings
+from regard.interop.marian import ACTIVATIONS, cell_of, tensor_names
+from regard.interop.special_names import has_special_names, restored_names
 from regard.models import build
 from regard.nn.positions import sinusoids
 from regard.run import Run
@@ -50,32 +54,37 @@ class Renumbering:
     """The old number of each, V; of `<sep>` and `<mask>`, which Marian lacks, that of padding."""
     size: int
     """How many tokens there were."""
+    added: tuple[int, ...] = ()
+    """The special tokens that the vocabulary lacks."""
 
     @property
     def bias(self) -> Tensor:
         """What is added to the output bias V, so that nothing that Marian lacks is ever likely."""
         bias = torch.zeros(len(self.tokens))
-        bias[[BOS, SEP, MASK]] = NEVER
+        bias[list(self.added)] = NEVER
         return bias
 
 
 def import_run(directory: Path, run_directory: Path) -> Run:
     """A complete run from a directory with config.json, weights and a vocabulary: of a Marian model, or of BERT."""
+    if not (directory / "config.json").is_file() and (foreign := describe_foreign(directory)):
+        raise UsageError(foreign)
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory: name one with config.json, weights and a vocabulary.")
     Run.refuse_occupied(run_directory)
-    settings = read_json(directory / "config.json")
-    if settings.get("model_type") == "bert":
+    settings = HubSettings.read(directory / "config.json")
+    if settings.word("model_type", "unknown") == "bert":
         from regard.interop.from_bert import import_bert
 
         return import_bert(directory, run_directory, settings)
-    cell = cell_of(settings, str(directory / "config.json"))
+    cell = cell_of(settings)
+    _check_activation(cell, directory)
     checkpoint = Checkpoint(directory)
     shared = cell.embeddings.tie == "all"
-    source = renumbering(directory / "vocab.json", settings, int(settings.get("vocab_size") or 0))
+    source = renumbering(directory / "vocab.json", settings, settings.integer("vocab_size", least=1))
     target = source
     if not shared:
-        size = int(settings.get("decoder_vocab_size") or settings.get("vocab_size") or 0)
+        size = settings.integer("decoder_vocab_size", settings.integer("vocab_size", least=1), least=1)
         place = directory / "target_vocab.json"
         target = renumbering(place if place.is_file() else directory / "vocab.json", settings, size)
     tokenizers = {
@@ -84,11 +93,11 @@ def import_run(directory: Path, run_directory: Path) -> Run:
         )
         for side, each in (("source", source), ("target", target))
     }
+    config = _config(cell, directory, settings, shared=shared)
     weights = _weights(cell, checkpoint, source, target)
     _check_positions(cell, checkpoint)
     model = build(cell, len(source.tokens), len(target.tokens))
     put_weights(model, weights, origin=f"The weights in {checkpoint.path}")
-    config = _config(cell, directory, settings, shared=shared)
     run = Run.create(run_directory, config)
     run.tokenizers.mkdir(exist_ok=True)
     if tokenizers["source"].fingerprint == tokenizers["target"].fingerprint:
@@ -110,10 +119,14 @@ def import_run(directory: Path, run_directory: Path) -> Run:
     return run
 
 
-def renumbering(path: Path, settings: Mapping[str, Any], size: int) -> Renumbering:
-    """Read a Marian vocabulary of `size` tokens and put it into our order."""
+def renumbering(path: Path, settings: HubSettings, size: int) -> Renumbering:
+    """Read a Marian vocabulary of `size` tokens and put it into our order.
+
+    An export of Regard has our special tokens in front already: they stay as they are, so that a model can go out and
+    come in any number of times.
+    """
     content = read_json(path)
-    numbers = {str(token): number for token, number in content.items() if isinstance(number, int)}
+    numbers = {token: number for token, number in content.items() if type(number) is int}
     by_number = {number: token for token, number in numbers.items()}
     if len(by_number) != len(content) or sorted(by_number) != list(range(len(by_number))):
         raise RegardError(f"{path} does not number its tokens from 0 without gaps.")
@@ -122,27 +135,38 @@ def renumbering(path: Path, settings: Mapping[str, Any], size: int) -> Renumberi
             f"{path} has {len(by_number):,} tokens, but config.json speaks of {size:,}: they are not of one model."
         )
     marks = {
-        PAD: _special(settings, "pad_token_id", size, numbers.get("<pad>")),
-        BOS: _special(settings, "decoder_start_token_id", size, numbers.get("<pad>")),
-        EOS: _special(settings, "eos_token_id", size, numbers.get("</s>")),
-        UNK: _special({}, "unk_token_id", size, numbers.get("<unk>")),
+        PAD: settings.token("pad_token_id", numbers.get("<pad>"), size),
+        BOS: settings.token("decoder_start_token_id", numbers.get("<pad>"), size),
+        EOS: settings.token("eos_token_id", numbers.get("</s>"), size),
+        UNK: _unknown(path, numbers),
     }
+    tokens = [by_number[number] for number in range(size)]
+    if marks == {mark: mark for mark in marks} and has_special_names(tokens):
+        return Renumbering(restored_names(tokens), torch.arange(size), size)
+    taken = {PAD: "padding", EOS: "end", UNK: "unknown"}
+    for one, other in ((PAD, EOS), (PAD, UNK), (EOS, UNK)):
+        if marks[one] == marks[other]:
+            raise RegardError(
+                f"{settings.place} and {path.name} have one token, number {marks[one]} (`{tokens[marks[one]]}`), for "
+                f"{taken[one]} and {taken[other]}: a model has one for each. Correct pad_token_id and eos_token_id."
+            )
     first = [marks.get(special, marks[PAD]) for special in range(len(SPECIALS))]
-    taken = {marks[PAD], marks[EOS], marks[UNK]}
-    rest = [number for number in range(size) if number not in taken]
-    return Renumbering([*SPECIALS, *(by_number[number] for number in rest)], torch.tensor([*first, *rest]), size)
+    rest = [number for number in range(size) if number not in {marks[mark] for mark in taken}]
+    rows = torch.tensor([*first, *rest])
+    return Renumbering([*SPECIALS, *(tokens[number] for number in rest)], rows, size, added=(BOS, SEP, MASK))
 
 
-def _special(settings: Mapping[str, Any], name: str, size: int, otherwise: int | None) -> int:
-    number = settings.get(name, otherwise)
-    number = number[0] if isinstance(number, list) and number else number
-    if not isinstance(number, int) or not 0 <= number < size:
-        raise RegardError(f"The vocabulary has no token for {name} ({number}): it does not match config.json.")
-    return number
+def _unknown(path: Path, numbers: Mapping[str, int]) -> int:
+    if "<unk>" not in numbers:
+        raise RegardError(f"{path} has no token <unk> for what it does not know: it is no vocabulary of Marian.")
+    return numbers["<unk>"]
 
 
 def _weights(cell: Model, checkpoint: Checkpoint, source: Renumbering, target: Renumbering) -> dict[str, Tensor]:
     """All tensors under our names, vocabulary rows in our order."""
+    for side in ("encoder", "decoder"):
+        layers = getattr(cell, side).layers
+        checkpoint.refuse_layers(f"model.{side}.layers.", layers, f"{side}_layers")
     with torch.device("meta"):
         shapes = {name: tuple(each.shape) for name, each in _sketch(cell, source, target).items()}
     weights: dict[str, Tensor] = {}
@@ -152,8 +176,16 @@ def _weights(cell: Model, checkpoint: Checkpoint, source: Renumbering, target: R
             old = checkpoint.get(theirs, shape=(1, order.size))[0] if theirs in checkpoint else torch.zeros(order.size)
             weights[ours] = old[order.rows] + order.bias  # V
         elif theirs in EMBEDDINGS:
-            others = [name for name in EMBEDDINGS[theirs] if name in checkpoint]
-            weights[ours] = checkpoint.get(theirs, *others, shape=(order.size, shapes[ours][1]))[order.rows]  # V×E
+            names = EMBEDDINGS[theirs] if cell.embeddings.tie != "none" else ()
+            others = [name for name in names if name in checkpoint]
+            found = checkpoint.get(theirs, *others, shape=(order.size, shapes[ours][1]))
+            for other in others:
+                if not torch.equal(checkpoint.get(other, shape=(order.size, shapes[ours][1])), found):
+                    raise RegardError(
+                        f"{checkpoint.path}: {other} differs from {theirs}, but config.json says that they are one. "
+                        "Correct share_encoder_decoder_embeddings or tie_word_embeddings in config.json."
+                    )
+            weights[ours] = found[order.rows]  # V×E
         else:
             weights[ours] = checkpoint.get(theirs, shape=shapes[ours])
     return weights
@@ -173,12 +205,28 @@ def _check_positions(cell: Model, checkpoint: Checkpoint) -> None:
                 raise RegardError(f"{checkpoint.path}: {name} holds no sinusoids, which the positions of Marian are.")
 
 
-def _config(cell: Model, directory: Path, settings: Mapping[str, Any], *, shared: bool) -> RunConfig:
+def _check_activation(cell: Model, directory: Path) -> None:
+    """Refuse an activation other than that of marian-nmt's own settings, where they lie beside the model."""
+    assert cell.decoder is not None
+    own = getattr(cell.decoder, "activation", None)
+    for path in sorted(directory.glob("*.yml")):
+        with suppress(OSError, UnicodeDecodeError):
+            found = re.search(r"^\s*transformer-ffn-activation:\s*[\"']?(\w+)", path.read_text("utf-8"), re.MULTILINE)
+            if found and ACTIVATIONS.get(found[1]) != own:
+                raise RegardError(
+                    f"{path} says that the model was trained with the activation `{found[1]}`, but config.json has "
+                    f"`{own}`. Correct activation_function in config.json."
+                )
+
+
+def _config(cell: Model, directory: Path, settings: HubSettings, *, shared: bool) -> RunConfig:
     """The configuration of the run, with the search that the model came with."""
-    generation = dict(settings)
+    place, values = settings.place, dict(settings.values)
     if (directory / "generation_config.json").is_file():
-        generation |= read_json(directory / "generation_config.json")
-    longest = max(int(settings.get("max_position_embeddings") or 512), 2)
+        own = HubSettings.read(directory / "generation_config.json")
+        place, values = own.place, values | {name: value for name, value in own.values.items() if value is not None}
+    generation = HubSettings(values, place)
+    longest = settings.integer("max_position_embeddings", 512, least=2, most=100_000)
     tokenizer = TokenizerSettings(kind="sentencepiece", model=str(directory / "source.spm"))
     target = TokenizerSettings(kind="sentencepiece", model=str(directory / "target.spm"))
     return RunConfig(
@@ -186,9 +234,9 @@ def _config(cell: Model, directory: Path, settings: Mapping[str, Any], *, shared
         text=Text(tokenizer=tokenizer, target=None if shared else target, joint=shared),
         model=cell,
         decoding=Decoding(
-            beam=int(generation.get("num_beams") or 1),
-            length_penalty=float(generation.get("length_penalty", 1.0)),
-            max_length=min(int(generation.get("max_length") or longest), longest),
+            beam=generation.integer("num_beams", 1, least=1, most=1000),
+            length_penalty=generation.number("length_penalty", 1.0, least=0.0, most=10.0),
+            max_length=min(generation.integer("max_length", longest, least=1), longest),
         ),
     ).resolved()
 

@@ -4,16 +4,28 @@ Hugging Face knows two encoder-decoders that our cells can equal number for numb
 2018), where norms stand behind each block, and `pegasus` (Zhang et al., 2020), where they stand before it.
 """
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ValidationError
 
 from regard.config.cell import resolve, settled
 from regard.config.model import Attention, Embeddings, Model, Positions, TransformerDecoder, TransformerEncoder
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
+from regard.interop.hub_settings import HubSettings
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+ACTIVATIONS: dict[str, Literal["relu", "gelu", "silu"]] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "swish": "silu",
+    "silu": "silu",
+}
 """Activations by their names there; ours on the right."""
+
+UNLIKE = ("normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits")
+"""Settings of related models that old Marian files list as off."""
 
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
 LAYER = {
@@ -24,46 +36,72 @@ LAYER = {
 }
 
 
-def cell_of(config: Mapping[str, Any], place: str) -> Model:
+def cell_of(config: HubSettings) -> Model:
     """The cell of a Marian configuration; refuses, by name, what no cell equals."""
-    if config.get("model_type") != "marian":
-        kind = config.get("model_type", "unknown")
+    place = config.place
+    kind = config.word("model_type", "unknown")
+    if kind != "marian":
         raise RegardError(f"{place} holds a model of type `{kind}`: regard import reads those of `marian` and `bert`.")
-    width = _number(config, "d_model", place)
-    heads = _number(config, "encoder_attention_heads", place)
-    if heads != _number(config, "decoder_attention_heads", place):
+    heads = config.integer("encoder_attention_heads", least=1)
+    if heads != config.integer("decoder_attention_heads", least=1):
         raise RegardError(f"{place} has encoder and decoder with different numbers of heads, which no cell has.")
-    activation = ACTIVATIONS.get(str(config.get("activation_function", "gelu")))
-    if activation is None:
-        known = ", ".join(ACTIVATIONS)
-        raise RegardError(
-            f"{place} has the activation `{config.get('activation_function')}`, but a cell has one of {known}."
-        )
+    for name in UNLIKE:
+        if config.flag(name, False):
+            raise RegardError(f"{place} has `{name}`, which Hugging Face's Marian does not: no cell equals the model.")
+    activation = _activation(config)
     sides: dict[str, dict[str, Any]] = {
         side: {
-            "layers": _number(config, f"{side}_layers", place),
-            "feed_forward": _number(config, f"{side}_ffn_dim", place),
+            "layers": config.integer(f"{side}_layers", least=1),
+            "feed_forward": config.integer(f"{side}_ffn_dim", least=1),
             "activation": activation,
             "norm_place": "post",
         }
         for side in ("encoder", "decoder")
     }
-    shared = bool(config.get("share_encoder_decoder_embeddings", True))
-    tied = bool(config.get("tie_word_embeddings", True))
+    shared = config.flag("share_encoder_decoder_embeddings", True)
+    tied = config.flag("tie_word_embeddings", True)
     if shared and not tied:
         raise RegardError(f"{place} shares its embeddings, but not with its output layer, which no cell does.")
-    cell = Model(
-        width=width,
-        dropout=float(config.get("dropout", 0.1)),
-        encoder=TransformerEncoder(**sides["encoder"]),
-        decoder=TransformerDecoder(**sides["decoder"]),
-        attention=Attention(heads=heads, dropout=float(config.get("attention_dropout", 0.0))),
-        positions=Positions(kind="sinusoidal"),
-        embeddings=Embeddings(
-            tie="all" if shared else "target" if tied else "none", scale=bool(config.get("scale_embedding", False))
-        ),
-    )
-    return resolve(cell, shared_vocabulary=shared)
+    below_one = math.nextafter(1.0, 0.0)
+    try:
+        cell = Model(
+            width=config.integer("d_model", least=1),
+            dropout=config.number("dropout", 0.1, least=0.0, most=below_one),
+            encoder=TransformerEncoder(**sides["encoder"]),
+            decoder=TransformerDecoder(**sides["decoder"]),
+            attention=Attention(
+                heads=heads, dropout=config.number("attention_dropout", 0.0, least=0.0, most=below_one)
+            ),
+            positions=Positions(kind="sinusoidal"),
+            embeddings=Embeddings(
+                tie="all" if shared else "target" if tied else "none", scale=config.flag("scale_embedding", False)
+            ),
+        )
+        return resolve(cell, shared_vocabulary=shared)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RegardError(
+            f"{place} describes a model that no cell can be: {first['loc'][-1]} is {str(first['input'])[:40]}."
+        ) from error
+    except UsageError as error:
+        raise RegardError(f"{place} describes a model that no cell can be: {error}") from error
+
+
+def _activation(config: HubSettings) -> Literal["relu", "gelu", "silu"]:
+    """The activation of both sides; one that has another than the other is refused."""
+    name = config.word("activation_function", "gelu")
+    for other in ("encoder_activation_function", "decoder_activation_function"):
+        if config.word(other, name) != name:
+            raise RegardError(
+                f"{config.place} has the {other.replace('_', ' ')} `{config.word(other)}` and the activation function "
+                f"`{name}`, but Marian has one activation for both sides. Correct the one that is wrong."
+            )
+    activation = ACTIVATIONS.get(name)
+    if activation is None:
+        raise RegardError(
+            f"{config.place} has the activation `{name}`, but a cell has one of {', '.join(ACTIVATIONS)}."
+        )
+    return activation
 
 
 def config_of(cell: Model, source_size: int, target_size: int, max_length: int) -> dict[str, Any]:
@@ -190,13 +228,6 @@ def tensor_names(cell: Model) -> dict[str, str]:
 
 def _weights_and_biases(parts: Mapping[str, str]) -> dict[str, str]:
     return {f"{one}.{each}": f"{other}.{each}" for one, other in parts.items() for each in ("weight", "bias")}
-
-
-def _number(config: Mapping[str, Any], name: str, place: str) -> int:
-    value = config.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise RegardError(f"{place} has no usable `{name}`, which a Marian configuration needs.")
-    return value
 
 
 def _no_equal(part: str, there: str, name: str = "Hugging Face's Marian") -> RegardError:

@@ -6,12 +6,14 @@ from typing import Any
 
 from safetensors.torch import save_file
 
+from regard.config.data import Elsewhere
 from regard.config.run import RunConfig
 from regard.data.form import load_tokenizers
 from regard.errors import RegardError
 from regard.interop.heads import whole_heads
 from regard.interop.marian import config_of, generation_of, tensor_names
 from regard.interop.place import fresh_directory
+from regard.interop.special_names import unique_names
 from regard.run import Run
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
@@ -25,7 +27,9 @@ def export_huggingface(run: Run, directory: Path) -> list[str]:
     """Write the run's model as a Marian (or Pegasus) directory; what a reader should know of it, in sentences."""
     config = run.config
     source, target = load_tokenizers(run.tokenizers)
-    longest = max(LEAST_POSITIONS, config.data.cleaning.max_length + 1, config.decoding.max_length + 1)
+    longest = max(config.data.cleaning.max_length + 1, config.decoding.max_length)
+    if not isinstance(config.data.train, Elsewhere):  # an imported model goes out with the limit that it came with
+        longest = max(LEAST_POSITIONS, longest + 1)
     settings = config_of(config.model, source.size, target.size, longest)
     weights = run.read_weights({"source": source.fingerprint, "target": target.fingerprint})
     names = tensor_names(config.model)
@@ -53,7 +57,10 @@ def _tokenizers(place: Path, source: Tokenizer, target: Tokenizer) -> str:
         _write(place / "vocab.json", _numbers(source))
         if not joint:
             _write(place / "target_vocab.json", _numbers(target))
-        _write(place / "tokenizer_config.json", {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not joint})
+        settings: dict[str, Any] = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not joint}
+        if SPECIALS[BOS] in target.vocabulary[len(SPECIALS) :]:
+            settings["bos_token"] = list(_numbers(target))[BOS]  # a name that decoding would not leave out by itself
+        _write(place / "tokenizer_config.json", settings)
         return "The tokenizer is MarianTokenizer's: AutoTokenizer loads it."
     if isinstance(source, SentencePieceTokenizer) or isinstance(target, SentencePieceTokenizer):
         raise RegardError(
@@ -91,10 +98,7 @@ def _fast(path: Path, tokenizer: Tokenizer) -> None:
 
 
 def _numbers(tokenizer: Tokenizer) -> dict[str, int]:
-    numbers = {token: number for number, token in enumerate(tokenizer.vocabulary)}
-    if len(numbers) != tokenizer.size:
-        raise RegardError("Two tokens of the vocabulary are written alike, which a vocab.json cannot hold.")
-    return numbers
+    return {name: number for number, name in enumerate(unique_names(tokenizer.vocabulary))}
 
 
 def _write(path: Path, content: Any) -> None:

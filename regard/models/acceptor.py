@@ -19,7 +19,9 @@ from regard.text.specials import BOS, EOS, PAD, SEP
 
 
 class Acceptor(Chooser):
-    """scores = classifier(pool(encoder(source))), for one text or for two joined by a separator."""
+    """scores = classifier(dropout(pool(encoder(source)))), for one text or for two joined by a separator."""
+
+    pools = True
 
     def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
         super().__init__(cell, vocabulary)
@@ -96,7 +98,7 @@ class Attended(Acceptor):
         """One text B×S×D in the light of the other B×R×D: B×2D."""
         found = self.between(one.states, self.between.remember(other.states), other.mask[:, None, None, :])  # B×S×D
         both = torch.cat([one.states, found, one.states - found, one.states * found], dim=2)  # B×S×4D
-        compared = torch.relu(self.compare(self.dropout(both)))  # B×S×D
+        compared = torch.relu(self.compare(both))  # B×S×D
         return torch.cat([mean_state(compared, one.mask), largest_state(compared, one.mask)], dim=1)
 
 

@@ -19,7 +19,12 @@ from regard.nn.taps import Tap
 
 
 class Encoder(nn.Module):
-    """Source vectors B×S×E and mask B×S in, `Memory` out. Padding never changes a result."""
+    """Source vectors B×S×E and mask B×S in, `Memory` out. Padding never changes a result.
+
+    `drop_states=False` leaves out the dropout of the last states, for models that pool or compare them: a maximum, a
+    product or a distance of dropped states is larger in training than without dropout, so that the model would be
+    trained on other numbers than it is used with. Such models drop what pooling gives.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,9 +44,11 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
 class BagEncoder(Encoder):
     """The order-blind baseline: states are the embeddings, the summary their mean or sum."""
 
-    def __init__(self, cell: config.Model, part: config.BagEncoder) -> None:
+    def __init__(self, cell: config.Model, part: config.BagEncoder, *, drop_states: bool = True) -> None:
         super().__init__()
         self.entrance = Entrance(cell, part.width, positions=False)
+        if not drop_states:  # its states are what enters
+            self.entrance.dropout.probability = 0.0
         self.pool = part.pool
         self.states = Tap(time=1)
 
@@ -58,7 +65,7 @@ class RnnEncoder(Encoder):
     Dropout stands between layers, never inside the recurrence (Zaremba et al., 2014).
     """
 
-    def __init__(self, cell: config.Model, part: config.RnnEncoder) -> None:
+    def __init__(self, cell: config.Model, part: config.RnnEncoder, *, drop_states: bool = True) -> None:
         super().__init__()
         self.entrance = Entrance(cell, None, positions=False)
         self.directions = ("forward", "backward") if part.direction == "both" else (part.direction,)
@@ -69,6 +76,7 @@ class RnnEncoder(Encoder):
         )
         self.states = Stack(Tap(time=1) for _ in widths_in)
         self.dropout = Dropout(cell.dropout)
+        self.state_dropout = Dropout(cell.dropout if drop_states else 0.0)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
         """Read the source, each direction within the row's own length."""
@@ -86,7 +94,7 @@ class RnnEncoder(Encoder):
                 outputs.append(output if name == "forward" else backwards(output, lengths))
             states = tap(torch.cat(outputs, dim=2))  # B×S×D
             summary = torch.cat(ends, dim=1)  # B×D
-        return Memory(self.dropout(states), mask, self.dropout(self.summary(summary)))
+        return Memory(self.state_dropout(states), mask, self.state_dropout(self.summary(summary)))
 
 
 class ConvEncoder(Encoder):
@@ -156,15 +164,15 @@ class TransformerEncoder(Encoder):
         return Memory(states, mask, self.summary(mean_state(states, mask)))
 
 
-def make_encoder(cell: config.Model) -> Encoder:
-    """The encoder of a cell that reads text."""
+def make_encoder(cell: config.Model, *, drop_states: bool = True) -> Encoder:
+    """The encoder of a cell that reads text; `drop_states` as `Encoder` says."""
     match cell.encoder:
         case None | config.ImageEncoder():
             raise ValueError("this cell has no encoder of text")
         case config.BagEncoder() as part:
-            return BagEncoder(cell, part)
+            return BagEncoder(cell, part, drop_states=drop_states)
         case config.RnnEncoder() as part:
-            return RnnEncoder(cell, part)
+            return RnnEncoder(cell, part, drop_states=drop_states)
         case config.ConvEncoder() as part:
             return ConvEncoder(cell, part)
         case config.TransformerEncoder() as part:

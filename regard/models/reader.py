@@ -3,6 +3,8 @@
 Axes: B batch, S source positions, T answers, E embedding width, D width, F width of outputs, C classes.
 """
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -18,12 +20,15 @@ from regard.text.specials import PAD
 class Reader(nn.Module):
     """source → `Memory`, with any encoder of the grid; what is said of it is read off `outputs`."""
 
+    pools: ClassVar[bool] = False
+    """Whether states are pooled or compared before dropout, which then stands behind the pooling (see `Encoder`)."""
+
     def __init__(self, cell: config.Model, vocabulary: int) -> None:
         super().__init__()
         self.cell = cell
         self.width = width_of(cell.encoder)
         self.source_embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
-        self.encoder = make_encoder(cell)
+        self.encoder = make_encoder(cell, drop_states=not self.pools)
 
     def encode(self, source: Tensor) -> Memory:
         """Read source tokens B×S."""

@@ -89,6 +89,16 @@ class Judgement:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Settled:
+    """What was fitted on validation data after training."""
+
+    note: str
+    """In a few words."""
+    warning: str | None = None
+    """Why the result is to be taken with care, in a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Usage:
     """How a finished run is used, for its card."""
 
@@ -164,8 +174,8 @@ class Shape(ABC, Generic[M]):
         """Score such lines, whoever wrote them, one for each example."""
         raise UsageError(f"{self.title} is judged by what it thinks of texts, not by lines that it wrote.")
 
-    def settle(self, model: M, pairs: Sequence[Pair]) -> str | None:
-        """A last touch to the final model, by what validation shows; in words what it was."""
+    def settle(self, model: M, pairs: Sequence[Pair]) -> "Settled | None":
+        """Fit what training leaves open (a temperature, a shift) on validation data, in place; what was done."""
         return None
 
     def calibrated_loss(self, model: M, pairs: Sequence[Pair]) -> tuple[float, float] | None:

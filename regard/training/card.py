@@ -14,7 +14,7 @@ from regard.data.corpus import Pair
 from regard.data.corpus import describe as describe_corpus
 from regard.data.prepare import Prepared
 from regard.device import describe
-from regard.evaluation.metrics import NAMES
+from regard.evaluation.metrics import NAMES, written
 from regard.run import Run
 from regard.shapes.shape import Judgement, Shape
 from regard.text.joined import TAB
@@ -39,6 +39,8 @@ class Card:
     choice: str
     validation: Validation
     test: Judgement | None
+    baseline: Mapping[str, Any] | str | None = None
+    """The scores of a linear model on the same data, or why there are none."""
 
 
 def write_card(card: Card) -> None:
@@ -91,8 +93,9 @@ def _scores(card: Card) -> Iterator[str]:
         rows.append(("perplexity", "–" if puzzled is None else _shown(puzzled), ""))
     for metric, value in validation.values.items():
         if metric in NAMES:
-            test = f"{tests[metric]:.1f}" if tests and metric in tests.values else ""
-            rows.append((NAMES[metric], f"{value:.1f}", test))
+            test = written(metric, tests[metric]) if tests and metric in tests.values else ""
+            rows.append((NAMES[metric], written(metric, value), test))
+    rows += _baseline_rows(card)
     if card.test:
         yield from _table(("", "validation", "test"), rows)
     else:
@@ -106,6 +109,11 @@ def _scores(card: Card) -> Iterator[str]:
     search = (f"; beam {beam}" if beam > 1 else "; greedy") if card.config.shape.decoder else ""
     scored = f", the scores to {validation.sentences:,} of them{tested}{search}" if validation.values else ""
     yield f"{losses} to all {len(card.prepared.validation_pairs):,} validation {noun}{scored}."
+    if isinstance(card.baseline, str):
+        yield card.baseline
+    elif card.baseline:
+        name, count = card.baseline["name"], card.baseline["examples"]
+        yield f"The linear model ({name}) was fitted on {count:,} of the same training {noun}."
     if card.prepared.report.overlap:
         yield f"Beware: {card.prepared.report.overlap:,} validation {noun} also occur in the training data."
     for metric in ("bleu", "chrf"):
@@ -118,6 +126,19 @@ def _scores(card: Card) -> Iterator[str]:
         yield from _table(table.head, table.rows)
 
 
+def _baseline_rows(card: Card) -> list[tuple[str, str, str]]:
+    """The scores of the linear model, as rows of the table of scores."""
+    if card.baseline is None or isinstance(card.baseline, str):
+        return []
+    parts = [card.baseline.get(part, {}) for part in ("validation", "test")]
+    names = {metric: name for metric, name in NAMES.items() if metric in parts[0]}
+    rows = []
+    for metric, name in names.items():
+        validation, test = (written(metric, part[metric]) if metric in part else "" for part in parts)
+        rows.append((f"{name}, linear model", validation, test))
+    return rows
+
+
 def _shown(puzzled: float) -> str:
     return f"{puzzled:.2f}" if puzzled < 1e6 else f"{puzzled:.1e}"
 
@@ -128,7 +149,7 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
     total = short(sum(parameters_by_part(card.model).values()))
     yield "parameters", f"{total}: {parts}"
     yield "vocabulary", card.prepared.form.fact()
-    kept = f"{len(card.prepared.train):,} {card.prepared.form.noun} of {report.pairs:,}"
+    kept = f"{report.train:,} {card.prepared.form.noun} of {report.pairs:,}"
     yield "training data", f"{describe_corpus(config.data.train)}: {kept}"
     if report.dropped:
         yield "dropped", ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())

@@ -17,6 +17,7 @@ from regard.config.run import RunConfig
 from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.device import choose_device, choose_precision, keep_freed
 from regard.errors import RegardError, UsageError
+from regard.evaluation.metrics import SMALLER_IS_BETTER
 from regard.run import Run
 from regard.runs.checkpoints import Checkpoints
 from regard.shapes.choice import shape_of
@@ -325,7 +326,7 @@ class _Course:
             best = None
             if progress.best is not None:
                 metric = self.training.early_stopping.metric
-                value = -progress.best if metric == "loss" else progress.best
+                value = -progress.best if metric in ("loss", *SMALLER_IS_BETTER) else progress.best
                 best = {"metric": metric, "value": value, "step": progress.best_step}
             self.run.note(step=progress.step, best=best)
 

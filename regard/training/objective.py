@@ -15,6 +15,10 @@ CHUNK_ELEMENTS = 4_000_000
 """Logits held at a time: enough for matrix products at full speed; more would only take memory."""
 
 
+NEVER = -50.0
+"""A token with an output bias below this is never produced: imported models have −100, or −10⁹ for padding."""
+
+
 class Loss(NamedTuple):
     """The loss of some target tokens."""
 
@@ -42,7 +46,8 @@ class _Fused(torch.autograd.Function):
     With z = xWᵀ + b, p = softmax(z) and smoothing ε (Szegedy et al., 2016):
     loss = (1−ε)·(lse(z) − z_y) + ε·(lse(z) − mean(z)), and ∂loss/∂z = p − (1−ε)·onehot(y) − ε/V.
     The last term is the same for all z, so it is added to the gradients of x, W and b as one vector each. The greatest
-    p is exp(max z − lse(z)), which gives lse(z) without another sum.
+    p is exp(max z − lse(z)), which gives lse(z) without another sum. Tokens that are never produced (b < `NEVER`) have
+    no part in the smoothing: mean(z) is over the others, V counts the others, and their last term is zero.
     """
 
     @staticmethod
@@ -84,8 +89,7 @@ def _forward(
     moves = ctx.needs_input_grad[1]  # a frozen output layer needs no gradient of its own
     grad_weight = torch.zeros_like(weight, dtype=precise) if wants_gradient and moves else None
     grad_bias = torch.zeros_like(bias, dtype=precise) if wants_gradient and bias is not None else None
-    centre = narrow.to(precise).mean(0)  # E: mean(z) = x·centre + mean(b)
-    offset = bias.to(precise).mean() if bias is not None else 0.0
+    mean = _mean_logit(narrow.to(precise), None if bias is None else bias.to(precise))
     exact = torch.float32 if flat.device.type == "mps" else torch.float64  # Apple's GPU knows no double precision
     smoothed = torch.zeros((), dtype=exact, device=flat.device)
     nll = torch.zeros((), dtype=exact, device=flat.device)
@@ -101,25 +105,25 @@ def _forward(
         true = z.gather(1, wanted).squeeze(1)  # C
         total = z.amax(1) - p.amax(1).log()  # C: lse(z)
         surprise = total - true  # C
-        spread = total - (x.to(precise) @ centre + offset)  # C: lse(z) − mean(z)
+        spread = total - (x.to(precise) @ mean.centre + mean.offset)  # C: lse(z) − mean(z)
         nll += surprise.sum(dtype=exact)
         smoothed += ((1 - smoothing) * surprise + smoothing * spread).sum(dtype=exact)
         if grad_flat is None:
             continue
         p.scatter_add_(1, wanted, p.new_full(wanted.shape, smoothing - 1))
         p = p.to(x.dtype)
-        grad_flat[place] = ((p @ narrow).to(precise) - smoothing * centre).mul_(scale).to(flat.dtype)
+        grad_flat[place] = ((p @ narrow).to(precise) - smoothing * mean.centre).mul_(scale).to(flat.dtype)
         if grad_weight is not None:
             _add_product(grad_weight, p, x, scale)
         if grad_bias is not None:
             grad_bias.add_(p.sum(0), alpha=scale)
 
     if grad_flat is not None:
-        even = scale * smoothing / vocabulary
+        even = scale * smoothing / mean.tokens
         if grad_weight is not None:
-            grad_weight -= even * flat[rows].sum(0, dtype=precise)
+            mean.subtract(grad_weight, even * flat[rows].sum(0, dtype=precise))
         if grad_bias is not None:
-            grad_bias -= even * len(rows)
+            mean.subtract(grad_bias, torch.tensor(even * len(rows), dtype=precise, device=flat.device))
         ctx.save_for_backward(
             grad_flat.view(states.shape),
             None if grad_weight is None else grad_weight.to(weight.dtype),
@@ -129,6 +133,37 @@ def _forward(
     nll = nll.to(precise)
     ctx.mark_non_differentiable(nll)
     return smoothed, nll
+
+
+class _MeanLogit(NamedTuple):
+    """mean(z) = x·centre + offset over the tokens that can be produced."""
+
+    centre: Tensor
+    """E."""
+    offset: Tensor | float
+    tokens: int
+    """How many tokens can be produced."""
+    never: Tensor | None
+    """The numbers of the others, if there are any."""
+
+    def subtract(self, gradient: Tensor, part: Tensor) -> None:
+        """Take `part` from a gradient V×… at every token that can be produced."""
+        gradient -= part
+        if self.never is not None:
+            gradient[self.never] += part
+
+
+def _mean_logit(weight: Tensor, bias: Tensor | None) -> _MeanLogit:
+    """The mean logit of an output layer with weight V×E and bias V."""
+    count, centre = len(weight), weight.mean(0)
+    if bias is None:
+        return _MeanLogit(centre, 0.0, count, None)
+    never = torch.nonzero(bias < NEVER).squeeze(1)
+    if not len(never) or len(never) == count:
+        return _MeanLogit(centre, bias.mean(), count, None)
+    left = count - len(never)
+    centre = (centre * count - weight[never].sum(0)) / left
+    return _MeanLogit(centre, bias.index_fill(0, never, 0).sum() / left, left, never)
 
 
 def _project(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:

@@ -8,17 +8,18 @@ import torch
 from torch import Tensor
 
 from regard.config.run import RunConfig
-from regard.data.prepare import Prepared
+from regard.data.prepare import Prepared, training_pairs
 from regard.errors import RegardError
 from regard.run import Run
 from regard.runs.checkpoints import Checkpoint, Checkpoints, Damaged
 from regard.shapes.shape import Judgement
+from regard.training.baseline import INSTALL, can_fit, fit_baseline, is_wanted
 from regard.training.card import Card, write_card
 from regard.training.curves import can_draw, draw_curves
 from regard.training.journal import Journal
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation
-from regard.training.view import View
+from regard.training.view import View, scores_line
 from regard.weights import put_weights, weights_of
 
 
@@ -104,8 +105,10 @@ def finish(
     weights, choice = choose_weights(trainer, checkpoints, config.training.average)
     put_weights(trainer.model, weights)
     trainer.model.eval()
-    if touch := trainer.shape.settle(trainer.model, prepared.validation_pairs):
-        choice = f"{choice}; {touch}"
+    if settled := trainer.shape.settle(trainer.model, prepared.validation_pairs):
+        choice = f"{choice}; {settled.note}"
+        if settled.warning:
+            view.warn(settled.warning)
     run.save_weights(weights_of(trainer.model))
     view.say(f"Final weights: {choice}.")
 
@@ -117,6 +120,7 @@ def finish(
         test = trainer.shape.judge(trainer.model, prepared.test_pairs, thorough=True)
         journal.add("test", progress.step, **test.scores.values)
 
+    baseline = _baseline(config, prepared, view)
     lines = journal.lines()
     if can_draw():
         draw_curves(
@@ -140,14 +144,33 @@ def finish(
             choice=choice,
             validation=validation,
             test=test,
+            baseline=baseline,
         )
     )
     facts = validation.facts()
     facts.pop("seconds")
     tested = dict(test.scores.values) if test else None
     following = trainer.shape.next_command(str(run.directory))
+    run.note(baseline=None if isinstance(baseline, str) else baseline)
     run.note(status="finished", result={"choice": choice, "validation": facts, "test": tested, "next": following})
     return known_outcome(run)
+
+
+def _baseline(config: RunConfig, prepared: Prepared, view: View) -> dict[str, Any] | str | None:
+    """The scores of a linear model on the same data, or a sentence that says why there are none."""
+    if not is_wanted(config):
+        return None
+    if not can_fit():
+        note = f"For the score of a linear model on the same data: {INSTALL}"
+        view.say(note)
+        return note
+    try:
+        train = list(training_pairs(config))
+    except RegardError as error:
+        return f"No linear model was fitted, as the training corpus could not be read again: {error}"
+    found = fit_baseline(config, train, prepared.validation_pairs, prepared.test_pairs)
+    view.say(f"Linear model of the same data: {scores_line(found.get('test') or found['validation'])}.")
+    return found
 
 
 def _whole(checkpoints: Checkpoints, step: int) -> Checkpoint:

@@ -3,21 +3,22 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from torch import Tensor, nn
 
-from regard.config.model import ImageEncoder
 from regard.config.run import RunConfig
-from regard.config.text import Tokenizer as TokenizerSettings
+from regard.config.start import refuse_differences, takes_eyes, tokenizer_sides
 from regard.config.training import Tune
 from regard.errors import RegardError, UsageError
 from regard.run import Run
 from regard.training.summary import short
 from regard.weights import shape_in_words, weights_of
 
-VECTORS = ("source_embedding.weight", "_source_embedding.weight", "decoder.embedding.weight")
-"""The names that the vectors of source tokens have in models of different shapes."""
+TARGET_VECTORS = "decoder.embedding.weight"
+VECTORS = ("source_embedding.weight", "_source_embedding.weight", TARGET_VECTORS)
+"""The names that the vectors of source tokens have in models of different shapes; one with a single vocabulary has them
+under the name of its target vectors."""
 
 
 class Start:
@@ -27,18 +28,9 @@ class Start:
         self.config = config
         self.run = Run.open(directory)
         self.other = self.run.config
-        self.part = "picture." if config.shape.beside and not self.other.shape.beside else "encoder."
+        self.part = "picture." if takes_eyes(type(config.shape), self.other.shape) else "encoder."
         """What is taken first of all: the end that reads, or only the eyes of a run that looks at pictures."""
-        self._check_eyes()
-        if self.part == "picture.":
-            return
-        own, known = config.text.tokenizer, self.other.text.tokenizer
-        if own not in (known, TokenizerSettings()):
-            raise UsageError(
-                f"text.tokenizer differs from that of {directory}, which model.start_from names: text has to be cut as "
-                "it was there. Leave text.tokenizer out, or make it the same."
-            )
-        self._check_way()
+        refuse_differences(config)
 
     @classmethod
     def of(cls, config: RunConfig) -> Self | None:
@@ -75,63 +67,29 @@ class Start:
             )
         return taken
 
-    def _check_way(self) -> None:
-        """Refuse an encoder that would do other things with the same weights, such as another activation."""
-        own, known = self.config.model, self.other.model
-        if own.encoder is None or known.encoder is None or own.encoder.kind != known.encoder.kind:
-            return
-        always: dict[str, list[Any]] = {
-            "model.encoder.direction": [getattr(one.encoder, "direction", None) for one in (own, known)],
-            "model.embeddings.scale": [one.embeddings.scale for one in (own, known)],
-        }
-        attending: dict[str, list[Any]] = {
-            "model.encoder.activation": [getattr(one.encoder, "activation", None) for one in (own, known)],
-            "model.norm_epsilon": [one.norm_epsilon for one in (own, known)],
-            "model.attention.score": [one.attention.score for one in (own, known)],
-            "model.attention.heads": [one.attention.heads for one in (own, known)],
-            "model.positions.kind": [one.positions and one.positions.kind for one in (own, known)],
-        }
-        self._check_same(always | (attending if own.encoder.kind == "transformer" else {}))
-
-    def _check_eyes(self) -> None:
-        """Refuse eyes that are a Transformer's and would cut the same weights into other heads, or score otherwise."""
-        own, known = self.config.model, self.other.model
-        eyes = [one.picture or one.encoder for one in (own, known)]
-        if not all(isinstance(one, ImageEncoder) and one.form == "patches" for one in eyes):
-            return
-        self._check_same(
-            {
-                "model.norm_epsilon": [one.norm_epsilon for one in (own, known)],
-                "model.attention.score": [one.attention.score for one in (own, known)],
-                "model.attention.heads": [one.attention.heads for one in (own, known)],
-            }
-        )
-
-    def _check_same(self, settings: Mapping[str, Sequence[Any]]) -> None:
-        """Refuse settings, here and there, that are not the same."""
-        for name, (here, there) in settings.items():
-            if here != there:
-                raise UsageError(
-                    f"{name} is {here} here and {there} in {self.run.directory}, which model.start_from names: the "
-                    f"same weights would do other things. Set {name}={there}."
-                )
-
     def _found(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:
         """The tensor that stands for one of ours in the other run."""
         if self.part == "picture.":
             return there.get(name)
         if name in VECTORS:
-            target = name == "decoder.embedding.weight"
-            if target and self.config.shape.encoder and not self.config.text.shared:
-                return None  # vectors of another vocabulary
-            return next((there[one] for one in (name, *VECTORS) if one in there), None)
+            return self._vectors(name, there)
         if name.startswith(("encoder.", "decoder.")):
             return there.get(name)
-        return there.get(name) if self.config.shape == self.other.shape and self._same_answers(name, there) else None
+        return there.get(name) if self._same_answers() else None
 
-    def _same_answers(self, name: str, there: Mapping[str, Tensor]) -> bool:
+    def _vectors(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:
+        """The vectors of the tokenizer that this run has taken over for a side; `None` if it has one of its own."""
+        source, target = tokenizer_sides(self.config)
+        side = target if name == TARGET_VECTORS else source
+        if side is None:
+            return None
+        names = (TARGET_VECTORS, *VECTORS) if side == "target" else VECTORS
+        return next((there[one] for one in names if one in there), None)
+
+    def _same_answers(self) -> bool:
         """Whether what is said is the same: text, and not labels, which may be others."""
-        return name in there and (self.config.shape.decoder or self.config.shape.kind == "masked")
+        shape = self.config.shape
+        return shape.kind == self.other.shape.kind and (shape.decoder or shape.kind == "masked")
 
     def _misfit(self, name: str, how: str) -> str:
         return (

@@ -13,7 +13,7 @@ def data_facts(prepared: Prepared) -> dict[str, str]:
     report, noun = prepared.report, prepared.form.noun
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
     facts = {
-        "training": f"{len(prepared.train) - report.joined:,} {noun} of {report.pairs:,}"
+        "training": f"{report.train:,} {noun} of {report.pairs:,}"
         + (f" (dropped: {dropped})" if dropped else "")
         + (f" and {report.joined:,} joined ones" if report.joined else ""),
         "validation": f"{len(prepared.validation_pairs):,} {noun}" + (", held out" if report.held_out else ""),

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.data.batches import Batches
 from regard.data.corpus import Pair
-from regard.evaluation.metrics import Scores
+from regard.evaluation.metrics import SMALLER_IS_BETTER, Scores
 from regard.shapes.shape import Judgement, Sample, Shape
 from regard.training.progress import perplexity
 
@@ -43,6 +43,7 @@ class Validation:
     def score(self, metric: str) -> float | None:
         """How good the model is by a metric, larger being better; `None` if that cannot be said."""
         value = -self.loss if metric == "loss" else self.scores.values.get(metric, math.nan)
+        value = -value if metric in SMALLER_IS_BETTER else value
         return value if math.isfinite(value) else None
 
     def facts(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from regard.evaluation.metrics import NAMES
+from regard.evaluation.metrics import NAMES, written
 from regard.shapes.shape import Sample
 
 LINES_EVERY = 30.0
@@ -232,7 +232,11 @@ def scores_line(line: Mapping[str, Any]) -> str:
     loss, puzzled = line.get("loss"), line.get("perplexity")
     parts = [] if loss is None else [f"loss {loss:.3f}" if math.isfinite(loss) else "loss not finite"]
     parts += [] if puzzled is None else [f"perplexity {puzzled:.2f}" if puzzled < 1e6 else f"perplexity {puzzled:.1e}"]
-    parts += [f"{NAMES[metric]} {line[metric]:.1f}" for metric in line if metric in NAMES and line[metric] is not None]
+    parts += [
+        f"{NAMES[metric]} {written(metric, line[metric])}"
+        for metric in line
+        if metric in NAMES and line[metric] is not None
+    ]
     return ", ".join(parts) or "nothing to measure"
 
 

@@ -1,0 +1,112 @@
+"""The linear model that a reader of text has to beat: TF-IDF features with logistic or ridge regression.
+
+It is fitted on the same training examples and scored on the same validation and test examples as the model. A trained
+network below it is not worth its time, and without it nobody would know.
+"""
+
+import importlib.util
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from regard.config.run import RunConfig
+from regard.config.shape import Acceptor
+from regard.data.corpus import Pair
+from regard.evaluation.labels import score_labels, score_numbers
+from regard.evaluation.metrics import NAMES, Scores
+from regard.text.joined import TAB
+
+INSTALL = "pip install 'regard[baselines]'"
+MOST_EXAMPLES = 50_000
+"""Training examples that it is fitted on: an even sample of more, so that it takes seconds."""
+MOST_FEATURES = 200_000
+STRENGTHS = (3.0, 10.0, 30.0, 100.0)
+"""Inverse strengths of regularisation to choose from, on validation data, as the model's step is chosen."""
+
+
+def is_wanted(config: RunConfig) -> bool:
+    """Whether a run is of a kind that a linear model can do: one label or number for a text, or for two."""
+    return isinstance(config.shape, Acceptor)
+
+
+def can_fit() -> bool:
+    """Whether the `baselines` extra is installed."""
+    return importlib.util.find_spec("sklearn") is not None
+
+
+def fit_baseline(
+    config: RunConfig, train: Sequence[Pair], validation: Sequence[Pair], test: Sequence[Pair]
+) -> dict[str, Any]:
+    """Fit the linear baseline and score it: `{"name": …, "validation": {metric: score}, "test": {metric: score}}`."""
+    assert isinstance(config.shape, Acceptor)
+    classes = config.shape.output == "classes"
+    kept = list(train[:: -(-len(train) // MOST_EXAMPLES)])
+    features = _Features([pair.source for pair in kept])
+    inputs = features.of([pair.source for pair in kept])
+    held = features.of([pair.source for pair in validation])
+    best: tuple[float, Any] | None = None
+    for strength in STRENGTHS:
+        model = _fitted(inputs, kept, strength, classes=classes)
+        scores = _scored(model.predict(held), validation, classes=classes)
+        score = scores["accuracy"] if classes else -scores["squared_error"]
+        if best is None or score > best[0]:
+            best = score, model
+    assert best is not None
+    found: dict[str, Any] = {
+        "name": f"TF-IDF of words and word pairs, {'logistic' if classes else 'ridge'} regression",
+        "examples": len(kept),
+    }
+    for name, pairs in (("validation", validation), ("test", test)):
+        if pairs:
+            said = best[1].predict(features.of([pair.source for pair in pairs]))
+            found[name] = dict(_scored(said, pairs, classes=classes).values)
+    return found
+
+
+def stored_baseline(info: Mapping[str, Any], part: str) -> dict[str, float] | None:
+    """The scores of the baseline on one part of a run's data, as its `run.json` has them; `None` without any."""
+    kept = info.get("baseline")
+    scores = kept.get(part) if isinstance(kept, Mapping) else None
+    if not isinstance(scores, Mapping):
+        return None
+    known = {name: value for name, value in scores.items() if name in NAMES and isinstance(value, int | float)}
+    return {name: float(value) for name, value in known.items()} or None
+
+
+class _Features:
+    """TF-IDF of single words and pairs of neighbours; of two texts u and v [u; v; |u − v|; u ∘ v]."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self.vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=MOST_FEATURES)
+        self.vectorizer.fit([text for source in texts for text in source.split(TAB)])
+        self.paired = any(TAB in text for text in texts)
+
+    def of(self, texts: Sequence[str]) -> Any:
+        """The features of texts, a sparse row each."""
+        from scipy.sparse import hstack
+
+        if not self.paired:
+            return self.vectorizer.transform(texts)
+        parts = [text.partition(TAB) for text in texts]
+        one = self.vectorizer.transform([first for first, _, _ in parts])
+        other = self.vectorizer.transform([second for _, _, second in parts])
+        return hstack([one, other, abs(one - other), one.multiply(other)]).tocsr()
+
+
+def _fitted(inputs: Any, pairs: Sequence[Pair], strength: float, *, classes: bool) -> Any:
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a fit that stops at its last step is good enough
+        if classes:
+            return LogisticRegression(C=strength, max_iter=500).fit(inputs, [pair.target.strip() for pair in pairs])
+        return Ridge(alpha=1 / strength).fit(inputs, [float(pair.target) for pair in pairs])
+
+
+def _scored(said: Any, pairs: Sequence[Pair], *, classes: bool) -> Scores:
+    if not classes:
+        return score_numbers([float(one) for one in said], [float(pair.target) for pair in pairs])
+    outputs, references = [str(one) for one in said], [pair.target.strip() for pair in pairs]
+    return score_labels(outputs, references, sorted({*outputs, *references}))
