@@ -16,11 +16,11 @@ from itertools import accumulate
 from pathlib import Path
 
 from regard.data.stories import Question, questions
-from regard.evaluation.display import bar, columns
-from regard.evaluation.metrics import score_text
+from regard.foundation.display import bar, columns
 from regard.inspection import attention
+from regard.metrics.scoring import score_text
+from regard.tasks.translator import Translator
 from regard.text.joined import TAB
-from regard.translator import Translator
 
 
 @dataclass(frozen=True)

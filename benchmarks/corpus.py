@@ -45,7 +45,7 @@ class Corpus:
     def run(self, name: str, settings: dict[str, Any]) -> Path:
         """A new run directory that has its data already, and only has to be trained."""
         from regard.config.loading import from_mapping
-        from regard.run import Run
+        from regard.runs.run import Run
 
         place = self.directory / "runs" / name
         shutil.rmtree(place, ignore_errors=True)

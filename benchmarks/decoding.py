@@ -108,9 +108,9 @@ def trained(options: Options, corpus: Corpus) -> tuple[Path, str]:
 
 def programs(options: Options, corpus: Corpus, run: Path) -> dict[str, Program]:
     """Everything that can decode a run, with the run exported for it."""
-    from regard.interop.to_ctranslate2 import export_ctranslate2
-    from regard.interop.to_huggingface import export_huggingface
-    from regard.run import Run
+    from regard.formats.to_ctranslate2 import export_ctranslate2
+    from regard.formats.to_huggingface import export_huggingface
+    from regard.runs.run import Run
 
     opened = Run.open(run)
     place = CACHE / "exported"

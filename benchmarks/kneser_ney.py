@@ -145,11 +145,11 @@ def discounts_of(counts: Numbers) -> Floats:
 
 def main() -> None:
     from regard.data.prepare import prepare
-    from regard.evaluation.display import bar
     from regard.evaluation.likelihood import total
     from regard.evaluation.perplexity import text_likelihoods
+    from regard.foundation.display import bar
+    from regard.tasks.writer import Writer
     from regard.text.specials import BOS, EOS, MASK, PAD, SEP
-    from regard.writer import Writer
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", nargs="?", type=Path, default=Path("runs/language-model"))

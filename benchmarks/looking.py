@@ -19,9 +19,9 @@ from statistics import fmean
 import torch
 
 from regard.data.scenes import SIDE, Asked, Scene, questions, scenes
-from regard.evaluation.display import bar, columns
+from regard.foundation.display import bar, columns
 from regard.inspection.looks import Look, overlap
-from regard.predictor import Predictor
+from regard.tasks.predictor import Predictor
 
 EACH = 4
 """Questions about each scene."""

@@ -17,11 +17,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.captioner import Captioner
 from regard.data.scenes import SHAPES, SIDE, Scene, Thing, is_true, parse, scenes
-from regard.evaluation.display import bar, columns
+from regard.foundation.display import bar, columns
 from regard.inspection.looks import Look, overlap
 from regard.search import Search
+from regard.tasks.captioner import Captioner
 
 
 @dataclass(frozen=True)

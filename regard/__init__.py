@@ -2,24 +2,38 @@
 
 import regard
 model = regard.load("runs/dates")
-model.translate("Saturday 09 May 2018")
+model("Saturday 09 May 2018")            # Text('2018-05-09', score=-0.01)
+model.translate(["9. Mai 2018"])         # ['2018-05-09']
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
-    from regard.translator import Translator
+    from regard.api.model import Model
+    from regard.config.run import RunConfig
 
+__all__ = ["RegardError", "UsageError", "load", "train"]
 __version__ = "0.1.0"
 
 
-def load(run: Path | str, overrides: Sequence[str] = ()) -> "Translator":
-    """Open a trained run: raw text goes in, raw text comes out."""
-    from regard.run import Run
+def load(run: Path | str, overrides: Sequence[str] = ()) -> "Model":
+    """Open a trained run of any task; `model(...)` answers, and lists give lists."""
+    from regard.runs.run import Run
 
-    Run.open(run)  # before torch is imported: a mistyped name is told at once
-    from regard.translator import Translator
+    Run.open(run)  # before torch is imported: a mistyped name is reported at once
+    from regard.api.model import load as load_model
 
-    return Translator.load(run, overrides)
+    return load_model(run, overrides)
+
+
+def train(
+    config: "Mapping[str, Any] | RunConfig | Path | str", run: Path | str, overrides: Sequence[str] = ()
+) -> "Model":
+    """Train a configuration (a YAML file, a mapping or a `RunConfig`) into a new run directory, and open the run."""
+    from regard.api.model import train as train_model
+
+    return train_model(config, run, overrides)

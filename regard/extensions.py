@@ -21,7 +21,7 @@ from regard.config import choices, plugins
 from regard.config.plugins import load
 
 if TYPE_CHECKING:
-    from regard.evaluation.metric import Metric
+    from regard.metrics.metric import Metric
     from regard.nn.positions import MakeDistances, MakePlaces
     from regard.nn.recurrence import MakeCell
     from regard.nn.scores import MakeScore
@@ -102,10 +102,10 @@ def recurrent_cell(name: str) -> Callable[[Cell], Cell]:
 
 
 def metric(name: str) -> Callable[[AnyMetric], AnyMetric]:
-    """Register a `regard.evaluation.metric.Metric` for `--metrics NAME`, `--mbr NAME` and `regard compare`."""
+    """Register a `regard.metrics.metric.Metric` for `--metrics NAME`, `--mbr NAME` and `regard compare`."""
 
     def register(kind: AnyMetric) -> AnyMetric:
-        from regard.evaluation.metrics import METRICS
+        from regard.metrics.scoring import METRICS
 
         if name in METRICS and METRICS[name] is not kind:
             raise ValueError(f"the name {name!r} is taken by another metric: choose another")

@@ -24,16 +24,16 @@ from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
 from regard.data.corpus import Pair, read
 from regard.data.form import known_tokenizers
-from regard.data.progress import Progress
 from regard.data.random_text import RandomText
-from regard.device import choose_device, keep_freed
-from regard.errors import RegardError, UsageError
+from regard.foundation.device import choose_device, keep_freed
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 from regard.models import build
-from regard.shapes.translation import Translation
+from regard.objectives.objective import CHUNK_ELEMENTS
+from regard.tasks.translation import Translation
 from regard.text.learning import DEFAULT_VOCABULARY
 from regard.text.specials import SPECIALS
 from regard.training.crew import Crew
-from regard.training.objective import CHUNK_ELEMENTS
 from regard.training.optimizer import matrices
 from regard.training.summary import parameters_by_part
 from regard.training.trainer import Trainer

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 PLACES = (Path(__file__).parent / "recipes", Path(__file__).parent.parent / "recipes")
 """In an installed package beside this file, in a checkout beside the package."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.config.cell import resolve
 from regard.config.model import Model as Cell
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.models import Model, build
 
 VOCABULARY = 23

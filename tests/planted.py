@@ -17,11 +17,11 @@ from regard.config.text import Tokenizer as Settings
 from regard.data.form import Parallel
 from regard.models import Model, build
 from regard.nn.attention import Attention
-from regard.predictor import Predictor
-from regard.shapes.translation import Translation
+from regard.tasks.predictor import Predictor
+from regard.tasks.translation import Translation
+from regard.tasks.translator import Translator
 from regard.text.learning import train as learn
 from regard.text.specials import SPECIALS
-from regard.translator import Translator
 
 SYMBOLS = "abcdefghijkl"
 LONGEST = 18

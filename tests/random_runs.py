@@ -4,9 +4,9 @@ import torch
 
 from regard.config.loading import from_mapping
 from regard.data.prepare import prepare
+from regard.foundation.weights import weights_of
 from regard.models import build
-from regard.run import Run
-from regard.weights import weights_of
+from regard.runs.run import Run
 
 
 def random_run(directory, model, tokenizer="words", target=None, corpus=None):

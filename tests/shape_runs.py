@@ -8,7 +8,7 @@ import torch
 
 from regard.config.loading import from_mapping
 from regard.data.prepare import prepare
-from regard.shapes.choice import shape_of
+from regard.tasks.choice import shape_of
 
 ENCODERS = ("bag", "rnn", "conv", "transformer")
 COURSE = {"steps": 12, "validate_every": 6, "checkpoint_every": 6, "batch_tokens": 300, "device": "cpu", "log_every": 3}

@@ -12,9 +12,9 @@ import pytest
 from regard.cli import main
 from regard.config.loading import from_mapping, load
 from regard.data.stories import Question, questions
+from regard.tasks.translator import Translator
 from regard.training.loop import train
 from regard.training.view import View
-from regard.translator import Translator
 from tests.random_runs import run_of_two_texts
 
 STORY = [

@@ -17,7 +17,7 @@ from regard.data.batches import Batch, Batches, Cursor, bucketed, cut
 from regard.data.corpus import Pair
 from regard.data.prepare import prepare
 from regard.data.store import StoreWriter, TokenStore
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.text.dropout import BpeDropout
 from regard.text.learning import train_tokenizers
 from regard.text.specials import BOS, EOS, PAD

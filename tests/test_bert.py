@@ -10,10 +10,10 @@ import torch
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.config.text import Tokenizer as TokenizerSettings
-from regard.errors import RegardError, UsageError
-from regard.interop.from_huggingface import import_run
-from regard.predictor import Predictor
-from regard.run import Run
+from regard.formats.from_huggingface import import_run
+from regard.foundation.errors import RegardError, UsageError
+from regard.runs.run import Run
+from regard.tasks.predictor import Predictor
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, MASK, SEP, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer

@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 
 from regard.data.scenes import parse
 from regard.inspection.looks import Look, Looks
-from regard.trace import Side
+from regard.tasks.trace import Side
 from tests.test_browser_pages import NARROW, all_of, one_of, opened
 
 NAMES = ("shapes: red circle 0 0, blue star 2 1", "shapes: green cross 1 1")

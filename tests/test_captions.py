@@ -8,19 +8,19 @@ import torch
 from PIL import Image
 
 from regard import inspection
-from regard.captioner import Captioner
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.prepare import prepare
 from regard.data.scenes import SHAPES, SIDE, Scene, Thing, draw, scenes
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.looks import Look, overlap
 from regard.nn import taps
 from regard.search import Search
 from regard.search.steps import SOURCE_ATTENTION
-from regard.shapes.captions import mirrored, moved, unevenness
-from regard.shapes.choice import shape_of
-from regard.shapes.shape import Course
+from regard.tasks.captioner import Captioner
+from regard.tasks.captions import mirrored, moved, unevenness
+from regard.tasks.choice import shape_of
+from regard.tasks.task import Course
 from regard.text.specials import PAD
 from regard.training.crew import Crew
 from regard.training.loop import train

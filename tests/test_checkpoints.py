@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from regard import durable
-from regard.errors import RegardError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
 from regard.runs import checkpoints as module
 from regard.runs.checkpoints import Checkpoint, Checkpoints
 

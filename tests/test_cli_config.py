@@ -17,7 +17,7 @@ import regard.cli.verbs
 from regard.cli import main
 from regard.config.loading import load
 from regard.config.presets import PRESETS
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 
 GOOD = "preset: bahdanau\ndata:\n  train: {generate: copy}\n"
 

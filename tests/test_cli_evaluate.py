@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from regard.cli import main
-from regard.run import Run
+from regard.runs.run import Run
 from regard.training.journal import Journal
 from regard.training.loop import train
 from regard.training.view import View

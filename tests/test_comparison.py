@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.errors import UsageError
 from regard.evaluation.comparison import compare
-from regard.evaluation.intervals import small_sample_factor
 from regard.evaluation.length_picture import draw_by_length
-from regard.evaluation.metrics import make, score_text
 from regard.evaluation.side_by_side import marked, render, write_page
-from regard.evaluation.significance import compare_statistics, correct, holm
 from regard.evaluation.slices import FEWEST, by_kind, by_length, frequencies, word_f1
+from regard.foundation.errors import UsageError
+from regard.metrics.intervals import small_sample_factor
+from regard.metrics.scoring import make, score_text
+from regard.metrics.significance import compare_statistics, correct, holm
 from tests.null import most_by_chance
 
 WORDS = ("der", "die", "das", "hund", "katze", "baum", "haus", "läuft", "schläft", "steht", "groß", "klein", "rot")

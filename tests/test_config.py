@@ -15,7 +15,7 @@ from regard.config.loading import dump, from_mapping, load
 from regard.config.presets import PRESETS
 from regard.config.run import RunConfig
 from regard.config.schema import json_schema, paths
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 COPY: dict[str, Any] = {"data": {"train": {"generate": "copy"}}}
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.config.text import Tokenizer as Settings
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import ModelSteps, beam, greedy, sample
 from regard.search.constraints import Constraints, spelt, writings

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from regard.errors import RegardError, UsageError
 from regard.evaluation.contrast import Item, by_model, contrast, looks_like_id, read_suite, warn_of_ids
-from regard.evaluation.intervals import wilson
 from regard.evaluation.senses import SenseItem, count_senses, read_key
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics.intervals import wilson
 from tests.test_likelihood import translator_of
 
 ITEMS = [

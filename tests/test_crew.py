@@ -7,8 +7,8 @@ import torch
 
 from regard.data.batches import Cursor
 from regard.data.prepare import prepare
-from regard.shapes.choice import shape_of
-from regard.shapes.shape import Course
+from regard.tasks.choice import shape_of
+from regard.tasks.task import Course
 from regard.training import muon, optimizer
 from regard.training.crew import Crew
 from regard.training.trainer import Trainer

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-import regard
 from regard.cli import main
 from regard.cli.quick import translated_quickly
-from regard.errors import RegardError, UsageError
-from regard.interop import ctranslate2_library
-from regard.interop.ctranslate2_cache import FORM
-from regard.interop.engines import open_engine, open_plain_text
-from regard.run import Run
+from regard.engines.choice import open_engine, open_plain_text
+from regard.engines.ctranslate2_cache import FORM
+from regard.formats import ctranslate2_library
+from regard.foundation.errors import RegardError, UsageError
+from regard.runs.run import Run
 from regard.search import Constraints, Search
 from regard.search.steps import sayable
 from regard.text.specials import BOS, EOS, SEP
@@ -23,7 +22,8 @@ from tests.random_runs import random_run, run_of_two_texts
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs pip install 'regard[fast]'")
 
-from regard.interop.to_ctranslate2 import export_ctranslate2  # noqa: E402
+from regard.formats.to_ctranslate2 import export_ctranslate2  # noqa: E402
+from regard.tasks.translator import Translator  # noqa: E402
 
 POST = {"norm_place": "post", "activation": "silu", "layers": 2, "feed_forward": 40}
 MODERN = {"norm": "rms", "activation": "swiglu", "layers": 2, "feed_forward": 24}
@@ -55,7 +55,7 @@ def run(tmp_path_factory) -> Run:
 def test_an_exported_cell_gives_the_same_log_probabilities(model, target, tmp_path):
     run = random_run(tmp_path / "run", model, target=target)
     export_ctranslate2(run, tmp_path / "ct")
-    translator = regard.load(run.directory)
+    translator = Translator.load(run.directory)
     source, said = translator.source_tokenizer.encode("a b c d"), translator.target_tokenizer.encode("c a d b a")
     engine = ctranslate2.Translator(str(tmp_path / "ct"), inter_threads=1, intra_threads=1)
     theirs = engine.score_batch([source.tokens], [said.tokens])[0].log_probs
@@ -110,7 +110,7 @@ def test_an_export_is_made_once_and_anew_when_the_weights_change(tmp_path):
     made = (place / "model.bin").stat().st_mtime_ns
     open_engine("ctranslate2", [run.directory])
     assert (place / "model.bin").stat().st_mtime_ns == made
-    weights = {name: tensor + 0.5 for name, tensor in regard.load(run.directory).model.state_dict().items()}
+    weights = {name: tensor + 0.5 for name, tensor in Translator.load(run.directory).model.state_dict().items()}
     del weights["decoder.embedding.weight"]
     run.save_weights(weights | {"decoder.embedding.weight": torch.randn(18, 32)})
     native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))

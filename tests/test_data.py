@@ -25,7 +25,7 @@ from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.lines import LONGEST_LINE, read_lines
 from regard.data.prepare import prepare
 from regard.data.store import StoreWriter, TokenStore
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.runs.records import parse
 from regard.text.specials import SEP
 

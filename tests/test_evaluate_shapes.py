@@ -10,8 +10,8 @@ import pytest
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.prepare import prepare
-from regard.evaluation.labels import calibration
-from regard.run import Run
+from regard.metrics.labels import calibration
+from regard.runs.run import Run
 from regard.training.loop import train
 from regard.training.view import View
 from tests.shape_runs import corpus, pair_lines, settings, tagged_lines

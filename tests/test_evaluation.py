@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from regard.errors import RegardError, UsageError
-from regard.evaluation.answers import edit_distance
-from regard.evaluation.metrics import METRICS, make, score_text, utility
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics.answers import edit_distance
+from regard.metrics.scoring import METRICS, make, score_text, utility
 
 OUTPUTS = ["Der Hund bellt laut.", "Ein Mann liest ein Buch im Park.", "Zwei Frauen lachen."]
 REFERENCES = ["Der Hund bellt sehr laut.", "Ein Mann liest im Park ein Buch.", "Zwei Frauen lachen."]
@@ -61,10 +61,10 @@ def test_a_form_of_a_metric_that_is_not_there_is_told_with_its_remedy(monkeypatc
     ):
         with pytest.raises(UsageError, match=says):
             make([name])
-    monkeypatch.setattr("regard.evaluation.overlap.BLEU", fails(RuntimeError("no mecab")))
+    monkeypatch.setattr("regard.metrics.overlap.BLEU", fails(RuntimeError("no mecab")))
     with pytest.raises(RegardError, match=r'pip install "sacrebleu\[ja\]"'):
         make(["bleu:ja-mecab"])
-    monkeypatch.setattr("regard.evaluation.overlap.BLEU", fails(OSError("no network")))
+    monkeypatch.setattr("regard.metrics.overlap.BLEU", fails(OSError("no network")))
     with pytest.raises(RegardError, match="could not fetch the tokenizer flores200"):
         make(["bleu:flores200"])
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
-import regard
 from regard import extensions
 from regard.cli import main
 from regard.config import plugins
 from regard.config.loading import from_mapping
 from regard.config.schema import json_schema
-from regard.errors import UsageError
-from regard.evaluation.metrics import score_text
+from regard.foundation.errors import UsageError
+from regard.metrics.scoring import score_text
 from regard.nn.recurrence import make_recurrence
-from regard.run import Run
+from regard.runs.run import Run
+from regard.tasks.translator import Translator
 
 DOCS = Path(__file__).parent.parent / "docs" / "extending.md"
 SETTINGS = {
@@ -60,7 +60,7 @@ def run(request, my_parts, tmp_path_factory) -> Path:
 
 
 def test_an_extension_trains_and_translates_step_by_step_as_all_at_once(run):
-    translator = regard.load(run)
+    translator = Translator.load(run)
     tokens, target = translator.forced("a b c", "c b a")
     with torch.inference_mode():
         swept = translator.model(tokens, target[:, :-1])
@@ -83,7 +83,7 @@ def test_a_run_never_imports_an_extension_by_itself(run, monkeypatch):
     monkeypatch.setattr(plugins, "_loaded", set())
     monkeypatch.delitem(sys.modules, "my_parts")
     with pytest.raises(UsageError, match="--plugin my_parts"):
-        regard.load(run)
+        Translator.load(run)
     assert "my_parts" not in sys.modules
 
 
@@ -95,7 +95,7 @@ def test_the_command_line_loads_an_extension(run, monkeypatch, capsys):
 def test_the_environment_loads_an_extension(run, monkeypatch):
     monkeypatch.setattr(plugins, "_loaded", set())
     monkeypatch.setenv("REGARD_PLUGINS", "my_parts")
-    assert regard.load(run).translate("a") is not None
+    assert Translator.load(run).translate("a") is not None
 
 
 def test_errors_and_schema_know_the_names(my_parts):

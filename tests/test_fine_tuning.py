@@ -6,26 +6,26 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import regard
 from regard import planning
 from regard.cli import main
 from regard.config.loading import from_mapping, load
 from regard.data.form import load_tokenizers
 from regard.data.prepare import prepare
-from regard.errors import UsageError
-from regard.run import Run
+from regard.foundation.errors import UsageError
+from regard.foundation.weights import read_weights
+from regard.objectives.objective import cross_entropy
+from regard.runs.run import Run
 from regard.training.journal import Journal
 from regard.training.loop import train
-from regard.training.objective import cross_entropy
 from regard.training.start import Start
 from regard.training.view import View
-from regard.weights import read_weights
 from tests.marian import WORDS, save_marian, sentences
 
 pytest.importorskip("transformers", reason="needs pip install 'regard[huggingface]'")
 pytest.importorskip("sentencepiece", reason="needs pip install 'regard[huggingface]'")
 
-from regard.interop.from_huggingface import import_run
+from regard.formats.from_huggingface import import_run
+from regard.tasks.translator import Translator
 
 KINDS = {
     "one vocabulary, two SentencePiece models": {},
@@ -85,7 +85,7 @@ def test_an_imported_model_is_tuned_with_its_own_cell_tokenizers_and_search(kind
     assert losses and all(0 < loss < 20 for loss in losses)
     # A run is complete: it opens where its base is gone.
     (tmp_path / "base").rename(tmp_path / "elsewhere")
-    assert isinstance(regard.load(tmp_path / "tuned").translate("a dog runs"), str)
+    assert isinstance(Translator.load(tmp_path / "tuned").translate("a dog runs"), str)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ class TestSmoothing:
             model.final_logits_bias[0, model.config.pad_token_id] = -1e9
         model.save_pretrained(tmp_path / "hf")
         run = import_run(tmp_path / "hf", tmp_path / "run")
-        found = regard.load(run.directory).model
+        found = Translator.load(run.directory).model
         targets = torch.randint(6, 30, (4, 6))
         states = torch.randn(4, 6, 32)
         loss = cross_entropy(states, found.output_weight, found.output_bias, targets, smoothing=0.1)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from regard.config.data import Generated
 from regard.data import dates
 from regard.data.corpus import read
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 TASKS = {"copy": list, "reverse": lambda row: row[::-1], "sort": sorted}
 

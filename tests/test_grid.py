@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard.config.cell import resolve
 from regard.config.model import Model as Cell
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.models import build
 from regard.nn import taps
 from tests.cells import CELLS, SEEING, VOCABULARY, cell, examples, model_of, sentences

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from regard.cli import main
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from tests.marian import save_marian
 
 pytest.importorskip("transformers", reason="needs pip install 'regard[huggingface]'")
 pytest.importorskip("sentencepiece", reason="needs pip install 'regard[huggingface]'")
 
-from regard.interop.from_huggingface import import_run
+from regard.formats.from_huggingface import import_run
 
 
 @pytest.fixture(scope="module")

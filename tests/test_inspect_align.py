@@ -11,27 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selenium.webdriver.common.by import By
 
-import regard
 from regard import inspection
 from regard.cli import main
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import alignments, reading_choice, word_weights
 from regard.inspection.links import Gold, combine, grow_diag, pharaoh, read_gold, score
 from regard.inspection.reading_choice import FILE, Asked, Association, choose, choose_for_run, maxima
 from regard.inspection.reading_choice import diagonal as diagonal_links
 from regard.inspection.word_weights import Pair
+from regard.tasks.translator import Translator
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
 
 
 @pytest.fixture(scope="module")
 def recurrent(copy_run):
-    return regard.load(copy_run)
+    return Translator.load(copy_run)
 
 
 @pytest.fixture(scope="module")
 def transformer(transformer_run):
-    return regard.load(transformer_run)
+    return Translator.load(transformer_run)
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,13 @@ from collections import Counter
 import pytest
 import torch
 
-import regard
 from regard import inspection
 from regard.cli import main
 from regard.data.conllu import Sentence, Word, read_conllu
 from regard.data.corpus import Pair
 from regard.data.prepare import prepare
 from regard.data.store import TokenStore
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.dependencies import Dependencies, is_reported, merging, sign_test
 from regard.inspection.habits import COMMON, Frequencies, Habits
 from regard.inspection.importance import absences, gradients, importance
@@ -22,8 +21,9 @@ from regard.inspection.interventions import attentions
 from regard.inspection.roles import _roles as named_roles
 from regard.inspection.roles import describe
 from regard.inspection.words import Matched, match
-from regard.shapes.choice import shape_of
-from regard.shapes.translation import written
+from regard.tasks.choice import shape_of
+from regard.tasks.translation import written
+from regard.tasks.translator import Translator
 from tests.cells import CELLS, model_of, sentences
 from tests.null import most_by_chance
 from tests.planted import ENCODER, LONGEST, SOURCE, SYMBOLS, TRUTH, planted, subject
@@ -259,7 +259,7 @@ def test_the_sign_test_by_hand():
 def test_relations_are_counted_each_direction_apart_against_the_best_offset(tmp_path, copy_run):
     path = tmp_path / "small.conllu"
     path.write_text(CONLLU)
-    tokenizer = regard.load(copy_run).source_tokenizer
+    tokenizer = Translator.load(copy_run).source_tokenizer
     batch = [match(one, tokenizer) for one in read_conllu(path)]
     looks = torch.zeros(2, 2, 5, 5)
     looks[:, 0] = torch.diag(torch.ones(4), 1)  # head 0 looks at the next word
@@ -284,7 +284,7 @@ def test_relations_are_counted_each_direction_apart_against_the_best_offset(tmp_
 def test_a_word_is_given_the_sum_and_gives_the_mean(tmp_path, copy_run):
     path = tmp_path / "small.conllu"
     path.write_text(CONLLU)
-    batch = [match(one, regard.load(copy_run).source_tokenizer) for one in read_conllu(path)]
+    batch = [match(one, Translator.load(copy_run).source_tokenizer) for one in read_conllu(path)]
     batch[0].tokens[1][:] = [1, 2]  # as if `dog` were two tokens
     giving, given = merging(batch, 6)
     assert giving[0, 1].tolist() == [0, 0.5, 0.5, 0, 0, 0] and given[0, :, 1].tolist() == [0, 1, 1, 0, 0, 0]
@@ -313,7 +313,7 @@ def test_gradients_say_how_the_loss_of_a_sentence_moves_with_a_head(name):
 
 
 def test_importance_is_a_vector_of_length_one_in_each_layer(transformer_run):
-    model = regard.load(transformer_run).model
+    model = Translator.load(transformer_run).model
     source = torch.tensor([[6, 7, 8, 2]])
     target = torch.tensor([[1, 6, 7, 8, 2]])
     weighed = importance(subject(planted()).shape, model, [written(source, target[:, :-1], target[:, 1:])])

@@ -6,12 +6,12 @@ import pytest
 import torch
 from selenium.webdriver.common.by import By
 
-import regard
 from regard import inspection
 from regard.cli import main
 from regard.inspection.layer_lens import LAYERS
+from regard.tasks.trace import Side, trace
+from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
-from regard.trace import Side, trace
 from tests.cells import CELLS, model_of
 
 SOURCE, TARGET = [9, 7, 8, 12, EOS], [11, 6, 9, EOS]
@@ -26,7 +26,7 @@ def traced(model):
 
 @pytest.fixture(scope="module")
 def copier(transformer_run):
-    return regard.load(transformer_run)
+    return Translator.load(transformer_run)
 
 
 @pytest.mark.parametrize("name", CELLS)

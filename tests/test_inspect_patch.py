@@ -8,7 +8,6 @@ import torch
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-import regard
 from regard import inspection
 from regard.cli import main
 from regard.inspection import copying, patching
@@ -16,8 +15,9 @@ from regard.inspection.copying import Spot, differences
 from regard.inspection.patching import ENCODER_LAYERS, SUMMARY
 from regard.inspection.removal import without_heads
 from regard.models import build
+from regard.tasks.trace import Side, trace
+from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
-from regard.trace import Side, trace
 from tests.cells import CELLS, VOCABULARY, model_of
 
 CLEAN, CORRUPTED = [9, 7, 8, 12, EOS], [9, 15, 8, 12, EOS]
@@ -39,7 +39,7 @@ def traced(model, source, last):
 
 @pytest.fixture(scope="module")
 def copier(transformer_run):
-    return regard.load(transformer_run)
+    return Translator.load(transformer_run)
 
 
 @pytest.mark.parametrize("name", CELLS)

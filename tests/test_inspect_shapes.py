@@ -14,7 +14,7 @@ from regard.cli import main
 from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
 from regard.data.prepare import prepare
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.inspection.copying import Spot, differences
 from regard.inspection.interventions import attentions, scale_head, scale_heads
 from regard.inspection.pruning import chosen
@@ -22,13 +22,13 @@ from regard.inspection.reasons import trusted
 from regard.inspection.removal import without_heads
 from regard.inspection.roles import describe, lessons
 from regard.nn import taps
-from regard.predictor import Predictor
-from regard.shapes.choice import shape_of
-from regard.shapes.shape import Lesson
-from regard.trace import Side
+from regard.tasks.choice import shape_of
+from regard.tasks.predictor import Predictor
+from regard.tasks.task import Lesson
+from regard.tasks.trace import Side
+from regard.tasks.writer import Writer
 from regard.training.loop import train
 from regard.training.view import View
-from regard.writer import Writer
 from tests.shape_runs import corpus, settings, shape_and_model, tagged_lines
 
 TEXTS = {

@@ -10,11 +10,11 @@ import subprocess
 import pytest
 
 from regard.cli import main
-from regard.errors import RegardError, UsageError
-from regard.evaluation.agreement import krippendorff
 from regard.evaluation.form import Key, make_form
 from regard.evaluation.form_page import render
 from regard.evaluation.verdicts import Answer, Answers, count_verdicts, read_answers
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics.agreement import krippendorff
 
 SOURCES = [f"source {number}" for number in range(20)]
 SYSTEMS = {

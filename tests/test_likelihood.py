@@ -9,7 +9,6 @@ import torch
 from regard.config.loading import from_mapping
 from regard.data.batches import padded
 from regard.data.corpus import Pair
-from regard.errors import RegardError, UsageError
 from regard.evaluation import likelihood
 from regard.evaluation.likelihood import (
     Likelihood,
@@ -20,12 +19,13 @@ from regard.evaluation.likelihood import (
     position_line,
     total,
 )
+from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
+from regard.objectives.objective import batch_loss
 from regard.search import ModelSteps, beam
+from regard.tasks.translator import Translator
 from regard.text.learning import train_tokenizers
 from regard.text.specials import BOS, EOS
-from regard.training.objective import batch_loss
-from regard.translator import Translator
 from tests.cells import KINDS, model_of
 
 SOURCES = [[6, 7, 8], [9], [10, 11, 12, 13, 6, 7], [], [8, 8]]

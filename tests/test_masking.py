@@ -7,7 +7,7 @@ import torch
 
 from regard.data.corpus import Pair
 from regard.evaluation.judged import judge_run
-from regard.predictor import Predictor
+from regard.tasks.predictor import Predictor
 from regard.text.specials import BOS, EOS, MASK, PAD, SPECIALS
 from regard.training.validation import mean_loss
 from tests.shape_runs import corpus, shape_and_model

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import RegardError, UsageError
-from regard.evaluation import meteor
-from regard.evaluation.function_words import FUNCTION_WORDS
-from regard.evaluation.meteor import LANGUAGES, Link, Meteor, Settings, align, words
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics import meteor
+from regard.metrics.function_words import FUNCTION_WORDS
+from regard.metrics.meteor import LANGUAGES, Link, Meteor, Settings, align, words
 
 NLTK = Settings(alpha=0.9, beta=3.0, gamma=0.5, delta=0.5, stem=1.0, stemmer="english")
 """The parameters of nltk's METEOR: those of Lavie and Agarwal (2007), every match of weight 1."""

@@ -20,8 +20,8 @@ from regard.data.picture_store import PictureStore
 from regard.data.pictures import MOST_PIXELS, as_floats, pictures_in, read_picture
 from regard.data.prepare import prepare
 from regard.data.scenes import scenes
-from regard.errors import RegardError, UsageError
-from regard.shapes.choice import shape_of
+from regard.foundation.errors import RegardError, UsageError
+from regard.tasks.choice import shape_of
 
 WRONG = ({"image": "p0.png"}, {"image": 1, "caption": "a"}, {"image": "p0.png", "caption": []})
 RED, WHITE = (214, 48, 49), (255, 255, 255)

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from regard import planning
 from regard.cli import main
 from regard.config.loading import from_mapping, load
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.models import build
 from regard.nn import taps
 from regard.recipes import recipe

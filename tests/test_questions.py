@@ -19,15 +19,15 @@ from regard.data.corpus import Pair, read
 from regard.data.pictures import as_floats
 from regard.data.prepare import prepare
 from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.weights import read_weights
 from regard.inspection.looks import overlap
-from regard.predictor import Predictor
-from regard.run import Run
-from regard.shapes.choice import shape_of
+from regard.runs.run import Run
+from regard.tasks.choice import shape_of
+from regard.tasks.predictor import Predictor
 from regard.training.loop import train
 from regard.training.start import Start
 from regard.training.view import View
-from regard.weights import read_weights
 from tests.shape_runs import COURSE, corpus, settings, shape_and_model
 
 SCENE = "shapes: red circle 0 0, blue star 2 1"

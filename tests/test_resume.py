@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from regard.config.loading import dump
-from regard.run import Run
+from regard.runs.run import Run
 from regard.training.journal import Journal
 from tests.test_training import tiny
 
@@ -141,7 +141,7 @@ def test_killed_in_the_middle_of_writing_is_uninterrupted(tmp_path, alone, momen
 
 def work_and_die(overrides, directory, moment):
     """A life that ends in the middle of a certain act, on the second time."""
-    from regard import durable
+    from regard.foundation import durable
     from regard.runs import checkpoints
     from regard.training import outcome
 
@@ -221,7 +221,7 @@ def test_two_processes_share_the_work_and_agree(tmp_path):
         "from regard.config.loading import load\n"
         "from regard.training.loop import train\n"
         "from regard.training.trainer import Trainer\n"
-        "from regard.weights import weights_of\n"
+        "from regard.foundation.weights import weights_of\n"
         "seen = []\n"
         "update = Trainer.update\n"
         "def spy(self, **named):\n"

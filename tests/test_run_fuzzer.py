@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from regard import durable
 from regard.cli import main
-from regard.errors import RegardError
-from regard.run import Run
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
 from regard.runs.checkpoints import Checkpoints
 from regard.runs.manifest import Digest, Manifest
 from regard.runs.records import DamagedFile, read_file, seal
+from regard.runs.run import Run
 from tests.run_fuzzer import Fuzzer, make_runs
 
 MUTATIONS = 200

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from regard.cli import main
 from regard.cli.verbs import app
 from regard.config.loading import from_mapping
-from regard.errors import RegardError, UsageError
-from regard.run import Run, runs_under
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.weights import put_weights, read_weights, weights_of, write_tensors
+from regard.runs.run import Run, runs_under
 from regard.training.journal import Journal
 from regard.training.loop import train
 from regard.training.view import LinesView, LiveView, Moment, Sample, View
-from regard.weights import put_weights, read_weights, weights_of, write_tensors
 from tests.test_training import tiny
 
 
@@ -44,7 +44,7 @@ def test_a_finished_run_is_complete(finished):
 
 
 def test_a_run_says_again_what_its_model_said(finished):
-    from regard.translator import Translator
+    from regard.tasks.translator import Translator
 
     translator = Translator.load(finished.directory)
     pair = json.loads((finished.data / "validation.jsonl").read_text().splitlines()[0])
@@ -94,7 +94,7 @@ def test_one_process_trains_a_run_at_a_time(tmp_path):
     holding = f"""
 import time
 from pathlib import Path
-from regard.run import Run
+from regard.runs.run import Run
 with Run.open({str(run.directory)!r}).lock():
     print("held", flush=True)
     time.sleep(60)

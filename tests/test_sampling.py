@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import torch
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.search import ModelSteps, greedy, sample
 from regard.search.ensemble import EnsembleSteps
 from regard.search.mbr import expected_utilities, utility_of

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from regard.data.scenes import COLOURS, SHAPES, SIDE, Scene, captions, draw, is_true, parse, plural, questions, scenes
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 SCENES = list(scenes(300, seed=5))
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.models import build
 from regard.nn import taps
 from regard.search import ModelSteps, beam, greedy

@@ -12,7 +12,7 @@ from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, read
 from regard.data.labels import Labels
 from regard.data.prepare import prepare
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.training.loop import train
 from regard.training.view import View
 from tests.shape_runs import corpus, labelled_lines, pair_lines, settings, words

@@ -13,12 +13,12 @@ from regard.models.masked import MaskedModel
 from regard.models.reader import Reader
 from regard.models.transducer import Transducer
 from regard.nn import taps
-from regard.predictor import Predictor
 from regard.search import Search
+from regard.tasks.predictor import Predictor
+from regard.tasks.writer import Writer
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 from regard.training.loop import train
 from regard.training.view import View
-from regard.writer import Writer
 from tests.cells import DECODERS, ENCODERS, POSITIONS, VOCABULARY
 from tests.shape_runs import settings, shape_and_model
 

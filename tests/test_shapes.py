@@ -17,17 +17,19 @@ from regard.data.corpus import Pair, read
 from regard.data.packing import windows
 from regard.data.prepare import prepare
 from regard.data.reading import Numbered, numbers_in
-from regard.errors import UsageError
-from regard.evaluation.labels import confusion, correlation, ranks, score_labels, score_numbers
 from regard.evaluation.likelihood import total
-from regard.evaluation.metrics import score_text
 from regard.evaluation.perplexity import text_likelihoods
+from regard.foundation.errors import UsageError
+from regard.foundation.weights import read_weights
+from regard.metrics.labels import confusion, correlation, ranks, score_labels, score_numbers
+from regard.metrics.scoring import score_text
 from regard.models.acceptor import apart
 from regard.nn import taps
-from regard.run import Run
+from regard.runs.run import Run
 from regard.search import Search
-from regard.shapes.acceptor import fitted_temperature
-from regard.shapes.choice import shape_of
+from regard.tasks.acceptor import fitted_temperature
+from regard.tasks.choice import shape_of
+from regard.tasks.writer import Writer
 from regard.text.joined import Joined
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, PAD, SEP
@@ -36,8 +38,6 @@ from regard.training.loop import train
 from regard.training.start import Tuning
 from regard.training.validation import JUDGING_SEED, mean_loss
 from regard.training.view import View
-from regard.weights import read_weights
-from regard.writer import Writer
 from tests.shape_runs import COURSE, ENCODERS, READING, SHAPES, corpus, settings, shape_and_model
 
 

@@ -9,7 +9,7 @@ import torch
 from regard.nn import taps
 from regard.search import ModelSteps, Search, greedy
 from regard.search.side_by_side import Interruptible, Stopped, side_by_side
-from regard.translator import Translator
+from regard.tasks.translator import Translator
 from tests.cells import model_of, sentences
 from tests.random_runs import random_run
 

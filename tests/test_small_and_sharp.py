@@ -13,8 +13,8 @@ import torch
 import regard.data.lines
 from regard.cli import main
 from regard.data.lines import read_lines
-from regard.errors import RegardError, UsageError
-from regard.run import Run
+from regard.foundation.errors import RegardError, UsageError
+from regard.runs.run import Run
 from regard.text.joined import Joined
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.specials import SEP, SPECIALS

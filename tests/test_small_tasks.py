@@ -9,13 +9,13 @@ from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.config.shape import Acceptor as Settings
 from regard.data.prepare import prepare, training_pairs
-from regard.errors import RegardError, UsageError
-from regard.evaluation.labels import score_numbers
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics.labels import score_numbers
 from regard.models.acceptor import build_acceptor
-from regard.predictor import Predictor
-from regard.run import Run
-from regard.shapes.acceptor import LEAST_TO_FIT, TEMPERATURES, fitted_line
-from regard.shapes.choice import shape_of
+from regard.runs.run import Run
+from regard.tasks.acceptor import LEAST_TO_FIT, TEMPERATURES, fitted_line
+from regard.tasks.choice import shape_of
+from regard.tasks.predictor import Predictor
 from regard.training import baseline, outcome
 from regard.training.loop import train
 from regard.training.view import View

@@ -9,19 +9,18 @@ from dataclasses import replace
 import pytest
 import torch
 
-import regard
 from regard.cli import main
 from regard.config.text import Tokenizer as Settings
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.models import build
 from regard.search import Constraints, Search
 from regard.search.forbidden import Forbidden
+from regard.tasks.translator import Translator
 from regard.text.learning import train as learn
 from regard.text.sentences import keep_whole, pieces, sentences
 from regard.text.specials import EOS
 from regard.training.loop import train
 from regard.training.view import View
-from regard.translator import Translator
 from tests.cells import cell
 from tests.test_training import tiny
 
@@ -45,7 +44,7 @@ def translator(request, run):
             parameter.mul_(2.0)
         for number, token in enumerate(tokenizer.vocabulary):
             model.output_bias[number] -= 100.0 * token.startswith("<")  # no babble of bytes and unknown words
-    return Translator(model, regard.load(run).config, tokenizer, tokenizer)
+    return Translator(model, Translator.load(run).config, tokenizer, tokenizer)
 
 
 def typed(capfd, *arguments):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from regard.run import Run
+from regard.runs.run import Run
 from tests.stored_runs import FIXTURES, answer, run_command
 
 RECORDS = sorted(FIXTURES.glob("format-*/*.json"))

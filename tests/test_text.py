@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from regard.config.text import Text
 from regard.config.text import Tokenizer as Settings
 from regard.data.corpus import Pair
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.text import unigram
 from regard.text.dropout import BpeDropout
 from regard.text.learning import train_tokenizers

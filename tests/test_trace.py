@@ -5,17 +5,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import regard
 from regard import inspection
 from regard.config.text import Tokenizer as Settings
 from regard.data.conllu import read_conllu
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import interventions
 from regard.inspection.words import match
 from regard.nn import taps
+from regard.tasks.trace import Side, Trace, trace
+from regard.tasks.translator import Translator
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS
-from regard.trace import Side, Trace, trace
 from tests.cells import CELLS, model_of
 
 SOURCE, TARGET = [9, 7, 8, 12, EOS], [11, 6, 9, EOS]
@@ -23,12 +23,12 @@ SOURCE, TARGET = [9, 7, 8, 12, EOS], [11, 6, 9, EOS]
 
 @pytest.fixture(scope="module")
 def recurrent(copy_run):
-    return regard.load(copy_run)
+    return Translator.load(copy_run)
 
 
 @pytest.fixture(scope="module")
 def transformer(transformer_run):
-    return regard.load(transformer_run)
+    return Translator.load(transformer_run)
 
 
 def side(ids: list[int]) -> Side:

@@ -13,24 +13,25 @@ from hypothesis import strategies as st
 from regard.config.loading import from_mapping
 from regard.config.training import Corruption, Exposure, Optimizer, Schedule, ScheduledSampling
 from regard.data.prepare import prepare
-from regard.device import choose_device, choose_precision
-from regard.errors import RegardError, UsageError
+from regard.foundation.device import choose_device, choose_precision
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.weights import read_weights
+from regard.objectives import objective
+from regard.objectives.exposure import corrupt, drop_words, expose, mixing, share_of_truth
+from regard.objectives.objective import cross_entropy
 from regard.runs.checkpoints import Checkpoints
-from regard.shapes.choice import shape_of
+from regard.tasks.choice import shape_of
 from regard.text.specials import BOS, EOS, PAD, SPECIALS, UNK
-from regard.training import objective, optimizer
+from regard.training import optimizer
 from regard.training.ahead import Ahead
 from regard.training.continuation import check_continuation
 from regard.training.ema import MovingAverage
-from regard.training.exposure import corrupt, drop_words, expose, mixing, share_of_truth
 from regard.training.loop import train
 from regard.training.muon import orthogonal
-from regard.training.objective import cross_entropy
 from regard.training.outcome import mean_weights
 from regard.training.schedule import Plateau, learning_rate
 from regard.training.trainer import Trainer
 from regard.training.view import View
-from regard.weights import read_weights
 
 VOCABULARY = 50
 

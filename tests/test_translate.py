@@ -14,21 +14,20 @@ import threading
 import pytest
 from typer.testing import CliRunner
 
-import regard
 from regard.cli import line_input, main
 from regard.cli.partial_output import whole_lines
 from regard.cli.verbs import app
 from regard.config.text import Tokenizer as Settings
 from regard.data import lines
-from regard.ensemble import Ensemble
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import Constraints, Hypothesis, Search
+from regard.tasks.ensemble import Ensemble
+from regard.tasks.translator import Translator, groups
 from regard.text.learning import train as learn
 from regard.text.sentences import pieces, sentences
 from regard.training.loop import train
 from regard.training.view import View
-from regard.translator import Translator, groups
 from tests.cells import cell
 from tests.test_training import tiny
 
@@ -42,7 +41,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def translator(run):
-    return regard.load(run)
+    return Translator.load(run)
 
 
 def typed(capfd, *arguments):

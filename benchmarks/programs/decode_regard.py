@@ -8,7 +8,7 @@ from typing import Any
 
 from serve import serve
 
-from regard.interop.engines import open_engine, open_plain_text
+from regard.engines.choice import open_engine, open_plain_text
 
 settings = json.loads(sys.argv[1])
 engine, run = settings["engine"], Path(settings["run"])

@@ -18,7 +18,7 @@ from regard.data.batches import Batches
 from regard.data.store import StoreWriter, TokenStore
 from regard.models import build
 from regard.search import ModelSteps, beam, greedy
-from regard.shapes.translation import Translation
+from regard.tasks.translation import Translation
 from regard.text.specials import EOS, SPECIALS
 from regard.training.trainer import Trainer
 

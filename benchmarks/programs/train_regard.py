@@ -7,7 +7,7 @@ from typing import Any
 
 from pace import Pace
 
-from regard.run import Run
+from regard.runs.run import Run
 from regard.training.loop import train
 from regard.training.trainer import Trainer
 from regard.training.view import View

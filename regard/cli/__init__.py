@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

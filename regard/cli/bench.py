@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 
 PARTS = ("train", "decode", "startup", "memory", "growth", "plan")
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn, count_drawn
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
-    from regard.captioner import Captioner
     from regard.inspection.looks import Look
     from regard.search import Hypothesis, Search
+    from regard.tasks.captioner import Captioner
 
 CHUNK = 64
 """Pictures captioned before any caption is written."""
@@ -111,12 +111,12 @@ def caption(
     if output is not None and len(pictures) > MOST_SHOWN:
         raise UsageError(f"{len(pictures):,} pictures are too many for one page: show at most {MOST_SHOWN}.")
 
-    from regard.run import Run
+    from regard.runs.run import Run
 
     Run.open(run)
-    from regard.captioner import Captioner
     from regard.data.lines import read_lines
     from regard.search import Constraints, Search
+    from regard.tasks.captioner import Captioner
 
     draws, count = count_drawn(n_best, samples) if drawn else (0, n_best or 1)
     search = Search(
@@ -165,7 +165,7 @@ def _captioned(
     captioner: "Captioner", pictures: list[str], search: "Search"
 ) -> "Iterator[tuple[str, list[Hypothesis] | RegardError]]":
     """Pictures with their captions, best first, or why one has none."""
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
 
     waiting, done = iter(pictures), 0
     with bar() as progress:

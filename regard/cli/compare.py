@@ -50,17 +50,17 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.")] = False,
 ) -> None:
     """Compare systems on the same sentences: significance, by length, by word frequency, largest gains and losses."""
-    import regard
     from regard.cli.evaluate import spoken_in
     from regard.cli.places import check_places
     from regard.data.lines import read_lines
-    from regard.errors import UsageError
     from regard.evaluation import comparison, slices
-    from regard.evaluation.display import bar
     from regard.evaluation.length_picture import draw_by_length
-    from regard.evaluation.metrics import make
     from regard.evaluation.side_by_side import write_page
     from regard.evaluation.texts import named_files, read_aligned, translated
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
+    from regard.metrics.scoring import make
+    from regard.tasks.translator import Translator
 
     check_places(output, picture)
     given, folders = reference or [], runs or []
@@ -83,7 +83,7 @@ def compare(
             name = folder.name if folder.name and folder.name not in outputs else str(folder)
             if name in outputs:
                 raise UsageError(f"The run {folder} is named twice: name each once.")
-            outputs[name] = translated(regard.load(folder), sources or [], beam=beam, progress=progress)
+            outputs[name] = translated(Translator.load(folder), sources or [], beam=beam, progress=progress)
     for name, lines in zip(files, texts[len(given) :], strict=True):
         if name in outputs:
             raise UsageError(f"A run and a file are both called `{name}`: give the file another name.")

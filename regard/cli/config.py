@@ -49,7 +49,7 @@ def presets(
 
     from regard.config.presets import PRESETS
     from regard.config.schema import nearest
-    from regard.errors import UsageError
+    from regard.foundation.errors import UsageError
 
     if name is not None and name not in PRESETS:
         meant = nearest(name, PRESETS)

@@ -46,15 +46,15 @@ def contrast(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Score right and wrong targets, or count right and wrong words in translations, by category."""
-    import regard
-    from regard import durable
     from regard.cli.places import check_places
-    from regard.errors import UsageError
     from regard.evaluation.contrast import Item, by_model, read_suite, warn_of_ids
     from regard.evaluation.contrast import contrast as ask
-    from regard.evaluation.display import bar
     from regard.evaluation.senses import SenseItem, count_senses, read_key
     from regard.evaluation.texts import translated
+    from regard.foundation import durable
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
+    from regard.tasks.translator import Translator
 
     check_places(output)
     if source is not None and len(suites) != 1:
@@ -76,7 +76,7 @@ def contrast(
         raise UsageError("--beam has no effect on right and wrong targets: nothing is translated. Leave it out.")
     if warning := warn_of_ids(scored or senses):
         print(f"warning: {warning}", file=sys.stderr)
-    translator = regard.load(run)
+    translator = Translator.load(run)
     found: Contrast | Senses
     with bar() as progress:
         if senses:

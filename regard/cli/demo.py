@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from regard.data.corpus import Pair
     from regard.inspection.maps import Attention
-    from regard.translator import Translator
+    from regard.tasks.translator import Translator
 
 SHOWN = 8
 PICTURED = 3
@@ -34,7 +34,7 @@ def demo(
 
     from regard.data.prepare import prepare
     from regard.inspection.maps import attention, draw_alignments
-    from regard.translator import Translator
+    from regard.tasks.translator import Translator
 
     console = Console(highlight=False)
     _train(run, console)
@@ -56,9 +56,9 @@ def demo(
 def _train(run: Path, console: "Console") -> None:
     """Train the run, go on with it, or leave it as it is if it is finished."""
     from regard.config.loading import load
-    from regard.errors import UsageError
+    from regard.foundation.errors import UsageError
     from regard.recipes import recipe
-    from regard.run import Run
+    from regard.runs.run import Run
     from regard.training.loop import train
 
     there = (run / "run.json").is_file()

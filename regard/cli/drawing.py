@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 Temperature = Annotated[
     float | None, typer.Option("--temperature", min=0, help="Below 1 bolder on the likely, above 1 wilder.")

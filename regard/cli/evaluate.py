@@ -73,8 +73,8 @@ def evaluate(
     Translations are scored by the metrics asked for. Runs of other shapes have scores of their own: accuracy and
     macro-F1 of labels and tags, correlation of numbers, perplexity of texts.
     """
-    from regard.errors import UsageError
-    from regard.run import Run
+    from regard.foundation.errors import UsageError
+    from regard.runs.run import Run
 
     if run is None and hypotheses is None:
         raise UsageError("What is to be scored? Name either a run or --hypotheses FILE.")
@@ -113,12 +113,12 @@ class Chosen:
 
 def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam: int | None) -> "Evaluation":
     """Translations of a run, or of others."""
-    from regard.errors import UsageError
-    from regard.evaluation.display import bar
     from regard.evaluation.evaluation import evaluate_run, evaluate_text
-    from regard.evaluation.metrics import headline_metrics, make
     from regard.evaluation.texts import read_aligned
-    from regard.run import Run
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
+    from regard.metrics.scoring import headline_metrics, make
+    from regard.runs.run import Run
 
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     if metrics is not None and not names:
@@ -132,7 +132,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
         outputs, *right = read_aligned(chosen.hypotheses, *chosen.reference)
         right_answers = list(zip(*right, strict=True))
         return evaluate_text(outputs, right_answers, names or headline_metrics(right_answers), spoken)
-    import regard
+    from regard.tasks.translator import Translator
 
     assert chosen.run is not None
     sources, references = _pairs(chosen)
@@ -142,7 +142,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
     if chosen.hypotheses is not None:
         (outputs,) = read_aligned(chosen.hypotheses)
         return evaluate_text(outputs, references, names, spoken)
-    translator = regard.load(chosen.run, chosen.overrides)
+    translator = Translator.load(chosen.run, chosen.overrides)
     with bar() as progress:
         return evaluate_run(translator, sources, references, names, spoken, beam=beam, progress=progress)
 
@@ -150,7 +150,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
 def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
     """Sources and references: those named, or the run's own."""
     from regard.evaluation.texts import read_aligned
-    from regard.run import Run
+    from regard.runs.run import Run
 
     assert chosen.run is not None
     if chosen.source is not None:
@@ -171,16 +171,16 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     from regard.data.corpus import Pair
     from regard.data.forms import form_of
     from regard.data.prepare import prepare
-    from regard.errors import UsageError
-    from regard.evaluation.display import bar
     from regard.evaluation.evaluation import evaluate_texts
     from regard.evaluation.judged import check_examples, judge_lines, judge_run, read_examples
     from regard.evaluation.texts import read_aligned, read_texts
-    from regard.predictor import Predictor
-    from regard.run import Run
-    from regard.shapes.choice import shape_of
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
+    from regard.runs.run import Run
+    from regard.tasks.choice import shape_of
+    from regard.tasks.predictor import Predictor
+    from regard.tasks.writer import Writer
     from regard.training.baseline import stored_baseline
-    from regard.writer import Writer
 
     assert chosen.run is not None
     baseline: dict[str, float] | None = None
@@ -217,7 +217,7 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
 
 def spoken_in(references: list[Path]) -> str:
     """The language of files such as `test.de` or `test.de.gz`, for METEOR."""
-    from regard.evaluation.meteor import LANGUAGES
+    from regard.metrics.meteor import LANGUAGES
 
     endings = [ending.removeprefix(".") for path in references for ending in path.suffixes]
     return next((ending for ending in endings if ending in LANGUAGES), "other")
@@ -226,7 +226,7 @@ def spoken_in(references: list[Path]) -> str:
 def own_pairs(run: Path) -> tuple[list[str], list[tuple[str, ...]]]:
     """The test data of a run, or what it kept for validation if it has none."""
     from regard.data.prepare import prepare
-    from regard.run import Run
+    from regard.runs.run import Run
 
     prepared = prepare(Run.open(run).config, run)
     pairs = prepared.test_pairs or prepared.validation_pairs

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 EXAMPLES = """
 \b
@@ -28,7 +28,7 @@ def export(
     ] = None,
 ) -> None:
     """Write a run's model for Hugging Face transformers or for CTranslate2; a cell without an equal there says why."""
-    from regard.run import Run
+    from regard.runs.run import Run
 
     if to not in FORMATS:
         raise UsageError(f"--to is {' or '.join(FORMATS)}, not `{to}`.")
@@ -36,11 +36,11 @@ def export(
         raise UsageError("--quantize is for --to ctranslate2.")
     opened = Run.open(run)
     if to == "huggingface":
-        from regard.interop.to_huggingface import export_huggingface
+        from regard.formats.to_huggingface import export_huggingface
 
         told = export_huggingface(opened, directory)
     else:
-        from regard.interop.to_ctranslate2 import export_ctranslate2
+        from regard.formats.to_ctranslate2 import export_ctranslate2
 
         told = export_ctranslate2(opened, directory, quantize)
     print("\n".join(told))

@@ -45,8 +45,8 @@ def generate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with its log-probability.")] = False,
 ) -> None:
     """Write texts, each on a line of its own, beginning included; without a prompt, from nothing."""
-    from regard.errors import UsageError
-    from regard.run import Run
+    from regard.foundation.errors import UsageError
+    from regard.runs.run import Run
 
     drawn = sampling or samples is not None
     check_drawn(drawn, temperature, top_k, top_p, seed)
@@ -55,9 +55,9 @@ def generate(
     Run.open(run)
 
     from regard.data.lines import read_lines
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
     from regard.search import Search
-    from regard.writer import Writer
+    from regard.tasks.writer import Writer
 
     begun = [*(prompt or []), *(read_lines(prompts) if prompts else [])]
     count = (samples or 1) if drawn else 1

@@ -27,7 +27,7 @@ def import_(
     run: Annotated[Path, typer.Argument(help="Directory of the new run.", metavar="RUN")],
 ) -> None:
     """Make a run of a Marian model, such as the OPUS-MT ones, or of BERT: every other command then works on it."""
-    from regard.interop.from_huggingface import import_run
+    from regard.formats.from_huggingface import import_run
 
     made = import_run(directory, run)
     info = made.info
@@ -37,7 +37,7 @@ def import_(
     if config.shape.decoder:
         print(f"Try it: echo ... | regard translate {run}")
         return
-    from regard.interop.from_bert import start_settings
+    from regard.formats.from_bert import start_settings
 
     if info["head"] == "fresh":
         print("It has no layer that guesses hidden words like ours: that one is fresh, and its guesses mean nothing.")

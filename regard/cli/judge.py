@@ -29,12 +29,12 @@ def make(
 
     The key that names them is written beside it, as NAME.key.json: keep it from the judges.
     """
-    from regard import durable
     from regard.cli.places import check_places
-    from regard.errors import UsageError
     from regard.evaluation.form import make_form
     from regard.evaluation.form_page import render
     from regard.evaluation.texts import named_files, read_aligned
+    from regard.foundation import durable
+    from regard.foundation.errors import UsageError
 
     if output.suffix.lower() not in (".html", ".csv"):
         raise UsageError(f"{output} is neither .html nor .csv: name the form after what it is to be.")

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from regard.data.lines import read_lines, stream_lines
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 CHUNK = 512
 """Lines taken together: enough to sort by length, few enough to stream."""

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TextIO
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def writing(output: Path | None, call: str, rows: int) -> Iterator[tuple[TextIO,
             partial.unlink(missing_ok=True)
             note.unlink(missing_ok=True)
         raise
-    from regard import durable
+    from regard.foundation import durable
 
     durable.flush(partial)
     partial.replace(output)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 
 def check_places(*paths: Path | None) -> None:

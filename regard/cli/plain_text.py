@@ -6,7 +6,7 @@ from pathlib import Path
 
 from regard.cli.line_input import chunks, progress
 from regard.cli.partial_output import writing
-from regard.interop.engines import open_engine, open_plain_text
+from regard.engines.choice import open_engine, open_plain_text
 
 
 def translate_plainly(

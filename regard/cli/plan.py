@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.planning import Plan
@@ -46,7 +46,7 @@ def plan(
 
     loaded = load(config, overrides or [])
     from regard import planning
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
 
     share = planning.UTILISATION if utilisation is None else utilisation
     with bar() as progress:
@@ -56,7 +56,7 @@ def plan(
 
 def _table(made: "Plan") -> str:
     """A plan as aligned lines."""
-    from regard.evaluation.display import columns
+    from regard.foundation.display import columns
     from regard.planning import in_words
     from regard.training.summary import duration, short
 

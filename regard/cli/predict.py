@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from regard.errors import RegardError
-    from regard.predictor import Predictor
-    from regard.shapes.shape import Answer
+    from regard.foundation.errors import RegardError
+    from regard.tasks.predictor import Predictor
+    from regard.tasks.results import Result
 
 EXAMPLES = """
 \b
@@ -36,10 +36,10 @@ def predict(
     others are answered, and the exit code is 1.
     """
     from regard.cli.line_input import chunks
-    from regard.errors import RegardError
-    from regard.evaluation.display import bar
-    from regard.predictor import Predictor
-    from regard.run import Run
+    from regard.foundation.display import bar
+    from regard.foundation.errors import RegardError
+    from regard.runs.run import Run
+    from regard.tasks.predictor import Predictor
 
     Run.open(run)
     predictor = Predictor.load(run)
@@ -64,9 +64,9 @@ def predict(
         raise RegardError(f"{failed:,} {'line' if failed == 1 else 'lines'} could not be answered: see above.")
 
 
-def _answered(predictor: "Predictor", chunk: list[tuple[int, str]]) -> "Iterator[Answer | RegardError]":
+def _answered(predictor: "Predictor", chunk: list[tuple[int, str]]) -> "Iterator[Result | RegardError]":
     """An answer for each line, or why there is none; where a line is at fault, they are asked one by one."""
-    from regard.errors import RegardError
+    from regard.foundation.errors import RegardError
 
     try:
         yield from predictor.predict([line for _, line in chunk])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from regard.run import Run
+    from regard.runs.run import Run
 
 EXAMPLES = """
 \b
@@ -32,7 +32,7 @@ def runs(
     ] = False,
 ) -> None:
     """List runs: cell of the grid, size, step, status, best score."""
-    from regard.run import runs_under
+    from regard.runs.run import runs_under
 
     if accept_changes:
         _accept(directory)
@@ -50,8 +50,8 @@ def runs(
 
 
 def _accept(directory: Path) -> None:
-    from regard.errors import UsageError
-    from regard.run import Run
+    from regard.foundation.errors import UsageError
+    from regard.runs.run import Run
 
     if not (directory / "run.json").is_file():
         raise UsageError(
@@ -64,9 +64,9 @@ def _accept(directory: Path) -> None:
 def _verify(directory: Path, *, as_json: bool) -> None:
     """Check runs one by one and report what is wrong with each."""
     from regard.data.prepare import verify_stores
-    from regard.errors import RegardError
-    from regard.evaluation.display import bar
-    from regard.run import runs_under
+    from regard.foundation.display import bar
+    from regard.foundation.errors import RegardError
+    from regard.runs.run import runs_under
 
     runs, results = runs_under(directory), []
     with bar() as progress:
@@ -89,8 +89,8 @@ def _verify(directory: Path, *, as_json: bool) -> None:
 
 
 def _facts(run: "Run") -> dict[str, Any]:
-    from regard.errors import RegardError
-    from regard.run import age
+    from regard.foundation.errors import RegardError
+    from regard.runs.run import age
 
     try:
         info = run.info

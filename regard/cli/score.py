@@ -30,18 +30,18 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with every token and every position.")] = False,
 ) -> None:
     """Print log-probability and perplexity (per token) of each target, and of all of them on standard error."""
-    import regard
-    from regard.errors import UsageError
-    from regard.evaluation.display import bar
     from regard.evaluation.likelihood import by_position, likelihoods, position_line, total
     from regard.evaluation.texts import read_aligned
-    from regard.run import Run
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
+    from regard.runs.run import Run
+    from regard.tasks.translator import Translator
 
     if Run.open(run).config.shape.kind == "language-model":
         if source is not None:
             raise UsageError(f"{run} is a language model, which has no source: leave out --source.")
         from regard.evaluation.perplexity import text_likelihoods
-        from regard.writer import Writer
+        from regard.tasks.writer import Writer
 
         (targets,) = read_aligned(target)
         writer = Writer.load(run, overrides or [])
@@ -51,7 +51,7 @@ def score(
         if source is None:
             raise UsageError("The targets of what? Name their sources with --source FILE.")
         sources, targets = read_aligned(source, target)
-        translator = regard.load(run, overrides or [])
+        translator = Translator.load(run, overrides or [])
         with bar() as progress:
             found = likelihoods(translator, sources, targets, progress=progress)
     whole, positions = total(found), by_position(found)

@@ -37,8 +37,8 @@ def train(
 ) -> None:
     """Train a model: the run directory holds all of it, and Ctrl-C saves."""
     from regard.config.loading import load
-    from regard.errors import UsageError
-    from regard.run import Run
+    from regard.foundation.errors import UsageError
+    from regard.runs.run import Run
 
     given = arguments or []
     if resume is not None:

@@ -10,12 +10,12 @@ import typer
 from regard.cli.drawing import AMONG, Seed, Temperature, TopK, TopP, check_drawn, count_drawn
 from regard.cli.places import check_places
 from regard.cli.words import told_apart
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.search import Search
     from regard.search.tree_page import Shown
-    from regard.translator import Translator
+    from regard.tasks.translator import Translator
 
 MBR_TEMPERATURE = 0.7
 """Of samples to choose among: training with smoothed labels leaves some probability on every word."""
@@ -224,7 +224,7 @@ def translate(
         keep=kept_kinds(keep or []),
         split=False if show_search or wanted & {"alignment", "attention"} else split,
     )
-    from regard.interop.engines import open_engine
+    from regard.engines.choice import open_engine
 
     translator = open_engine(engine, runs, overrides, token_scores="scores" in wanted)
     shown: list[Shown] | None = [] if show_search else None
@@ -318,7 +318,7 @@ def _translate(
 
 def _show(path: Path, shown: "list[Shown]", translator: "Translator") -> None:
     """Write search trees as a page or as JSON."""
-    from regard import durable
+    from regard.foundation import durable
     from regard.search.tree_page import tree_data, tree_page
 
     names = translator.target_tokenizer.vocabulary

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 
 def told_apart(arguments: list[str]) -> tuple[list[Path], list[Path], list[str]]:

@@ -24,7 +24,7 @@ from regard.config.model import (
     TransformerEncoder,
     attends,
 )
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 Value = TypeVar("Value")
 Side = TypeVar(

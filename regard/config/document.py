@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 Path = tuple[str | int, ...]
 """Where a value stands, such as `("model", "encoder", "layers")`."""

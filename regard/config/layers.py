@@ -7,7 +7,7 @@ from regard.config.document import Layer, Path, noun, read_value
 from regard.config.run import RunConfig
 from regard.config.schema import Kinds, asked, kinds, names, optional
 from regard.config.section import Section
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 COMMAND_LINE = "command line"
 

@@ -21,7 +21,7 @@ from regard.config.run import RunConfig
 from regard.config.schema import default_kinds, kinds, nearest
 from regard.config.shape import _Shape as Shape
 from regard.config.start import inherited, refuse_differences
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 LARGEST_FILE = 1_000_000
 

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 
 GROUP = "regard"
 """The group of entry points that name installed extensions."""

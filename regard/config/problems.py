@@ -12,7 +12,7 @@ from regard.config.document import Layer, Path, dotted, noun
 from regard.config.run import RunConfig
 from regard.config.schema import Kinds, asked, elsewhere, expected, kinds, names, nearest, required, words_of
 from regard.config.section import Section
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 SHOWN = 5
 

@@ -13,7 +13,7 @@ from regard.config.section import Section
 from regard.config.shape import Captions, Shape, Translation
 from regard.config.text import Text
 from regard.config.training import Exposure, Training
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 LEAST_WITH_BYTES = 263
 """Six special tokens, a token for each byte, and one more: the smallest vocabulary that can spell everything."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from regard.config.model import Decoder, Encoder, ImageEncoder, attends
 from regard.config.shape import _Shape as Shape
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.config.run import RunConfig

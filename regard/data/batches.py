@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.store import Tokens, TokenStore
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.text.dropout import BpeDropout
 from regard.text.specials import BOS, EOS, PAD
 

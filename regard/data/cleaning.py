@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from regard.config.data import Cleaning
 from regard.data.corpus import Pair
-from regard.data.progress import Progress, reported
-from regard.errors import RegardError, TooFew, UsageError
+from regard.foundation.errors import RegardError, TooFew, UsageError
+from regard.foundation.progress import Progress, reported
 
 _CHUNK = 1 << 20
 GRACE = 10

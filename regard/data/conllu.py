@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.data.lines import read_lines
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 FIELDS = 10
 """Columns of a word: id, form, lemma, upos, xpos, feats, head, deprel, deps, misc."""

@@ -22,7 +22,7 @@ from regard.config.data import (
 )
 from regard.data.alignment import first_misaligned
 from regard.data.lines import read_lines
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.text.joined import TAB
 
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from regard.config.data import Generated
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 LANGUAGES = tuple(
     "en de fr es it pt ca ro nl sv da nb fi et lv lt pl cs sk sl hu ru uk bg el tr id vi ja zh ko".split()  # noqa: SIM905

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from regard.config.data import JsonTexts, TextFiles
 from regard.data.corpus import json_sort, parsed
 from regard.data.lines import read_lines
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 
 def documents(corpus: TextFiles | JsonTexts) -> Iterator[str]:

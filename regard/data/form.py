@@ -18,8 +18,8 @@ from regard.config.run import RunConfig
 from regard.config.start import reads_text, tokenizer_sides
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batches, Frame
 from regard.data.corpus import Pair
-from regard.data.progress import Progress
 from regard.data.store import TokenStore
+from regard.foundation.progress import Progress
 from regard.text.dropout import BpeDropout
 from regard.text.joined import Joined
 from regard.text.learning import train_target, train_tokenizer, train_tokenizers

@@ -6,7 +6,7 @@ from itertools import product
 from string import ascii_lowercase
 
 from regard.config.data import Generated
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 _RANGE = 1 << 62
 """Rows are drawn as numbers below this; what a longer row has beyond is free."""

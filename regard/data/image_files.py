@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from regard.config.data import ImageFiles
 from regard.data.lines import read_lines
 from regard.data.pictures import pictures_in
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.text.joined import TAB
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from regard import durable
-from regard.errors import RegardError, TooFew
+from regard.foundation import durable
+from regard.foundation.errors import RegardError, TooFew
 from regard.runs.records import DamagedFile, read_json
 
 

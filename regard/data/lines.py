@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 LONGEST_LINE = 1 << 22
 """Bytes of a line that are kept; the rest of a longer one (some million characters: no sentence) is passed over."""

@@ -12,10 +12,10 @@ from typing import Self
 
 import numpy as np
 
-from regard import durable
 from regard.data.pictures import Pixels, read_picture
-from regard.data.progress import Progress, reported
-from regard.errors import RegardError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
+from regard.foundation.progress import Progress, reported
 from regard.runs.records import DamagedFile, read_record
 
 _PIXELS, _HEADER = "pixels.uint8", "header.json"

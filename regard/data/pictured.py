@@ -22,9 +22,9 @@ from regard.data.form import Form, Pairs, Rows, Vocabulary, known_tokenizers
 from regard.data.image_files import check_captions
 from regard.data.picture_store import PictureStore
 from regard.data.pictures import read_picture
-from regard.data.progress import Progress
 from regard.data.store import TokenStore
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
+from regard.foundation.progress import Progress
 from regard.text.joined import TAB
 from regard.text.learning import train_tokenizer
 from regard.text.tokenizer import Tokenizer

@@ -9,8 +9,10 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.scenes import SCENE, draw, parse
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -39,6 +41,12 @@ SHOWN = 320
 """Pixels of the longer side of a picture on a page."""
 
 
+MEMORY = "memory:"
+"""How the name of an image begins that is an object."""
+_KEPT: dict[str, "Image"] = {}
+_NUMBERS = count(1)
+
+
 def read_picture(name: str, size: int) -> Pixels:
     """The picture of a name, whole, brought to size×size pixels: 3×size×size."""
     image = _image(name, size)
@@ -47,6 +55,38 @@ def read_picture(name: str, size: int) -> Pixels:
 
         image = image.resize((size, size), Image.Resampling.BOX if size < min(image.size) else Image.Resampling.BICUBIC)
     return np.ascontiguousarray(np.asarray(image, dtype=np.uint8).transpose(2, 0, 1))
+
+
+@contextmanager
+def in_memory() -> Iterator[Callable[[object], str]]:
+    """Give names to images that are objects (PIL images, arrays H×W×3 or H×W) for as long as the context lasts."""
+    names: list[str] = []
+
+    def keep(image: object) -> str:
+        from PIL import Image
+
+        if not isinstance(image, Image.Image):
+            values = np.asarray(image)
+            if values.dtype != np.uint8 or values.ndim not in (2, 3) or values.size == 0:
+                raise RegardError(
+                    f"An image must be a path, a PIL image or an array of bytes H×W×3, not {type(image).__name__} "
+                    f"of {values.dtype} {'×'.join(map(str, values.shape))}."
+                )
+            try:
+                image = Image.fromarray(values)
+            except (TypeError, ValueError):
+                raise RegardError(
+                    f"An array of {'×'.join(map(str, values.shape))} is not an image: it must be H×W×3 or H×W."
+                ) from None
+        names.append(f"{MEMORY}{next(_NUMBERS)}")
+        _KEPT[names[-1]] = image
+        return names[-1]
+
+    try:
+        yield keep
+    finally:
+        for name in names:
+            del _KEPT[name]
 
 
 def shown_picture(name: str) -> "Image":
@@ -80,6 +120,8 @@ def _image(name: str, wanted: int) -> "Image":
         raise RegardError('Pictures need Pillow. Install it with: pip install "regard[images]"') from None
     if name.startswith(SCENE):
         return draw(parse(name))
+    if name in _KEPT:
+        return _in_colour(_KEPT[name], wanted)
     content = _content(name)
     try:
         with warnings.catch_warnings():

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from regard import durable
 from regard.config.data import Corpus, Generated
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, survey, with_fate
@@ -17,9 +16,10 @@ from regard.data.form import Form
 from regard.data.forms import form_of
 from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.lines import check_rereadable
-from regard.data.progress import Progress, reported
 from regard.data.store import StoreWriter, TokenStore
-from regard.errors import RegardError, TooFew
+from regard.foundation import durable
+from regard.foundation.errors import RegardError, TooFew
+from regard.foundation.progress import Progress, reported
 from regard.runs.manifest import Manifest
 from regard.runs.records import DamagedFile, read_file, read_record
 from regard.text.tokenizer import Tokenizer

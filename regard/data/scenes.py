@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

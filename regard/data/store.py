@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from regard import durable
-from regard.errors import RegardError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
 from regard.runs.records import DamagedFile, read_record
 
 FORMAT = "regard token store"

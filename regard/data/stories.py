@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from regard.config.data import BabiFiles
 from regard.data.lines import read_lines
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 
 class Question(NamedTuple):

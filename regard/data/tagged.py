@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from regard.config.data import ColumnFiles, ConlluFiles
 from regard.data.lines import read_lines
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 _CONLLU_COLUMNS = 10
 _TAG_COLUMN = {"upos": 3, "xpos": 4}

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.errors import UsageError
-from regard.evaluation.display import columns
-from regard.evaluation.metric import Metric, References, Statistics
-from regard.evaluation.metrics import Scores, are_short, check, label, make, score_text
-from regard.evaluation.significance import Significance, compare_statistics, confidence, correct
 from regard.evaluation.slices import Slices, by_kind, by_length, frequencies, word_f1
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
+from regard.metrics.metric import Metric, References, Statistics
+from regard.metrics.scoring import Scores, are_short, check, label, make, score_text
+from regard.metrics.significance import Significance, compare_statistics, confidence, correct
 
 SENTENCE_METRIC = "chrf"
 """What single sentences are ranked by: unlike BLEU, it is defined for them."""

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.data.lines import read_lines
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
-from regard.evaluation.display import columns
-from regard.evaluation.intervals import wilson
 from regard.evaluation.likelihood import likelihoods
 from regard.evaluation.senses import SenseItem, read_senses
 from regard.evaluation.slices import by_length
-from regard.translator import Translator
+from regard.foundation.display import columns
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
+from regard.metrics.intervals import wilson
+from regard.tasks.translator import Translator
 
 Scorer = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 """(sources, targets) → how good each target is, larger being better."""

@@ -6,17 +6,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard import durable
-from regard.data.progress import Progress
-from regard.errors import UsageError
-from regard.evaluation.display import columns
-from regard.evaluation.metrics import BLEU, SHORT, Scores, are_short, check, label, make, score_text
 from regard.evaluation.texts import translated
+from regard.foundation import durable
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
+from regard.metrics.scoring import BLEU, SHORT, Scores, are_short, check, label, make, score_text
 
 if TYPE_CHECKING:
     from regard.evaluation.likelihood import Perplexity, Position
-    from regard.translator import Translator
-    from regard.writer import Writer
+    from regard.tasks.translator import Translator
+    from regard.tasks.writer import Writer
 
 PERPLEXITY = "perplexity"
 """The one metric that is a model's and not a text's."""

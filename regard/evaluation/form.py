@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from regard import durable
-from regard.errors import RegardError, UsageError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError, UsageError
 
 COLUMNS = ("form", "item", "source", "reference", "candidate", "text", "adequate", "fluent", "better")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -14,18 +14,18 @@ from typing import Any
 from pydantic import TypeAdapter
 from torch import nn
 
-from regard import durable
 from regard.config.data import Corpus, kind_of_corpus
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair
 from regard.data.form import Form
 from regard.data.prepare import sound, stored
-from regard.data.progress import Progress
 from regard.data.store import TokenStore
-from regard.errors import UsageError
-from regard.evaluation.display import columns
-from regard.evaluation.metrics import NAMES, written
-from regard.shapes.shape import Judgement, Shape
+from regard.foundation import durable
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
+from regard.metrics.scoring import NAMES, written
+from regard.tasks.task import Judgement, Shape
 
 CHUNK = 512
 """Examples answered before the bar moves."""

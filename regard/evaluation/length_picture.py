@@ -5,11 +5,11 @@ import io
 from pathlib import Path
 from typing import Any
 
-from regard import durable
-from regard.errors import RegardError
 from regard.evaluation.comparison import Comparison
-from regard.evaluation.metrics import label
 from regard.evaluation.page import escape
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
+from regard.metrics.scoring import label
 
 INK, GRID = "#333333", "#e3e3e3"
 COLOURS = ("#7d9fc4", "#c0504d", "#1f4e79", "#d08a10", "#4f8f5b", "#7a5195")

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from regard.data.batches import cut, padded
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 from regard.models import Model
+from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS, PAD
-from regard.translator import Translator
 
 LOGITS = 4_000_000
 """Logits held at a time (16 MB): a long batch of a large vocabulary needs no more memory than that."""

@@ -10,11 +10,11 @@ import torch
 
 from regard.data.batches import cut, padded
 from regard.data.packing import Window, windows
-from regard.data.progress import Progress
 from regard.data.writing import window_of
 from regard.evaluation.likelihood import LOGITS, Likelihood
+from regard.foundation.progress import Progress
+from regard.tasks.writer import Writer
 from regard.text.specials import BOS, EOS
-from regard.writer import Writer
 
 
 @torch.inference_mode()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.data.lines import read_lines
-from regard.errors import RegardError, UsageError
-from regard.evaluation.display import columns
-from regard.evaluation.intervals import wilson
-from regard.evaluation.meteor import words
+from regard.foundation.display import columns
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics.intervals import wilson
+from regard.metrics.meteor import words
 
 RIGHT, WRONG, NEITHER = "right", "wrong", "neither"
 KEY_COLUMNS = 5

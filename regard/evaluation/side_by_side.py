@@ -3,12 +3,12 @@
 import difflib
 from pathlib import Path
 
-from regard import durable
 from regard.evaluation.comparison import Comparison, Sentence, Table
 from regard.evaluation.length_picture import STYLE as PICTURE_STYLE
 from regard.evaluation.length_picture import chart, colour
-from regard.evaluation.metrics import label
 from regard.evaluation.page import escape, page
+from regard.foundation import durable
+from regard.metrics.scoring import label
 
 SHOWN = 1000
 """Sentences on a page: those that differ most."""

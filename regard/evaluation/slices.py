@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from regard.evaluation.meteor import words
-from regard.evaluation.metric import References
+from regard.metrics.meteor import words
+from regard.metrics.metric import References
 
 LENGTHS = (0, 5, 10, 15, 20, 25, 30, 40, 50, 60)
 """Upper ends of the bins of sentence length, in words."""

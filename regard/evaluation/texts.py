@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.data.lines import read_lines
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 
 if TYPE_CHECKING:
-    from regard.translator import Translator
+    from regard.tasks.translator import Translator
 
 CHUNK = 500
 """Sentences translated before the bar moves: enough to sort by length."""

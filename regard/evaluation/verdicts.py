@@ -11,11 +11,11 @@ from typing import Any, Literal
 import numpy as np
 
 from regard.data.lines import read_lines
-from regard.errors import RegardError, UsageError
-from regard.evaluation.agreement import krippendorff
-from regard.evaluation.display import columns
 from regard.evaluation.form import LETTERS, Key, read_json
-from regard.evaluation.intervals import wilson
+from regard.foundation.display import columns
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics.agreement import krippendorff
+from regard.metrics.intervals import wilson
 
 ASPECTS = ("adequate", "fluent")
 SAMPLES = 1000

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from regard.data.progress import Progress
-from regard.errors import UsageError
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.drawing import COLOURS, INK, KEY, QUIET, blank
 from regard.inspection.links import COMBINING, Combining, Gold, Link, Links, Scores, combine, pharaoh, read_gold, score
 from regard.inspection.page import Panel
@@ -26,7 +26,7 @@ from regard.inspection.reading_choice import (
 )
 from regard.inspection.result import Result
 from regard.inspection.word_weights import METHODS, READINGS, Choice, Method, Pair, Reading
-from regard.translator import Translator
+from regard.tasks.translator import Translator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.progress import Progress
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.flow import flows
 from regard.inspection.gain import NOTE, Gain
 from regard.inspection.influence import Influence, draw_influences, listing, pane, token_text
@@ -20,7 +20,7 @@ from regard.inspection.other_word import OtherWord, other_word
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.vectors import Question, Vectors
-from regard.trace import Side, Trace
+from regard.tasks.trace import Side, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.data.progress import Progress
+from regard.foundation.progress import Progress
 from regard.models import Model
 from regard.nn import taps
 from regard.nn.taps import Write
-from regard.trace import Trace
+from regard.tasks.trace import Trace
 
 TOKENS = 4096
 """Padded tokens of a batch of patched passes."""

@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.evaluation.intervals import Interval, ratio_intervals, resample_counts
-from regard.evaluation.significance import SIGNIFICANT, holm
 from regard.inspection.words import Matched
+from regard.metrics.intervals import Interval, ratio_intervals, resample_counts
+from regard.metrics.significance import SIGNIFICANT, holm
 
 Direction = Literal["to head", "to dependent"]
 DIRECTIONS: tuple[Direction, Direction] = ("to head", "to dependent")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

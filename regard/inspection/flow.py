@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.inspection.decomposition import Block, nearness
 from regard.inspection.influence import Influence
 from regard.models import Model
 from regard.models.encoders import BagEncoder, RnnEncoder, TransformerEncoder
 from regard.models.transformer_decoder import TransformerDecoder
-from regard.trace import NO_DECODER, SOURCE_ATTENTION, Trace
+from regard.tasks.trace import NO_DECODER, SOURCE_ATTENTION, Trace
 
 Measure = Callable[[Block, Tensor], Tensor]
 """(a block, what its attention found T×D) → shares T×N, a last column for the residual of blocks that read others."""

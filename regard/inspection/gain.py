@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.inspection.vectors import Question, Vectors
-from regard.trace import Side, Trace
+from regard.tasks.trace import Side, Trace
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batches
+from regard.foundation.weights import put_weights, weights_of
 from regard.inspection.interventions import attentions
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn import taps
 from regard.nn.taps import Write
-from regard.shapes.shape import Lesson, Shape
+from regard.tasks.task import Lesson, Shape
 from regard.training.crew import Crew
 from regard.training.trainer import Trainer
-from regard.weights import put_weights, weights_of
 
 TEMPERATURE, LOW, HIGH = 0.33, -0.1, 1.1
 """τ, γ and ζ of Louizos et al. (2018)."""

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.evaluation.intervals import ratio_intervals
+from regard.metrics.intervals import ratio_intervals
 
 COMMON = 500
 """A sentence has a rare token if its rarest one is not among so many most frequent ones (Voita et al., 2019)."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from regard.data.progress import Progress
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
+from regard.foundation.progress import Progress
 from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.effective import Mixed, Slices, correlation, elsewhere, project
 from regard.inspection.interventions import attentions
@@ -26,7 +26,7 @@ from regard.inspection.token_mixing import Mixing, affordable, mixing
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn.taps import Write
-from regard.trace import Side, Trace, spans
+from regard.tasks.trace import Side, Trace, spans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,8 @@ from torch import Tensor
 from regard.data.batches import Frame, padded
 from regard.data.conllu import read_conllu
 from regard.data.lines import read_lines
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.effective import Slices, correlation, project
 from regard.inspection.identification_result import Identification, Likeness, MixingByLayer
 from regard.inspection.interventions import attentions
@@ -27,10 +27,10 @@ from regard.inspection.token_mixing import mixing
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn import taps
-from regard.predictor import Predictor
+from regard.tasks.predictor import Predictor
+from regard.tasks.translator import Translator
 from regard.text.joined import TAB
 from regard.text.specials import BOS, EOS, PAD
-from regard.translator import Translator
 
 FEWEST = 20
 """Sentences without which maps cannot be learned and measured."""

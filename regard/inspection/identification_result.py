@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
 from regard.inspection.drawing import COLOURS, INK, below_title, blank, plain
 from regard.inspection.maps import KINDS, Kind
 from regard.inspection.page import Panel

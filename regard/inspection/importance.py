@@ -14,12 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.progress import Progress
-from regard.evaluation.intervals import Totals, ratio_intervals, score_intervals
+from regard.foundation.progress import Progress
 from regard.inspection.interventions import attentions, scale_head
+from regard.metrics.intervals import Totals, ratio_intervals, score_intervals
 from regard.nn import taps
 from regard.nn.taps import Write
-from regard.shapes.shape import Lesson, Shape
+from regard.tasks.task import Lesson, Shape
 
 
 @dataclass(frozen=True)

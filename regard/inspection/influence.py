@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
 from regard.inspection.drawing import CELL, COLOURS, INK, KEY, LINE, QUIET, blank, draw_key, draw_map, name_height
 from regard.inspection.gain import Gain
+from regard.tasks.trace import Side, Trace
 from regard.text.specials import SPECIALS
-from regard.trace import Side, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.nn.attention import Attention
 from regard.nn.taps import Write
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.errors import UsageError
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
 from regard.inspection.drawing import INK, KEY, QUIET, blank, draw_key, draw_map, labels
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.nn import taps
 from regard.nn.taps import Write
+from regard.tasks.trace import Side, Trace
 from regard.text.normalising import WORD_START
 from regard.text.specials import SPECIALS
-from regard.trace import Side, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from regard.data.lines import read_lines
-from regard.errors import RegardError
-from regard.evaluation.intervals import Interval, Totals, bootstrap_interval
+from regard.foundation.errors import RegardError
+from regard.metrics.intervals import Interval, Totals, bootstrap_interval
 
 Link = tuple[int, int]
 Links = frozenset[Link]

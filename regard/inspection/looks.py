@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from regard.data.pictures import shown_picture
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
 from regard.inspection.drawing import INK, QUIET, blank, labels
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
-from regard.trace import Picture, Side, Trace
+from regard.tasks.trace import Picture, Side, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

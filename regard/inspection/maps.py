@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from regard.errors import UsageError
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
 from regard.inspection.drawing import CELL, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.looks import Look, Looks, draw_looks
 from regard.inspection.page import Panel, pack
 from regard.inspection.result import Result
-from regard.trace import Side, Trace, side_of
+from regard.tasks.trace import Side, Trace, side_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,25 +2,20 @@
 
 from pathlib import Path
 
-from regard.captioner import Captioner
-from regard.errors import UsageError
-from regard.predictor import Predictor
-from regard.run import Run
-from regard.translator import Translator
-from regard.writer import Writer
+from regard.foundation.errors import UsageError
+from regard.runs.run import Run
+from regard.tasks.captioner import Captioner
+from regard.tasks.opening import open_task
+from regard.tasks.predictor import Predictor
+from regard.tasks.translator import Translator
 
 REMEDY = ": regard inspect all shows what applies to it."
 """How a refusal ends, but in a report of all."""
 
 
 def opened(run: Path | str) -> Translator | Predictor:
-    """A run of any shape: one that writes translations, texts or captions, or one that only reads."""
-    shape = Run.open(run).config.shape
-    if not shape.decoder:
-        return Predictor.load(run)
-    if not shape.encoder:
-        return Writer.load(run)
-    return (Captioner if shape.pictures else Translator).load(run)
+    """A run of any task: one that writes translations, texts or captions, or one that only reads."""
+    return open_task(Run.open(run))
 
 
 def translating(subject: Translator | Predictor, what: str) -> Translator:

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
+from regard.tasks.trace import Side, Trace, trace
 from regard.text.normalising import WORD_START
 from regard.text.specials import BOS, EOS, UNK
-from regard.trace import Side, Trace, trace
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from regard.data.progress import Progress
-from regard.errors import UsageError
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.copying import Spot, differences
 from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.layer_lens import LAYERS
 from regard.inspection.maps import KINDS, Kind, kind_of
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
-from regard.trace import Trace
+from regard.tasks.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
-from regard.evaluation.display import columns
-from regard.evaluation.intervals import Interval, ratio_intervals
+from regard.foundation.display import columns
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.drawing import COLOURS, INK, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
 from regard.inspection.patching import patch
 from regard.inspection.result import Result
-from regard.predictor import Predictor
-from regard.translator import Translator
+from regard.metrics.intervals import Interval, ratio_intervals
+from regard.tasks.predictor import Predictor
+from regard.tasks.translator import Translator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.evaluation.display import columns
-from regard.evaluation.intervals import Interval
+from regard.foundation.display import columns
 from regard.inspection.codelength import CodeLength
 from regard.inspection.drawing import COLOURS, INK, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.states import End, Pool
+from regard.metrics.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,19 +19,19 @@ from torch import Tensor
 
 from regard.data.batches import Frame
 from regard.data.lines import read_lines
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
-from regard.evaluation.intervals import Interval, ratio_intervals
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.codelength import CodeLength, blocks, online_code
 from regard.inspection.probe_result import Curves, Probing
 from regard.inspection.probes import Examples, Probes, train_probes
 from regard.inspection.properties import Labelled, read_labelled
 from regard.inspection.states import End, Pool, Reading, layer_names, layer_taps, longest_sentence, word_states
+from regard.metrics.intervals import Interval, ratio_intervals
 from regard.models import Model
 from regard.models.reader import Reader
-from regard.predictor import Predictor
-from regard.translator import Translator
-from regard.writer import Writer
+from regard.tasks.predictor import Predictor
+from regard.tasks.translator import Translator
+from regard.tasks.writer import Writer
 
 KINDS: dict[str, int | None] = {"linear": None, "mlp": 128}
 """The probes, and the width of their hidden layer."""

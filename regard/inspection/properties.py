@@ -8,8 +8,8 @@ from pathlib import Path
 
 from regard.data.conllu import Sentence, Word, read_conllu
 from regard.data.lines import read_lines
-from regard.data.progress import Progress, reported
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress, reported
 from regard.inspection.words import match
 from regard.text.tokenizer import Tokenizer
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.evaluation.display import columns
-from regard.evaluation.intervals import Interval
-from regard.evaluation.metrics import NAMES
+from regard.foundation.display import columns
 from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
+from regard.metrics.intervals import Interval
+from regard.metrics.scoring import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

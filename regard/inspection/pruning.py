@@ -19,27 +19,27 @@ from regard.config import model as cells
 from regard.config.run import RunConfig
 from regard.config.training import Schedule
 from regard.data.prepare import Prepared, is_prepared, prepare
-from regard.device import choose_device
-from regard.errors import RegardError, UsageError
-from regard.evaluation.intervals import Interval, Totals, ratio_intervals
+from regard.foundation.device import choose_device
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.weights import put_weights, weights_of
 from regard.inspection.gates import GatedTrainer
 from regard.inspection.interventions import attentions
 from regard.inspection.maps import kind_of
 from regard.inspection.pruned import Gate, Kept, Pruning, Row
 from regard.inspection.removal import NO_PROJECTIONS, cell_without_heads, without_heads
+from regard.metrics.intervals import Interval, Totals, ratio_intervals
 from regard.models import Model
 from regard.models.reader import Reader
-from regard.predictor import Predictor
-from regard.run import Run
 from regard.runs.checkpoints import Checkpoints
-from regard.shapes.choice import shape_of
-from regard.shapes.shape import Shape
+from regard.runs.run import Run
+from regard.tasks.choice import shape_of
+from regard.tasks.predictor import Predictor
+from regard.tasks.task import Shape
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.loop import train
 from regard.training.trainer import Trainer
 from regard.training.validation import JUDGING_SEED, Validation, validate
 from regard.training.view import Moment, View, default_view, scores_line
-from regard.weights import put_weights, weights_of
 
 Estimate = tuple[float, Interval | None]
 """A value and its 95 % interval."""

@@ -16,14 +16,14 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from regard import durable
 from regard.data.prepare import is_prepared, prepare
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.links import Links
 from regard.inspection.word_weights import METHODS, READINGS, Choice, Method, Pair, Reading, token_maps, word_weights
-from regard.run import Run
-from regard.translator import Translator
+from regard.runs.run import Run
+from regard.tasks.translator import Translator
 
 FILE, FORMAT = "alignment.json", 1
 """Where a run keeps its choices."""

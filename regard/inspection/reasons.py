@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regard.data.progress import Progress
-from regard.errors import UsageError
-from regard.evaluation.display import columns
+from regard.foundation.display import columns
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.attribution import (
     GRADIENT,
     INTEGRATED,
@@ -32,7 +32,7 @@ from regard.inspection.other_word import word_ids
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.vectors import Question, Vectors
-from regard.trace import Side, Trace
+from regard.tasks.trace import Side, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

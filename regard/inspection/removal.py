@@ -6,11 +6,11 @@ from typing import TypeVar
 import torch
 
 from regard.config import model as config
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
+from regard.foundation.weights import put_weights, weights_of
 from regard.inspection.interventions import attentions
 from regard.models import Model
 from regard.models.reader import Reader
-from regard.weights import put_weights, weights_of
 
 Kept = Mapping[str, Sequence[int]]
 """The heads to be left of an attention, by its name; an attention that is not named keeps all."""

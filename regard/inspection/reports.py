@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.captioner import Captioner
-from regard.data.progress import Progress
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.alignments import Alignments, align
 from regard.inspection.attribution import attribute
 from regard.inspection.identifiability import identify
@@ -22,10 +21,11 @@ from regard.inspection.reasons import reasons
 from regard.inspection.result import Result
 from regard.inspection.roles import heads
 from regard.inspection.shares import contributions
-from regard.predictor import Predictor
+from regard.tasks.captioner import Captioner
+from regard.tasks.predictor import Predictor
+from regard.tasks.trace import Trace
+from regard.tasks.translator import Translator
 from regard.text.joined import TAB
-from regard.trace import Trace
-from regard.translator import Translator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

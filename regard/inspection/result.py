@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard import durable
-from regard.errors import UsageError
+from regard.foundation import durable
+from regard.foundation.errors import UsageError
 from regard.inspection.page import Panel, render
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.evaluation.display import columns
-from regard.evaluation.intervals import Interval
-from regard.evaluation.metrics import NAMES
+from regard.foundation.display import columns
 from regard.inspection.dependencies import BEYOND_BASELINE, LEAST_ACCURACY, Relation
 from regard.inspection.drawing import INK, LINE, PAPER, QUIET, below_title, blank, plain
 from regard.inspection.maps import KINDS, Kind
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
+from regard.metrics.intervals import Interval
+from regard.metrics.scoring import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

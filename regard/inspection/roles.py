@@ -18,11 +18,9 @@ from regard.data.conllu import Sentence
 from regard.data.corpus import Pair
 from regard.data.lines import read_lines
 from regard.data.prepare import is_prepared, prepare
-from regard.data.progress import Progress
 from regard.data.store import HeldStore
-from regard.errors import UsageError
-from regard.evaluation.intervals import Interval, Totals, bootstrap_interval
-from regard.evaluation.metrics import METRICS, make
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
 from regard.inspection.dependencies import Dependencies, Relation
 from regard.inspection.habits import Frequencies, Habits, equal_tokens
 from regard.inspection.identification import read_texts
@@ -33,12 +31,14 @@ from regard.inspection.role_views import Followed, HeadFigures, Roles
 from regard.inspection.sides import looked
 from regard.inspection.states import end_of_text, longest_sentence, read_text
 from regard.inspection.words import Matched, matched_corpus
+from regard.metrics.intervals import Interval, Totals, bootstrap_interval
+from regard.metrics.scoring import METRICS, make
 from regard.nn import taps
-from regard.predictor import Predictor
-from regard.run import Run
-from regard.shapes.shape import Judgement, Lesson, Shape
+from regard.runs.run import Run
+from regard.tasks.predictor import Predictor
+from regard.tasks.task import Judgement, Lesson, Shape
+from regard.tasks.translator import groups
 from regard.training.validation import JUDGING_SEED
-from regard.translator import groups
 
 POSITIONAL = 0.9
 """A head is positional if so large a share of its maxima is at one relative offset (Voita et al., 2019).

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.inspection.flow import flows, lacking
 from regard.inspection.gain import NOTE, Gain
 from regard.inspection.influence import Influence, draw_influences, listing, pane
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.models.encoders import BagEncoder, TransformerEncoder
-from regard.trace import Trace
+from regard.tasks.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
 """What stands along the rows and the columns of an attention's maps, for a batch of any shape of model.
 
 One contract for all of them: the name of an attention says which sides it joins (`kind_of`), and the tensors of a
-lesson (`regard.shapes.shape.Lesson`) hold what is on those sides.
+lesson (`regard.tasks.task.Lesson`) hold what is on those sides.
 
 Axes: B rows of a batch, H heads, T tokens (or places) that look, S tokens (or places) that are looked at.
 """

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Frame, cut, padded
-from regard.data.progress import Progress
+from regard.foundation.progress import Progress
 from regard.models import Model
 from regard.models.image_encoder import ImageEncoder
 from regard.models.reader import Reader

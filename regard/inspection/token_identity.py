@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.config.cell import width_of
 from regard.data.batches import SOURCE_FRAME, Frame
-from regard.data.progress import Progress
+from regard.foundation.progress import Progress
 from regard.inspection.probes import Examples, squared_error, train_probes
 from regard.inspection.states import Reading, end_of_text, word_states
 from regard.models import Model

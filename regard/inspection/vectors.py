@@ -12,8 +12,8 @@ from torch import Tensor
 
 from regard.nn import taps
 from regard.nn.taps import Write
+from regard.tasks.trace import Side, Trace
 from regard.text.specials import UNK
-from regard.trace import Side, Trace
 
 ENTRANCES = "encoder.entrance.embedded", "decoder.entrance.embedded"
 """Where token vectors, positions added, enter the two sides of any model."""

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import cut, padded
-from regard.data.progress import Progress
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
+from regard.foundation.progress import Progress
 from regard.nn import taps
+from regard.tasks.trace import SOURCE_ATTENTION, Side, check_cost, trace
+from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
-from regard.trace import SOURCE_ATTENTION, Side, check_cost, trace
-from regard.translator import Translator
 
 Method = Literal["attention", "contributions"]
 METHODS: dict[Method, str] = {

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from regard.data.conllu import Sentence, read_conllu
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.text.tokenizer import Tokenizer
 
 

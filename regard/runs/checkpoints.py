@@ -18,10 +18,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from regard import durable
-from regard.errors import RegardError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
+from regard.foundation.weights import write_tensors
 from regard.runs.records import DamagedFile, parse, read_file, read_json, seal, unseal
-from regard.weights import write_tensors
 
 FORMAT = 1
 """Version of the checkpoint layout; a newer one is refused, never guessed at."""

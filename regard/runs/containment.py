@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 
 def check_contained(directory: Path) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from regard import durable
-from regard.errors import RegardError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
 from regard.runs.records import DamagedFile, read_record, seal
 
 MANIFEST = "manifest.json"

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 LARGEST = 1 << 28
 """Largest JSON file that is read, in bytes."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.models import Model
 from regard.nn import taps
 from regard.search.steps import SOURCE_ATTENTION

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.search.hypothesis import Ended, Hypothesis, rank, scored
 from regard.search.rows import Candidate, Rows
 from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, look, may_end

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.search.forbidden import Forbidden
 from regard.search.phrases import Only, Prefix, Required, Tokens
 from regard.search.rules import Every, Rule

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.search.constraints import Constraints, spelt, writings
 from regard.search.forbidden import joins, spelling
 from regard.search.phrases import Tokens

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 Utility = Callable[[str, str], float]
 """(hypothesis, reference) → how good the one is, if the other is right."""
 
 METRICS = ("chrf", "bleu", "ter", "exact")
-"""Metrics that are known here; those of `regard.evaluation.metrics` can be used as well."""
+"""Metrics that are known here; those of `regard.metrics.scoring` can be used as well."""
 
 
 def expected_utilities(texts: Sequence[str], utility: Utility) -> list[float]:
@@ -27,7 +27,7 @@ def utility_of(metric: str) -> Utility:
     if metric == "cider":
         raise UsageError("CIDEr weighs words by how rare they are in a corpus, and samples are none: use chrf.")
     if metric not in METRICS:
-        from regard.evaluation.metrics import utility
+        from regard.metrics.scoring import utility
 
         return utility(metric)
     if metric == "exact":

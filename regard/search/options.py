@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.search.constraints import Constraints, as_phrases
 from regard.search.kept import KEEP, Stretch, find_kept
 from regard.search.mbr import Utility, utility_of

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.text.specials import EOS
 
 NOTHING = float("-inf")

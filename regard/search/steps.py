@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.models import DecodingState, Model
 from regard.nn import taps
 from regard.text.specials import BOS, MASK, PAD, SEP

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.text.normalising import WORD_START
 from regard.text.tokenizer import Tokenizer
 

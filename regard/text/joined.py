@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 from regard.text.specials import SEP, SPECIALS
 from regard.text.tokenizer import Encoded, Kind, Tokenizer
 

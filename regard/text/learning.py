@@ -12,7 +12,7 @@ from tokenizers import models, trainers
 
 from regard.config.text import Text
 from regard.config.text import Tokenizer as Settings
-from regard.errors import RegardError, TooFew
+from regard.foundation.errors import RegardError, TooFew
 from regard.text import unigram
 from regard.text.normalising import WORD_START, normaliser, without_surrogates
 from regard.text.specials import SPECIALS, UNK

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from regard import durable
-from regard.errors import RegardError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
 from regard.text.normalising import WORD_START, without_surrogates
 from regard.text.specials import SPECIALS, UNK
 from regard.text.tokenizer import BYTES, Encoded, Kind, Tokenizer

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 
-from regard import durable
-from regard.errors import RegardError
+from regard.foundation import durable
+from regard.foundation.errors import RegardError
 from regard.text.normalising import WORD_START, normaliser, without_surrogates
 from regard.text.specials import SPECIALS, UNK
 

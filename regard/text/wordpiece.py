@@ -11,7 +11,7 @@ from typing import Any, Self
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 from regard.text.normalising import WORD_START, without_surrogates
 from regard.text.specials import SPECIALS, UNK
 from regard.text.tokenizer import Encoded, Kind, Tokenizer

@@ -12,8 +12,8 @@ from typing import Any
 from regard.config.run import RunConfig
 from regard.config.shape import Acceptor
 from regard.data.corpus import Pair
-from regard.evaluation.labels import score_labels, score_numbers
-from regard.evaluation.metrics import NAMES, Scores
+from regard.metrics.labels import score_labels, score_numbers
+from regard.metrics.scoring import NAMES, Scores
 from regard.text.joined import TAB
 
 INSTALL = "pip install 'regard[baselines]'"

@@ -8,15 +8,15 @@ import torch
 from torch import nn
 
 import regard
-from regard import durable
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair
 from regard.data.corpus import describe as describe_corpus
 from regard.data.prepare import Prepared
-from regard.device import describe
-from regard.evaluation.metrics import NAMES, written
-from regard.run import Run
-from regard.shapes.shape import Judgement, Shape
+from regard.foundation import durable
+from regard.foundation.device import describe
+from regard.metrics.scoring import NAMES, written
+from regard.runs.run import Run
+from regard.tasks.task import Judgement, Shape
 from regard.text.joined import TAB
 from regard.training.progress import Progress
 from regard.training.summary import duration, parameters_by_part, short

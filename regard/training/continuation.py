@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from regard.config.run import RunConfig
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 FIXED_SECTIONS = ("data", "shape", "text", "model")
 FIXED = {

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn.dropout import drawn_from
-from regard.shapes.shape import Lesson
-from regard.training.objective import Loss
+from regard.objectives.objective import Loss
+from regard.tasks.task import Lesson
 
 LARGEST = 4
 """Shares at most: with more, threads would wait for Python's lock; each gets several cores instead."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard import durable
-from regard.evaluation.metrics import NAMES
+from regard.foundation import durable
+from regard.metrics.scoring import NAMES
 
 INK, GRID = "#333333", "#e3e3e3"
 TRAINING, VALIDATION = "#9db8d2", "#1f4e79"

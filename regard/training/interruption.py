@@ -5,7 +5,7 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-from regard.errors import RegardError
+from regard.foundation.errors import RegardError
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Ctrl-C, a request from outside, a closed terminal; where one is ignored already (`nohup`), it stays ignored."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from regard import durable
+from regard.foundation import durable
 
 STEPWISE = ("train", "validation")
 """Kinds of lines that belong to a step; the others belong to the end of the run."""

@@ -15,12 +15,13 @@ from torch import nn
 
 from regard.config.run import RunConfig
 from regard.data.prepare import Prepared, is_prepared, prepare
-from regard.device import choose_device, choose_precision, keep_freed
-from regard.errors import RegardError, UsageError
-from regard.evaluation.metrics import SMALLER_IS_BETTER
-from regard.run import Run
+from regard.foundation.device import choose_device, choose_precision, keep_freed
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.weights import build_to_fit, weights_of
+from regard.metrics.scoring import SMALLER_IS_BETTER
 from regard.runs.checkpoints import Checkpoints
-from regard.shapes.choice import shape_of
+from regard.runs.run import Run
+from regard.tasks.choice import shape_of
 from regard.training.continuation import check_continuation
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.journal import Journal
@@ -33,7 +34,6 @@ from regard.training.tensorboard import TensorBoard, require_tensorboard
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation, validate
 from regard.training.view import Moment, View, default_view
-from regard.weights import build_to_fit, weights_of
 
 VIEW_EVERY = 0.2
 """Seconds between two looks of the view at the figures."""

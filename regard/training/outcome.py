@@ -9,10 +9,11 @@ from torch import Tensor
 
 from regard.config.run import RunConfig
 from regard.data.prepare import Prepared, training_pairs
-from regard.errors import RegardError
-from regard.run import Run
+from regard.foundation.errors import RegardError
+from regard.foundation.weights import put_weights, weights_of
 from regard.runs.checkpoints import Checkpoint, Checkpoints, Damaged
-from regard.shapes.shape import Judgement
+from regard.runs.run import Run
+from regard.tasks.task import Judgement
 from regard.training.baseline import INSTALL, can_fit, fit_baseline, is_wanted
 from regard.training.card import Card, write_card
 from regard.training.curves import can_draw, draw_curves
@@ -20,7 +21,6 @@ from regard.training.journal import Journal
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation
 from regard.training.view import View, scores_line
-from regard.weights import put_weights, weights_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from regard.errors import RegardError, UsageError
+from regard.foundation.errors import RegardError, UsageError
 
 TIMEOUT = timedelta(minutes=30)
 """How long one rank waits for another (rank 0 prepares data and validates alone) before the run fails aloud."""

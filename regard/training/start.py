@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from regard.config.run import RunConfig
 from regard.config.start import refuse_differences, takes_eyes, tokenizer_sides
 from regard.config.training import Tune
-from regard.errors import RegardError, UsageError
-from regard.run import Run
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.weights import shape_in_words, weights_of
+from regard.runs.run import Run
 from regard.training.summary import short
-from regard.weights import shape_in_words, weights_of
 
 TARGET_VECTORS = "decoder.embedding.weight"
 VECTORS = ("source_embedding.weight", "_source_embedding.weight", TARGET_VECTORS)

@@ -5,7 +5,7 @@ from torch import nn
 
 from regard.config.run import RunConfig
 from regard.data.prepare import Prepared
-from regard.device import describe
+from regard.foundation.device import describe
 
 
 def data_facts(prepared: Prepared) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.errors import UsageError
+from regard.foundation.errors import UsageError
 
 
 def require_tensorboard() -> None:

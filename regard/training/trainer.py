@@ -12,20 +12,20 @@ from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Cursor
-from regard.device import choose_precision, describe
-from regard.errors import RegardError, UsageError
+from regard.foundation.device import choose_precision, describe
+from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.weights import put_weights, weights_of
+from regard.objectives.objective import Loss
 from regard.runs.checkpoints import Checkpoint
-from regard.shapes.shape import Course, Lesson, Shape
+from regard.tasks.task import Course, Lesson, Shape
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
 from regard.training.crew import Crew
 from regard.training.ema import MovingAverage
-from regard.training.objective import Loss
 from regard.training.progress import Progress, Window
 from regard.training.ranks import Ranks
 from regard.training.schedule import learning_rate
 from regard.training.start import Tuning
-from regard.weights import put_weights, weights_of
 
 EXPOSURE_SEED = 1_000_003
 """Sets the generator of exposure apart from that of dropout."""

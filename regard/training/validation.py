@@ -11,8 +11,8 @@ from torch import nn
 
 from regard.data.batches import Batches
 from regard.data.corpus import Pair
-from regard.evaluation.metrics import SMALLER_IS_BETTER, Scores
-from regard.shapes.shape import Judgement, Sample, Shape
+from regard.metrics.scoring import SMALLER_IS_BETTER, Scores
+from regard.tasks.task import Judgement, Sample, Shape
 from regard.training.progress import perplexity
 
 JUDGING_SEED = 5

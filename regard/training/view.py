@@ -22,8 +22,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from regard.evaluation.metrics import NAMES, written
-from regard.shapes.shape import Sample
+from regard.metrics.scoring import NAMES, written
+from regard.tasks.task import Sample
 
 LINES_EVERY = 30.0
 """Seconds between progress lines where there is no terminal."""

@@ -68,8 +68,8 @@ def align(
     """
     from regard import inspection
     from regard.data.lines import read_lines
-    from regard.errors import UsageError
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
     from regard.inspection.opening import opened, translating
 
     check(output)

@@ -46,8 +46,8 @@ def attribute(
     from typing import cast
 
     from regard import inspection
-    from regard.errors import UsageError
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
     from regard.inspection.attribution import METHODS, Method, check_methods
     from regard.inspection.opening import opened, reading_text
     from regard.inspection.result import Result

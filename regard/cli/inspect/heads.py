@@ -35,7 +35,7 @@ def heads(
 ) -> None:
     """Describe every head: how sure it is, where it looks, which relations it follows, how much it is needed."""
     from regard import inspection
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
 
     check(output)
     with bar() as progress:

@@ -34,8 +34,8 @@ def identify(
 ) -> None:
     """Show which part of attention does anything, and how much of each token is left in its states."""
     from regard import inspection
-    from regard.errors import UsageError
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
     from regard.inspection.identification import read_texts
     from regard.inspection.opening import opened
     from regard.inspection.result import Result

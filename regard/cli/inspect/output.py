@@ -32,7 +32,7 @@ def joined(source: str, second: str | None) -> str:
 def check(output: Path | None) -> None:
     """Refuse a file that cannot be written before the work begins, not behind it."""
     from regard.cli.places import check_places
-    from regard.errors import UsageError
+    from regard.foundation.errors import UsageError
     from regard.inspection.result import ENDINGS
 
     if output is None:

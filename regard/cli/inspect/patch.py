@@ -50,8 +50,8 @@ def patch(
     """
     from regard import inspection
     from regard.data.lines import read_lines
-    from regard.errors import RegardError, UsageError
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
+    from regard.foundation.errors import RegardError, UsageError
     from regard.inspection.opening import answering, opened
     from regard.inspection.result import Result
 

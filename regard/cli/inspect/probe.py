@@ -39,7 +39,7 @@ def probe(
 ) -> None:
     """Train small classifiers on the frozen states of every layer, beside all that they have to be compared to."""
     from regard import inspection
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
     from regard.inspection.opening import opened, reading_text
 
     check(output)

@@ -44,8 +44,8 @@ def report(
     makes another model and is never part of a report.
     """
     from regard import inspection
-    from regard.errors import UsageError
-    from regard.evaluation.display import bar
+    from regard.foundation.display import bar
+    from regard.foundation.errors import UsageError
     from regard.inspection.result import PICTURES
 
     check(output)

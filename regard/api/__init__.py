@@ -1,0 +1,1 @@
+"""What `import regard` offers: `load`, `train`, and the typed results of a model."""

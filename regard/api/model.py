@@ -1,0 +1,228 @@
+"""A trained run, ready to use: one object for every task.
+
+import regard
+
+model = regard.load("runs/en-de")
+model("A dog runs.")                        # Text('Ein Hund rennt.', score=-0.41)
+regard.load("runs/sentiment")("so good")    # Label('positive', probability=0.981)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from regard.config.run import RunConfig
+from regard.data.corpus import Pair
+from regard.data.pictures import in_memory
+from regard.foundation.errors import UsageError
+from regard.runs.run import Run
+from regard.search import Hypothesis, Search
+from regard.tasks.opening import Opened, open_task
+from regard.tasks.predictor import Predictor
+from regard.tasks.results import Nothing, Result, Text
+from regard.tasks.trace import Trace
+from regard.tasks.writer import Writer
+from regard.text.joined import TAB, check_parts
+
+if TYPE_CHECKING:
+    from regard.evaluation.evaluation import Evaluation
+    from regard.evaluation.judged import Judged
+
+EXPLANATIONS = ("attention", "attribute", "contributions", "identify", "lens", "reasons")
+"""The analyses of one input, by their names in `regard.inspection`."""
+
+
+class Model:
+    """A trained run of any task.
+
+    An input is a text; a tuple of two texts where the task reads two (`(context, question)`, `(premise, hypothesis)`);
+    an image as a path, PIL image or array; a tuple of image and question. A list of inputs gives a list of results.
+    """
+
+    def __init__(self, run: Run, opened: Opened) -> None:
+        self.run = run
+        self._opened = opened
+
+    def __repr__(self) -> str:
+        return f"<regard model {self.run.directory}: {self.config.shape.arrow}, {self.config.cell}>"
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the run."""
+        return self._opened.config
+
+    @property
+    def model(self) -> nn.Module:
+        """The torch module."""
+        return self._opened.model
+
+    @property
+    def task(self) -> str:
+        """The kind of task, such as `translation` or `acceptor`."""
+        return self.config.shape.kind
+
+    def __call__(self, inputs: Any, search: Search | None = None, **options: Any) -> Any:
+        """Answer an input, or each of a list of inputs.
+
+        Args:
+            inputs: One input or a list of inputs; see the class.
+            search: How text is searched for, where the task writes text.
+            options: Fields of `Search`, such as `beam=8` or `count=3`, as a short form.
+
+        Returns:
+            A `Text`, `Label`, `Number`, `Tags` or `FilledText`; a list of them for a list of inputs.
+        """
+        several = isinstance(inputs, list)
+        with in_memory() as keep:
+            texts = [self._as_text(one, keep, number) for number, one in enumerate(inputs if several else [inputs], 1)]
+            results = self._answer(texts, search, options)
+        return results if several else results[0]
+
+    def translate(self, text: Any, search: Search | None = None, **options: Any) -> Any:
+        """Answer with plain strings: a text for a text, a list for a list; for tasks that write text."""
+        self._writing("translate")
+        found = self(text, search, **options)
+        return [one.line for one in found] if isinstance(found, list) else found.line
+
+    def hypotheses(self, texts: Sequence[str], search: Search | None = None, **options: Any) -> list[list[Hypothesis]]:
+        """Return the best hypotheses for each text, best first; for tasks that write text."""
+        found: list[list[Hypothesis]] = self._writing("hypotheses").hypotheses(list(texts), _with(search, options))
+        return found
+
+    def trace(self, source: Any, target: str | None = None) -> Trace:
+        """Run the model on one input and record every activation by name."""
+        with in_memory() as keep:
+            return self._opened.trace(self._as_text(source, keep, 1), target)
+
+    def explain(self, source: Any, how: str = "attention", target: str | None = None, **options: Any) -> Any:
+        """Explain the answer to one input by an analysis of `regard.inspection`; the result can be shown and saved.
+
+        Args:
+            source: One input.
+            how: attention, attribute, contributions, identify, lens or reasons.
+            target: The output to explain; by default the model's own.
+            options: Passed to the analysis.
+        """
+        from regard import inspection
+
+        if how not in EXPLANATIONS:
+            raise UsageError(f"There is no explanation {how!r}: use {', '.join(EXPLANATIONS)}.")
+        return getattr(inspection, how)(self.trace(source, target), **options)
+
+    def evaluate(
+        self, data: Sequence[tuple[Any, str]] | None = None, *, metrics: Sequence[str] = ("bleu", "chrf", "exact")
+    ) -> "Evaluation | Judged":
+        """Score the model on (input, reference) pairs; by default on the run's own test or validation data.
+
+        Args:
+            data: Pairs of an input and its reference answer.
+            metrics: Metrics of text, for translation.
+        """
+        pairs = self._own_pairs() if data is None else [Pair(self._flat(one), str(other)) for one, other in data]
+        if isinstance(self._opened, Writer):
+            from regard.evaluation.evaluation import evaluate_texts
+
+            return evaluate_texts(self._opened, [pair.source for pair in pairs])
+        if self.task == "translation":
+            from regard.evaluation.evaluation import evaluate_run
+
+            sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+            return evaluate_run(self._writing("evaluate"), sources, references, metrics)
+        from regard.evaluation.judged import judge_run
+        from regard.tasks.choice import task_of_run
+
+        task = self._opened.shape if isinstance(self._opened, Predictor) else task_of_run(self.run, self.config)
+        return judge_run(task, self.model, pairs)
+
+    def _own_pairs(self) -> list[Pair]:
+        from regard.data.prepare import is_prepared, prepare
+
+        if not is_prepared(self.run.directory):
+            raise UsageError(f"{self.run.directory} has no data of its own any more: give (input, reference) pairs.")
+        prepared = prepare(self.config, self.run.directory)
+        return prepared.test_pairs or prepared.validation_pairs
+
+    def _answer(self, texts: list[str], search: Search | None, options: Mapping[str, Any]) -> list[Result]:
+        if isinstance(self._opened, Predictor):
+            if search is not None or options:
+                raise UsageError(f"This run writes no text ({self.config.shape.arrow}): it takes no search options.")
+            return list(self._opened.predict(texts))
+        if self.task == "translation":
+            for text in filter(str.strip, texts):
+                check_parts(text, self.config.data.train.texts)
+        found = self._opened.hypotheses(texts, _with(search, options))
+        if isinstance(self._opened, Writer):
+            writer = self._opened
+            found = [
+                [replace(one, text=writer.whole(text, one)) for one in best]
+                for text, best in zip(texts, found, strict=True)
+            ]
+        return [_as_result(best) for best in found]
+
+    def _writing(self, what: str) -> Any:
+        """The object that searches for text, or why there is none."""
+        if isinstance(self._opened, Predictor):
+            raise UsageError(f"This run writes no text ({self.config.shape.arrow}), so there is no `{what}`: call it.")
+        return self._opened
+
+    def _as_text(self, given: Any, keep: Any, number: int) -> str:
+        """One input as the text that tasks read: parts with a tab between them, images by their names."""
+        parts = given if isinstance(given, tuple) else (given,)
+        images = self.config.shape.pictures
+        names = []
+        for place, part in enumerate(parts):
+            if isinstance(part, str) or (isinstance(part, Path) and images and place == 0):
+                names.append(str(part))
+            elif images and place == 0:
+                names.append(keep(part))
+            else:
+                raise UsageError(
+                    f"Input {number} is of type {type(part).__name__}: this run reads "
+                    f"{'an image (path, PIL image or array)' if images else 'text'}."
+                )
+        return TAB.join(names)
+
+    def _flat(self, given: Any) -> str:
+        return TAB.join(map(str, given)) if isinstance(given, tuple) else str(given)
+
+
+def load(run: Path | str, overrides: Sequence[str] = ()) -> Model:
+    """Open a trained run of any task."""
+    opened = Run.open(run)
+    return Model(opened, open_task(opened, overrides))
+
+
+def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, overrides: Sequence[str] = ()) -> Model:
+    """Train a configuration (a YAML file, a mapping or a `RunConfig`) into a new run directory, and open the run."""
+    from regard.config.loading import from_mapping
+    from regard.config.loading import load as load_config
+    from regard.training.loop import train as train_run
+
+    if isinstance(config, RunConfig):
+        if overrides:
+            raise UsageError("A RunConfig is complete: give overrides with a file or a mapping.")
+        resolved = config
+    elif isinstance(config, Mapping):
+        resolved = from_mapping(config, overrides)
+    else:
+        resolved = load_config(config, overrides)
+    train_run(resolved, Path(run))
+    return load(run)
+
+
+def _with(search: Search | None, options: Mapping[str, Any]) -> Search:
+    try:
+        return replace(search or Search(), **options)
+    except TypeError:
+        known = ", ".join(Search.__dataclass_fields__)
+        raise UsageError(f"{', '.join(options)}: some of these are not options of a search. It has {known}.") from None
+
+
+def _as_result(best: Sequence[Hypothesis]) -> Result:
+    if not best:
+        return Nothing()
+    texts = [Text(one.text, one.score, tuple(one.log_probs)) for one in best]
+    return replace(texts[0], alternatives=tuple(texts[1:]))

@@ -1,0 +1,1 @@
+"""Other ways to run a trained model: CTranslate2."""

@@ -1,0 +1,92 @@
+"""What translates: the native engine, which does everything, or a faster one that does what it can.
+
+Every engine is a `Translator`: texts and a search in, hypotheses out. What an engine cannot do it hands to the native
+one, and says so once.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.foundation.errors import RegardError, UsageError
+
+if TYPE_CHECKING:
+    from regard.engines.plain_text import PlainText
+    from regard.tasks.translator import Translator
+
+ENGINES = ("native", "ctranslate2", "ctranslate2-int8", "auto")
+
+
+def open_engine(
+    name: str, runs: Sequence[Path], overrides: Sequence[str] = (), *, token_scores: bool = False
+) -> "Translator":
+    """The translator of a run (or of several, as an ensemble) on an engine; `auto` is the fastest with equal outputs.
+
+    `token_scores` says that the score of each token is wanted, which only the native engine tells.
+    """
+    if name not in ENGINES:
+        raise UsageError(f"--engine is one of {', '.join(ENGINES)}, not `{name}`.")
+    if name == "native":
+        return _native(runs, overrides)
+    lacking = _lacks(runs, overrides, token_scores)
+    if name == "auto":
+        from regard.formats.ctranslate2_library import installed
+
+        return _native(runs, overrides) if lacking or not installed() else _fast_or_native(runs, overrides)
+    from regard.engines.ctranslate2_engine import open_ctranslate2
+    from regard.formats.ctranslate2_library import library
+
+    library()
+    if lacking:
+        print(f"CTranslate2 has no {lacking}: the native engine does that.", file=sys.stderr)
+        return _native(runs, overrides)
+    return open_ctranslate2(runs[0], overrides, "int8" if name.endswith("int8") else "float32")
+
+
+def open_plain_text(name: str, run: Path, overrides: Sequence[str]) -> "PlainText | None":
+    """The shortest way for plain text on an engine; nothing where there is none, and `open_engine` says why."""
+    from regard.formats.ctranslate2_library import installed
+
+    if name not in ENGINES or name == "native" or not installed() or _lacks([run], overrides, token_scores=False):
+        return None
+    from regard.engines.plain_text import PlainText
+
+    try:
+        return PlainText(run, overrides, "int8" if name.endswith("int8") else "float32")
+    except UsageError:
+        raise
+    except RegardError:
+        return None
+
+
+def _lacks(runs: Sequence[Path], overrides: Sequence[str], token_scores: bool) -> str:
+    """What CTranslate2 cannot do for any search of this call; empty if there is nothing."""
+    if len(runs) > 1:
+        return "ensembles"
+    if token_scores:
+        return "score of each token"
+    return next((f"way to change {one.partition('=')[0]}" for one in overrides if not one.startswith("decoding.")), "")
+
+
+def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "Translator":
+    from regard.engines.ctranslate2_engine import open_ctranslate2
+
+    try:
+        return open_ctranslate2(runs[0], overrides, "float32")
+    except UsageError:
+        raise
+    except RegardError as error:  # a cell that it cannot compute: the native engine says whatever else is wrong
+        print(f"{error} The native engine does it.", file=sys.stderr)
+        return _native(runs, overrides)
+
+
+def _native(runs: Sequence[Path], overrides: Sequence[str]) -> "Translator":
+    from regard.tasks.translator import Translator
+
+    translators = [Translator.load(run, overrides) for run in runs]
+    if len(translators) == 1:
+        return translators[0]
+    from regard.tasks.ensemble import Ensemble
+
+    return Ensemble(translators)

@@ -1,0 +1,121 @@
+"""CTranslate2 as an engine: the same translator, whose search runs elsewhere."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.config.run import RunConfig
+from regard.data.form import load_tokenizers, parted
+from regard.engines.ctranslate2_cache import cached_model
+from regard.engines.ctranslate2_search import CTranslate2Search, Found
+from regard.engines.facts import facts_of, trained_length
+from regard.engines.loops import first_loop
+from regard.runs.run import Run
+from regard.search import Hypothesis, Search, SearchTree
+from regard.search.forbidden import Reading
+from regard.search.hypothesis import Ended, distinct, scored
+from regard.tasks.translator import Translator
+from regard.text.loops import patience_for
+from regard.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from regard.models import Model
+
+
+class CTranslate2Translator(Translator):
+    """A translator that searches in CTranslate2; what that cannot do, the native model does, with a word."""
+
+    def __init__(
+        self,
+        run: Run,
+        config: RunConfig,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        *,
+        quantize: str,
+        overrides: Sequence[str] = (),
+    ) -> None:
+        self._native: Model | None = None
+        self._run, self._overrides = run, overrides
+        self._told: set[str] = set()
+        super().__init__(None, config, source_tokenizer, target_tokenizer)  # type: ignore[arg-type]
+        self.trained_length = trained_length(run) or self.trained_length
+        place = cached_model(run, quantize)
+        self._fast = CTranslate2Search(place, quantize, facts_of(run, config), source_tokenizer, target_tokenizer)
+
+    @property
+    def model(self) -> "Model":
+        """The native model, loaded when it is first needed."""
+        if self._native is None:
+            self._native = Translator.load(self._run.directory, self._overrides).model
+        return self._native
+
+    @model.setter
+    def model(self, model: "Model | None") -> None:
+        self._native = model
+
+    def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
+        """The hypothesis with its attention and word alignment, from the native model."""
+        self._tell("attention and alignment")
+        return super().explained(source, hypothesis)
+
+    def _find(
+        self,
+        texts: Sequence[str],
+        search: Search,
+        trees: Sequence[SearchTree] | None,
+        before: Sequence[frozenset[Reading]] | None = None,
+    ) -> list[list[Hypothesis]]:
+        lacking = lacks(search, trees)
+        if lacking:
+            self._tell(lacking)
+            return super()._find(texts, search, trees, before)
+        sources = self.source_tokenizer.encode_batch(texts)
+        self._check_lengths(sources)
+        penalty = search.length_penalty or 0.0
+        width = search.beam or 1
+        asked = width if search.count > 1 else 1  # some may have the same text
+        found = self._fast.find(sources, beam=width, count=asked, penalty=penalty)
+        return [
+            distinct(self._hypothesis(one, ids, penalty) for one in best)[: search.count]
+            for ids, best in zip(sources, found, strict=True)
+        ]
+
+    def _hypothesis(self, found: Found, source: list[int], penalty: float) -> Hypothesis:
+        """One output as ours; log-probabilities are the mean, repeated, as only their sum is known."""
+        cut = first_loop(found.tokens, patience_for(source))
+        kept = found.tokens[:cut]
+        whole = found.ended and cut is None
+        each = found.total / max(len(found.tokens) + found.ended, 1)
+        why: Ended = "end" if whole else "length" if cut is None else "repetition"
+        one = scored(tuple(kept), (each,) * (len(kept) + whole), penalty, why)
+        return replace(one, text=self.target_tokenizer.decode(kept))
+
+    def _tell(self, lacking: str) -> None:
+        if lacking not in self._told:
+            self._told.add(lacking)
+            print(f"CTranslate2 has no {lacking}: the native engine does that.", file=sys.stderr)
+
+
+def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
+    """What a search asks for that CTranslate2 does not do as we do; empty if there is nothing."""
+    wants = {
+        "seeded samples": search.samples > 0,
+        "coverage penalty over all layers": search.coverage_penalty != 0,
+        "diverse groups": search.groups > 1,
+        "exact rule for when a full beam is done": search.full_beam,
+        "constraints": bool(search.constraints),
+        "stretches kept from the source": bool(search.keep),
+        "record of its search": trees is not None,
+    }
+    return next((name for name, wanted in wants.items() if wanted), "")
+
+
+def open_ctranslate2(directory: Path, overrides: Sequence[str], quantize: str) -> CTranslate2Translator:
+    """The translator of a run whose search runs in CTranslate2."""
+    run = Run.open(directory)
+    config = run.load_config(overrides)
+    source, target = load_tokenizers(run.tokenizers)
+    return CTranslate2Translator(run, config, parted(config, source), target, quantize=quantize, overrides=overrides)

@@ -1,0 +1,113 @@
+"""CTranslate2 from tokens to tokens: batches of similar length for one worker a core. Needs no torch.
+
+CTranslate2 (Klein et al., 2020) divides a score by length to the power of the penalty, as we do; with the end symbol
+counted (`return_end_token`) the lengths are ours too. Its beam differs in one thing: an ended hypothesis gives its
+place to another, and the search stops when as many have ended as `PATIENCE` × the beam; ours narrows, and stops when
+nothing alive can still win.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from regard.engines.facts import Facts
+from regard.formats.ctranslate2_library import check_supported, library, unique_names
+from regard.foundation.errors import RegardError
+from regard.text.specials import EOS
+from regard.text.tokenizer import Tokenizer
+
+BATCH_TOKENS = 2048
+"""Source tokens in a batch, times the beam."""
+PATIENCE = 1.2
+"""How far a beam searches on (Kasai et al., 2022): a little, which brings outputs nearer to the native."""
+
+
+class Found(NamedTuple):
+    """One output."""
+
+    tokens: list[int]
+    """What was said, the end symbol left off."""
+    total: float
+    """The sum of all log-probabilities, that of the end symbol too."""
+    ended: bool
+    """Whether the end symbol was said; otherwise a limit was reached."""
+
+
+class CTranslate2Search:
+    """An exported model with its vocabularies."""
+
+    def __init__(self, place: Path, quantize: str, facts: Facts, source: Tokenizer, target: Tokenizer) -> None:
+        check_supported(quantize)
+        try:
+            self._engine = library().Translator(
+                str(place), device="cpu", compute_type=quantize, inter_threads=workers(), intra_threads=1
+            )
+        except (RuntimeError, ValueError) as error:
+            raise RegardError(
+                f"CTranslate2 cannot open {place} ({str(error)[:200]}): delete it, and it is made anew."
+            ) from error
+        self._facts = facts
+        self._source_names = unique_names(source.vocabulary)
+        self._numbers = {name: number for number, name in enumerate(unique_names(target.vocabulary))}
+
+    def find(
+        self, sources: Sequence[list[int]], *, beam: int, count: int, penalty: float, scores: bool = True
+    ) -> list[list[Found]]:
+        """The best outputs of each source, best first; none of an empty one. Without `scores`, totals are 0."""
+        found: list[list[Found]] = [[] for _ in sources]
+        waiting = [
+            (places, self._start([sources[place] for place in places], beam, count, penalty, scores))
+            for places in batches([len(ids) for ids in sources], max(BATCH_TOKENS // beam, 1))
+        ]
+        for places, results in waiting:
+            for place, result in zip(places, results, strict=True):
+                limit = self._facts.limit(len(sources[place]))
+                given = result.result()
+                found[place] = [
+                    self._found(names, score, limit, penalty)
+                    for names, score in zip(given.hypotheses, given.scores or repeat(0.0), strict=False)
+                ]
+        return found
+
+    def _start(self, sources: list[list[int]], beam: int, count: int, penalty: float, scores: bool) -> list[Any]:
+        """Hand a batch over; results come when a worker has had the time."""
+        results: list[Any] = self._engine.translate_batch(
+            [[self._source_names[token] for token in ids] for ids in sources],
+            asynchronous=True,
+            beam_size=beam,
+            patience=PATIENCE if beam > 1 else 1,
+            num_hypotheses=count,
+            length_penalty=penalty,
+            min_decoding_length=0,
+            max_decoding_length=max(self._facts.limit(len(ids)) for ids in sources) + 1,  # one for the end symbol
+            max_input_length=0,
+            return_scores=scores,
+            return_end_token=True,
+        )
+        return results
+
+    def _found(self, names: list[str], score: float, limit: int, penalty: float) -> Found:
+        tokens = [self._numbers[name] for name in names]
+        total = score * max(len(tokens), 1) ** penalty
+        ended = tokens[-1:] == [EOS]
+        said = tokens[:-1] if ended else tokens
+        return Found(said[:limit], total, ended and len(said) <= limit)
+
+
+def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Places of what is not empty, the longest first, in batches of at most `tokens` padded tokens."""
+    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
+    while order:
+        count = max(tokens // (lengths[order[0]] + 1), 1)
+        yield order[:count]
+        del order[:count]
+
+
+def workers() -> int:
+    """How many batches are searched at once, on one core each: two threads for one batch are far slower than one."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

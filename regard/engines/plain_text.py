@@ -1,0 +1,49 @@
+"""The shortest way from text to text: CTranslate2, tokenizers, and no torch at all."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.engines.ctranslate2_cache import cached_facts, cached_model
+from regard.engines.ctranslate2_search import CTranslate2Search
+from regard.engines.facts import facts_of
+from regard.engines.loops import first_loop
+from regard.runs.run import Run
+from regard.text.joined import Joined
+from regard.text.loops import PATIENCE, patience_for
+from regard.text.tokenizer import Tokenizer
+
+
+class PlainText:
+    """One run's best outputs as plain text; texts that are longer than what it was trained on are not for here."""
+
+    def __init__(self, directory: Path, overrides: Sequence[str], quantize: str) -> None:
+        run = Run.open(directory)
+        place = cached_model(run, quantize)
+        self.facts = cached_facts(place)
+        if overrides:
+            self.facts = facts_of(run, run.load_config(overrides))
+        shared = run.tokenizers / "shared.json"
+        sides = (
+            (shared, shared) if shared.exists() else (run.tokenizers / "source.json", run.tokenizers / "target.json")
+        )
+        source = Tokenizer.load(sides[0])
+        self._source = Joined(source) if self.facts.texts > 1 else source
+        self._target = source if shared.exists() else Tokenizer.load(sides[1])
+        self._search = CTranslate2Search(place, quantize, self.facts, self._source, self._target)
+
+    def translate(self, texts: Sequence[str], beam: int | None, length_penalty: float | None) -> list[str] | None:
+        """The best output for each text; nothing at all, if one of them has to be split."""
+        sources = self._source.encode_batch(texts)
+        if any(len(ids) > self.facts.longest_source for ids in sources):
+            return None
+        penalty = self.facts.length_penalty if length_penalty is None else length_penalty
+        found = self._search.find(sources, beam=beam or self.facts.beam, count=1, penalty=penalty, scores=False)
+        return [
+            self._target.decode(_cut(best[0].tokens, ids)) if best else ""
+            for ids, best in zip(sources, found, strict=True)
+        ]
+
+
+def _cut(tokens: list[int], source: list[int]) -> list[int]:
+    """An output without its loop, if it has one."""
+    return tokens[: first_loop(tokens, patience_for(source))] if len(tokens) >= PATIENCE else tokens

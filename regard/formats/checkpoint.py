@@ -1,0 +1,158 @@
+"""The weights of a Hugging Face directory: one safetensors file, several, or a torch file; never unpickled."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from regard.foundation.errors import RegardError
+
+BIAS = "final_logits_bias"
+RULED_OUT = -1e9
+"""The bias of a token that is never produced."""
+
+WHOLE, PARTS, TORCH = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+
+
+class Checkpoint:
+    """Tensors by name, as 32-bit numbers; asking for one that is missing or of another shape says so."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path, self._tensors = _read(directory)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
+
+    def get(self, *names: str, shape: tuple[int, ...]) -> Tensor:
+        """The tensor under the first of these names that there is."""
+        name = next((name for name in names if name in self._tensors), None)
+        if name is None:
+            raise RegardError(f"{self.path} has no tensor {names[0]}: the weights are not whole, or of another model.")
+        tensor = self._tensors[name]
+        if tuple(tensor.shape) != shape:
+            there, wanted = ("×".join(map(str, each)) for each in (tensor.shape, shape))
+            raise RegardError(f"{self.path}: {name} is {there}, where config.json calls for {wanted}.")
+        return self._checked(name)
+
+    def any_height(self, name: str, width: int) -> Tensor:
+        """A tensor of so many columns, and at least one row."""
+        rows = len(self._tensors[name]) if name in self._tensors and self._tensors[name].dim() else 1
+        return self.get(name, shape=(max(1, rows), width))
+
+    def any_shape(self, name: str) -> Tensor:
+        """A tensor that is known to be there, whatever its shape."""
+        return self._checked(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tensors."""
+        return list(self._tensors)
+
+    def _checked(self, name: str) -> Tensor:
+        """A tensor as 32-bit numbers; refuses what no model computes with. A bias of −∞ rules a token out: −10⁹."""
+        tensor = self._tensors[name]
+        if not tensor.is_floating_point():
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise RegardError(
+                f"{self.path}: {name} holds numbers of type {kind}, such as quantized weights have. Fetch the weights "
+                "as float32, float16 or bfloat16."
+            )
+        tensor = tensor.float()
+        if name == BIAS:
+            tensor = tensor.masked_fill(tensor == -torch.inf, RULED_OUT)
+        if not bool(torch.isfinite(tensor).all()):
+            count = int((~torch.isfinite(tensor)).sum())
+            raise RegardError(
+                f"{self.path}: {name} has {count:,} numbers that are not finite (NaN or infinite). The weights are "
+                "damaged, or training diverged: fetch them again."
+            )
+        return tensor
+
+    def refuse_layers(self, prefix: str, declared: int, setting: str) -> None:
+        """Refuse more or fewer layers than config.json declares; their names begin with `prefix` and a number."""
+        depths = {name.removeprefix(prefix).split(".")[0] for name in self._tensors if name.startswith(prefix)}
+        there = 1 + max((int(depth) for depth in depths if depth.isdecimal()), default=-1)
+        if there != declared:
+            raise RegardError(
+                f"{self.path} has {there} layers {prefix}…, but config.json declares {setting} = {declared}. The two "
+                "are not of one model: fetch both again, or correct config.json."
+            )
+
+
+def _read(directory: Path) -> tuple[Path, dict[str, Tensor]]:
+    if (directory / WHOLE).is_file():
+        return directory / WHOLE, _safetensors(directory / WHOLE)
+    if (directory / PARTS).is_file():
+        index = read_json(directory / PARTS)
+        files = sorted(_weight_files(index, directory / PARTS))
+        parts = [_safetensors(directory / Path(str(name)).name) for name in files]
+        return directory / PARTS, {name: tensor for part in parts for name, tensor in part.items()}
+    if (directory / TORCH).is_file():
+        return directory / TORCH, _torch(directory / TORCH)
+    raise RegardError(f"There are no weights in {directory}: neither {WHOLE} nor {TORCH}.")
+
+
+def _weight_files(index: dict[str, Any], path: Path) -> set[str]:
+    """The files that an index of weights names."""
+    named = index.get("weight_map")
+    if not isinstance(named, dict) or not named or not all(isinstance(name, str) for name in named.values()):
+        raise RegardError(f"{path} names no files of weights under `weight_map`: fetch it again.")
+    return set(named.values())
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise RegardError(f"The weights are not whole: {path} is missing.") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        first = _first_cut_off(path)
+        cut = f": it is cut off, and {first} is the first tensor that is not whole" if first else f" ({error})"
+        raise RegardError(f"{path} cannot be read{cut}. Fetch it again.") from error
+
+
+def _first_cut_off(path: Path) -> str | None:
+    """The first tensor that a truncated safetensors file does not hold whole, where its header can be read."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header: dict[str, Any] = json.loads(file.read(min(length, 100_000_000)))
+        ends = {name: facts["data_offsets"][1] for name, facts in header.items() if name != "__metadata__"}
+        held = path.stat().st_size - 8 - length
+        beyond = {name: end for name, end in ends.items() if end > held}
+        return min(beyond, key=beyond.__getitem__) if beyond else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _torch(path: Path) -> dict[str, Tensor]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the library raises whatever the damaged bytes lead it to
+        raise RegardError(
+            f"{path} cannot be read as weights only: it is cut off or damaged, or holds more than weights, which is "
+            "never run. Fetch it again, or fetch model.safetensors."
+        ) from error
+    if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise RegardError(f"{path} holds something else than tensors by name.")
+    return dict(content)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file, or a sentence that says why not."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RegardError(f"There is no {path.name} in {path.parent}: a Hugging Face model has one.") from None
+    except RecursionError:
+        raise RegardError(f"{path} is nested too deeply to be the settings of a model.") from None
+    except (OSError, ValueError) as error:
+        raise RegardError(f"{path} cannot be read ({error}).") from error
+    if not isinstance(content, dict):
+        raise RegardError(f"{path} does not hold a JSON object.")
+    return content

@@ -1,0 +1,56 @@
+"""The ctranslate2 library: whether it is here, what this processor can do with it, and how it names tokens."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from regard.foundation.errors import RegardError, UsageError
+
+INSTALL = "pip install 'regard[fast]'"
+TYPES = ("float32", "int8", "int16", "float16", "bfloat16")
+
+
+def installed() -> bool:
+    """Whether the library is here; it is not imported for that."""
+    return find_spec("ctranslate2") is not None
+
+
+def library() -> Any:
+    """The library, or the command that installs it."""
+    try:
+        import ctranslate2
+    except ImportError as error:
+        if installed():
+            raise RegardError(f"CTranslate2 is here but cannot be imported ({error}): {INSTALL}.") from error
+        raise RegardError(f"CTranslate2 is not installed: {INSTALL}.") from None
+    return ctranslate2
+
+
+def supports(quantize: str) -> bool:
+    """Whether this processor computes in a type."""
+    return quantize in library().get_supported_compute_types("cpu")
+
+
+def check_type(quantize: str) -> None:
+    """Refuse a type of numbers that does not exist."""
+    if quantize not in TYPES:
+        raise UsageError(f"--quantize is one of {', '.join(TYPES)}, not `{quantize}`.")
+
+
+def check_supported(quantize: str) -> None:
+    """Refuse a type that this processor lacks."""
+    if not supports(quantize):
+        known = ", ".join(sorted(library().get_supported_compute_types("cpu")))
+        raise RegardError(f"This processor has no {quantize} arithmetic in CTranslate2; it has {known}.")
+
+
+def unique_names(tokens: Sequence[str]) -> list[str]:
+    """Tokens with a name of their own each, as CTranslate2 needs; a repeated one gets its number."""
+    if len(set(tokens)) == len(tokens):
+        return list(tokens)
+    seen: set[str] = set()
+    names: list[str] = []
+    for number, token in enumerate(tokens):
+        names.append(f"{token}#{number}" if token in seen else token)
+        seen.add(token)
+    return names

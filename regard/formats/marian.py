@@ -1,0 +1,234 @@
+"""Marian's Transformer and ours: which cell is which configuration, and which tensor is which.
+
+Hugging Face knows two encoder-decoders that our cells can equal number for number: `marian` (Junczys-Dowmunt et al.,
+2018), where norms stand behind each block, and `pegasus` (Zhang et al., 2020), where they stand before it.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from regard.config.cell import resolve, settled
+from regard.config.model import Attention, Embeddings, Model, Positions, TransformerDecoder, TransformerEncoder
+from regard.formats.hub_settings import HubSettings
+from regard.foundation.errors import RegardError, UsageError
+from regard.text.specials import BOS, EOS, MASK, PAD, SEP
+
+ACTIVATIONS: dict[str, Literal["relu", "gelu", "silu"]] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "swish": "silu",
+    "silu": "silu",
+}
+"""Activations by their names there; ours on the right."""
+
+UNLIKE = ("normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits")
+"""Settings of related models that old Marian files list as off."""
+
+ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
+LAYER = {
+    "attention_norm": "self_attn_layer_norm",
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "feed_forward_norm": "final_layer_norm",
+}
+
+
+def cell_of(config: HubSettings) -> Model:
+    """The cell of a Marian configuration; refuses, by name, what no cell equals."""
+    place = config.place
+    kind = config.word("model_type", "unknown")
+    if kind != "marian":
+        raise RegardError(f"{place} holds a model of type `{kind}`: regard import reads those of `marian` and `bert`.")
+    heads = config.integer("encoder_attention_heads", least=1)
+    if heads != config.integer("decoder_attention_heads", least=1):
+        raise RegardError(f"{place} has encoder and decoder with different numbers of heads, which no cell has.")
+    for name in UNLIKE:
+        if config.flag(name, False):
+            raise RegardError(f"{place} has `{name}`, which Hugging Face's Marian does not: no cell equals the model.")
+    activation = _activation(config)
+    sides: dict[str, dict[str, Any]] = {
+        side: {
+            "layers": config.integer(f"{side}_layers", least=1),
+            "feed_forward": config.integer(f"{side}_ffn_dim", least=1),
+            "activation": activation,
+            "norm_place": "post",
+        }
+        for side in ("encoder", "decoder")
+    }
+    shared = config.flag("share_encoder_decoder_embeddings", True)
+    tied = config.flag("tie_word_embeddings", True)
+    if shared and not tied:
+        raise RegardError(f"{place} shares its embeddings, but not with its output layer, which no cell does.")
+    below_one = math.nextafter(1.0, 0.0)
+    try:
+        cell = Model(
+            width=config.integer("d_model", least=1),
+            dropout=config.number("dropout", 0.1, least=0.0, most=below_one),
+            encoder=TransformerEncoder(**sides["encoder"]),
+            decoder=TransformerDecoder(**sides["decoder"]),
+            attention=Attention(
+                heads=heads, dropout=config.number("attention_dropout", 0.0, least=0.0, most=below_one)
+            ),
+            positions=Positions(kind="sinusoidal"),
+            embeddings=Embeddings(
+                tie="all" if shared else "target" if tied else "none", scale=config.flag("scale_embedding", False)
+            ),
+        )
+        return resolve(cell, shared_vocabulary=shared)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RegardError(
+            f"{place} describes a model that no cell can be: {first['loc'][-1]} is {str(first['input'])[:40]}."
+        ) from error
+    except UsageError as error:
+        raise RegardError(f"{place} describes a model that no cell can be: {error}") from error
+
+
+def _activation(config: HubSettings) -> Literal["relu", "gelu", "silu"]:
+    """The activation of both sides; one that has another than the other is refused."""
+    name = config.word("activation_function", "gelu")
+    for other in ("encoder_activation_function", "decoder_activation_function"):
+        if config.word(other, name) != name:
+            raise RegardError(
+                f"{config.place} has the {other.replace('_', ' ')} `{config.word(other)}` and the activation function "
+                f"`{name}`, but Marian has one activation for both sides. Correct the one that is wrong."
+            )
+    activation = ACTIVATIONS.get(name)
+    if activation is None:
+        raise RegardError(
+            f"{config.place} has the activation `{name}`, but a cell has one of {', '.join(ACTIVATIONS)}."
+        )
+    return activation
+
+
+def config_of(cell: Model, source_size: int, target_size: int, max_length: int) -> dict[str, Any]:
+    """The Hugging Face configuration that equals a cell; refuses, naming the part, a cell that has none."""
+    encoder, decoder = cell.encoder, cell.decoder
+    for name, side in (("encoder", encoder), ("decoder", decoder)):
+        if not isinstance(side, TransformerEncoder | TransformerDecoder):
+            raise _no_equal(f"model.{name}.kind `{side.kind if side else None}`", "a Transformer")
+        if side.norm != "layer":
+            raise _no_equal(f"model.{name}.norm `{side.norm}`", "LayerNorm")
+        if side.activation not in ACTIVATIONS.values():
+            raise _no_equal(f"model.{name}.activation `{side.activation}`", "relu, gelu or silu")
+        if side.width != cell.embeddings.width:
+            raise _no_equal(
+                f"model.{name}.width {side.width} beside embeddings {cell.embeddings.width} wide", "one width"
+            )
+    assert isinstance(encoder, TransformerEncoder)
+    assert isinstance(decoder, TransformerDecoder)
+    if encoder.norm_place != decoder.norm_place:
+        raise _no_equal("norms before the blocks of one side and behind those of the other", "one place")
+    if encoder.activation != decoder.activation:
+        raise _no_equal("an activation of its own on each side", "one activation")
+    check_attention(cell, "Hugging Face's Marian")
+    if cell.norm_epsilon != 1e-5:
+        raise _no_equal(f"model.norm_epsilon {cell.norm_epsilon:g}", "1e-05")
+    positions = settled(cell.positions)
+    if positions.kind != "sinusoidal":
+        raise _no_equal(f"model.positions.kind `{positions.kind}`", "sinusoidal positions")
+    tie = settled(cell.embeddings.tie)
+    pre = encoder.norm_place == "pre"
+    if pre and tie != "all":
+        raise _no_equal(f"model.embeddings.tie `{tie}` with norms before the blocks", "all embeddings tied there")
+    kind, architecture = ("pegasus", "PegasusForConditionalGeneration") if pre else ("marian", "MarianMTModel")
+    config: dict[str, Any] = {
+        "architectures": [architecture],
+        "model_type": kind,
+        "is_encoder_decoder": True,
+        "d_model": cell.width if encoder.width is None else encoder.width,
+        "vocab_size": source_size,
+        "max_position_embeddings": max_length,
+        "activation_function": encoder.activation,
+        "dropout": cell.dropout,
+        "activation_dropout": cell.dropout,
+        "attention_dropout": cell.attention.dropout,
+        "scale_embedding": cell.embeddings.scale,
+        "tie_word_embeddings": tie != "none",
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": None,
+        "dtype": "float32",
+    }
+    for name, side in (("encoder", encoder), ("decoder", decoder)):
+        config[f"{name}_layers"] = side.layers
+        config[f"{name}_ffn_dim"] = side.feed_forward
+        config[f"{name}_attention_heads"] = cell.attention.heads
+    if not pre:
+        config |= {"decoder_vocab_size": target_size, "share_encoder_decoder_embeddings": tie == "all"}
+    return config
+
+
+def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str, Any]:
+    """How Hugging Face shall search, to search as the run does."""
+    return {
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": None,
+        "bad_words_ids": [[token] for token in (PAD, BOS, SEP, MASK)],
+        "num_beams": beam,
+        "length_penalty": length_penalty,
+        "max_length": max_length,
+    }
+
+
+def check_attention(cell: Model, name: str) -> None:
+    """Refuse, naming the part, attention that no other Transformer has."""
+    attention, join = cell.attention, cell.join
+    if cell.embeddings.norm:
+        raise _no_equal("model.embeddings.norm", "no norm before the first layer", name)
+    if join is None or join.kind != "attention":
+        raise _no_equal(f"model.join.kind `{join.kind if join else None}`", "attention to the source", name)
+    if attention.score != "scaled-dot":
+        raise _no_equal(f"model.attention.score `{attention.score}`", "scaled-dot", name)
+    if not attention.project:
+        raise _no_equal("model.attention.project off", "projections", name)
+    if attention.keys_values != "split":
+        raise _no_equal("model.attention.keys_values `shared`", "keys and values apart", name)
+
+
+def tensor_names(cell: Model) -> dict[str, str]:
+    """Every tensor of a Transformer cell by our name, with its name in a Marian (or Pegasus) checkpoint.
+
+    The embeddings and the output layer come last; `output_bias` V is `final_logits_bias` 1×V there.
+    """
+    names: dict[str, str] = {}
+    encoder, decoder = cell.encoder, cell.decoder
+    assert isinstance(encoder, TransformerEncoder)
+    assert isinstance(decoder, TransformerDecoder)
+    for name, side in (("encoder", encoder), ("decoder", decoder)):
+        for depth in range(side.layers):
+            ours, theirs = f"{name}.layers.{depth}", f"model.{name}.layers.{depth}"
+            parts = {f"{ours}.{one}": f"{theirs}.{other}" for one, other in LAYER.items()}
+            parts |= {f"{ours}.attention.{one}": f"{theirs}.self_attn.{other}" for one, other in ATTENTION.items()}
+            if name == "decoder":
+                parts[f"{ours}.source_norm"] = f"{theirs}.encoder_attn_layer_norm"
+                parts |= {
+                    f"{ours}.source_attention.{one}": f"{theirs}.encoder_attn.{other}"
+                    for one, other in ATTENTION.items()
+                }
+            names |= _weights_and_biases(parts)
+        if side.norm_place == "pre":
+            names |= _weights_and_biases({f"{name}.norm": f"model.{name}.layer_norm"})
+    shared = cell.embeddings.tie == "all"
+    names["decoder.embedding.weight"] = "model.shared.weight" if shared else "model.decoder.embed_tokens.weight"
+    if not shared:
+        names["_source_embedding.weight"] = "model.encoder.embed_tokens.weight"
+    if cell.embeddings.tie == "none":
+        names["_output"] = "lm_head.weight"
+    return names | {"output_bias": "final_logits_bias"}
+
+
+def _weights_and_biases(parts: Mapping[str, str]) -> dict[str, str]:
+    return {f"{one}.{each}": f"{other}.{each}" for one, other in parts.items() for each in ("weight", "bias")}
+
+
+def _no_equal(part: str, there: str, name: str = "Hugging Face's Marian") -> RegardError:
+    return RegardError(f"This cell has no equal there: {part}, where {name} has {there}.")

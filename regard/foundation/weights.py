@@ -1,0 +1,152 @@
+"""The weights of a model as a safetensors file, each shared tensor once."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from regard.foundation.errors import RegardError
+
+M = TypeVar("M", bound=nn.Module)
+
+FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
+"""The functions that models make tensors of a given size with."""
+SPARE = 10_000_000
+"""Elements that a model may have beyond its weights, such as tables of positions."""
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and persistent buffers of a model by name; what has several names comes under its first."""
+    first: dict[tuple[object, ...], str] = {}
+    weights: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        where = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else (name,)
+        if first.setdefault(where, name) == name:
+            weights[name] = tensor.detach()
+    return weights
+
+
+def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str = "The weights") -> None:
+    """Copy weights into a model, and refuse those that do not fit it or are not finite numbers."""
+    own = weights_of(model)
+    _check_shapes(own, {name: tuple(tensor.shape) for name, tensor in weights.items()}, origin)
+    for name, tensor in own.items():
+        given = weights[name]
+        if given.is_floating_point() != tensor.is_floating_point():
+            there, here = (str(one.dtype).removeprefix("torch.") for one in (given, tensor))
+            raise RegardError(
+                f"{origin} cannot be used: {name} holds {there} numbers, and the model computes with {here}. Quantised "
+                "weights must be converted back to float32 first."
+            )
+        if not torch.isfinite(given).all():
+            raise RegardError(f"{origin} cannot be used: {name} contains values that are not finite (NaN or infinity).")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(weights[name])
+
+
+def build_to_fit(build: Callable[[], M], elements: int, origin: str) -> M:
+    """Build a model for weights of so many elements; one that is far larger is refused before it takes memory."""
+    try:
+        with _Budget(2 * elements + SPARE):
+            return build()
+    except _OverBudget:
+        raise RegardError(
+            f"{origin} do not belong to this model: they have at most {elements:,} elements, and the model would have "
+            "many more. Was the model section of config.yaml edited?"
+        ) from None
+
+
+class _OverBudget(Exception):
+    """A model that is too large is being built."""
+
+
+class _Budget(TorchFunctionMode):
+    """Counts the elements of new tensors and stops when there are too many.
+
+    Building on the meta device first would find the same, but imports so much of torch that start-up doubles.
+    """
+
+    def __init__(self, elements: int) -> None:
+        super().__init__()
+        self.left = elements
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in FACTORIES and args:
+            size = args[0] if isinstance(args[0], tuple | list) else args
+            self.left -= math.prod(one for one in size if isinstance(one, int))
+            if self.left < 0:
+                raise _OverBudget
+        return func(*args, **(kwargs or {}))
+
+
+def _check_shapes(own: Mapping[str, Tensor], given: Mapping[str, tuple[int, ...]], origin: str) -> None:
+    missing, surplus = sorted(own.keys() - given.keys()), sorted(given.keys() - own.keys())
+    if missing or surplus:
+        name = (missing or surplus)[0]
+        raise RegardError(
+            f"{origin} do not belong to this model: {len(missing)} tensors are missing and {len(surplus)} are unknown "
+            f"(first: {name}). Was the model section of config.yaml edited?"
+        )
+    for name, tensor in own.items():
+        if tuple(tensor.shape) != given[name]:
+            there, here = shape_in_words(given[name]), shape_in_words(tensor.shape)
+            raise RegardError(
+                f"{origin} do not belong to this model: {name} is {there} there and {here} here. "
+                "Was the model section of config.yaml edited?"
+            )
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any] | None = None) -> None:
+    """Write tensors into a safetensors file that others may read; equal content gives equal bytes."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # One entry only: the library writes several in an order that changes from run to run.
+    save_file(plain, path, metadata={"regard": json.dumps(facts or {}, sort_keys=True)})
+    path.chmod(0o644)
+
+
+def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> dict[str, Tensor]:
+    """Read weights; given the fingerprints of tokenizers, refuse those that the weights were not trained with."""
+    with _opened(path) as file:
+        known = _facts(file.metadata()).get("tokenizers", {})
+        if not isinstance(known, dict):
+            raise ValueError("its metadata does not describe tokenizers")
+        for side, fingerprint in (fingerprints or {}).items():
+            if known.get(side, fingerprint) != fingerprint:
+                raise RegardError(
+                    f"The {side} tokenizer does not belong to the model in {path}: it was trained with another. "
+                    "Put back the tokenizers/ directory that came with these weights."
+                )
+        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a safetensors file; whatever is wrong with it is reported in a sentence."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except FileNotFoundError:
+        raise RegardError(f"There are no weights at {path}.") from None
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
+        raise RegardError(f"The weights in {path} cannot be read ({error}): the file is damaged.") from error
+
+
+def _facts(metadata: Mapping[str, str] | None) -> dict[str, Any]:
+    facts = json.loads((metadata or {}).get("regard", "{}"))
+    if not isinstance(facts, dict):
+        raise ValueError("its metadata is not a JSON object")
+    return facts
+
+
+def shape_in_words(shape: Iterable[int]) -> str:
+    """The size of a tensor, as people write it."""
+    return "×".join(map(str, shape)) or "a single number"

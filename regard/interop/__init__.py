@@ -1,1 +1,0 @@
-"""Other people's formats: Hugging Face in and out, CTranslate2 out and as an engine."""

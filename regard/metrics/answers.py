@@ -1,0 +1,95 @@
+"""Metrics for tasks with one right answer: exact match, edit distance, token accuracy."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from regard.metrics.metric import Metric, References, Statistics
+
+
+class _Share(Metric):
+    """100 · Σ parts / Σ wholes; of several references, the one that is kindest to the hypothesis counts.
+
+    Parts and wholes are summed over the corpus before they are divided (pooled), so a long text counts more than a
+    short one; a mean of sentence scores is another number.
+    """
+
+    count: Callable[[str, str], tuple[float, float]]
+
+    def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
+        """Part and whole of each sentence."""
+        choose = max if self.larger_is_better else min
+        rows = [
+            choose((self.count(hypothesis, one) for one in several), key=lambda row: row[0] / max(row[1], 1.0))
+            for hypothesis, several in zip(hypotheses, references, strict=True)
+        ]
+        return np.asarray(rows, dtype=np.float64)
+
+    def score(self, totals: Statistics) -> float:
+        """The share in per cent; of nothing, a perfect one."""
+        part, whole = totals.tolist()
+        return 100.0 * part / whole if whole else 100.0 * self.larger_is_better
+
+
+class Exact(_Share):
+    """Exact match: how many outputs are equal to a reference, character for character."""
+
+    label = "exact match"
+
+    @staticmethod
+    def count(hypothesis: str, reference: str) -> tuple[float, float]:
+        """Whether both are equal."""
+        return float(hypothesis == reference), 1.0
+
+
+class Edits(_Share):
+    """Edit distance: characters put in, taken out or replaced, of those of the longer text (Levenshtein, 1966)."""
+
+    label = "edit distance"
+    larger_is_better = False
+    signature = "unit:character|norm:longer|corpus:pooled"
+
+    @staticmethod
+    def count(hypothesis: str, reference: str) -> tuple[float, float]:
+        """Edits, and the length of the longer text."""
+        return float(edit_distance(hypothesis, reference)), float(max(len(hypothesis), len(reference)))
+
+
+class TokenAccuracy(_Share):
+    """Token accuracy: tokens between white space that are right at their place, of those of the longer text."""
+
+    label = "token accuracy"
+    signature = "unit:white-space token|norm:longer|corpus:pooled"
+
+    @staticmethod
+    def count(hypothesis: str, reference: str) -> tuple[float, float]:
+        """Right tokens, and the number of tokens of the longer text."""
+        said, wanted = hypothesis.split(), reference.split()
+        right = sum(a == b for a, b in zip(said, wanted, strict=False))
+        return float(right), float(max(len(said), len(wanted)))
+
+
+class TokenF1(_Share):
+    """F1 of the words between white space, in any order: 2·shared / (said + true) (Rajpurkar et al., 2016)."""
+
+    label = "F1"
+    signature = "unit:white-space token|mean:answer"
+
+    @staticmethod
+    def count(hypothesis: str, reference: str) -> tuple[float, float]:
+        """The F1 of one answer, of 1."""
+        said, wanted = Counter(hypothesis.split()), Counter(reference.split())
+        shared, whole = (said & wanted).total(), said.total() + wanted.total()
+        return (2.0 * shared / whole if whole else 1.0), 1.0
+
+
+def edit_distance(one: str, other: str) -> int:
+    """The fewest single-character insertions, deletions and replacements between two texts (Levenshtein, 1966)."""
+    across = np.frombuffer(other.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    places = np.arange(len(across) + 1)
+    row = places.copy()
+    for number, character in enumerate(one, start=1):
+        straight = np.minimum(row[:-1] + (across != ord(character)), row[1:] + 1)
+        row = np.minimum.accumulate(np.concatenate(([number], straight)) - places) + places  # insertions, left to right
+    return int(row[-1])

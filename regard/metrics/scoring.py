@@ -1,0 +1,154 @@
+"""Scores of text: one path from outputs and references to a number, for training, commands and programs alike."""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from regard.foundation.errors import UsageError
+from regard.metrics.answers import Edits, Exact, TokenAccuracy, TokenF1
+from regard.metrics.cider import Cider
+from regard.metrics.meteor import Meteor, words
+from regard.metrics.metric import Metric, References
+from regard.metrics.overlap import Bleu, Chrf, Ter
+
+METRICS: dict[str, type[Metric]] = {
+    "bleu": Bleu,
+    "chrf": Chrf,
+    "ter": Ter,
+    "meteor": Meteor,
+    "cider": Cider,
+    "exact": Exact,
+    "edits": Edits,
+    "tokens": TokenAccuracy,
+    "f1": TokenF1,
+}
+"""Every metric of text by name; `regard.extensions` adds to them."""
+
+BLEU, METEOR = "bleu", "meteor"
+
+USUAL = ("bleu", "chrf", "exact")
+SHORT = ("exact", "chrf")
+"""Headline metrics of sentences, and of targets of a few words."""
+FOUR_GRAM = 4.0
+"""Words of the mean reference below which BLEU, whose longest matches are of four words, says nothing."""
+
+NAMES = {
+    **{name: METRICS[name].label for name in ("bleu", "chrf", "meteor", "cider", "exact", "f1")},
+    "true": "true",
+    "accuracy": "accuracy",
+    "macro_f1": "macro-F1",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "squared_error": "squared error",
+}
+"""The scores that training reports (text's, labels', numbers'), and how each is written; CIDEr-D goes beyond 100."""
+
+
+SMALLER_IS_BETTER = ("squared_error",)
+"""Of these, those that are errors, in the unit of what is measured."""
+
+
+def written(metric: str, value: float, digits: int = 1) -> str:
+    """A score as people read it: per cent with so many digits, an error in its own unit with three."""
+    return f"{value:.3f}" if metric in SMALLER_IS_BETTER else f"{value:.{digits}f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How good some outputs are, by several metrics; most go from 0 to 100."""
+
+    values: Mapping[str, float]
+    """Score by metric."""
+    signatures: Mapping[str, str] = field(default_factory=dict)
+    """Signature by metric: what makes a number comparable."""
+    details: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What a score is made of, by metric."""
+    sentences: int = 0
+    """How many examples were scored: texts, sentences with all their tags, captions of pictures."""
+
+    def __getitem__(self, metric: str) -> float:
+        return self.values[metric]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{label(metric)} {value:.1f}" for metric, value in self.values.items())
+
+
+def score_text(
+    hypotheses: Sequence[str],
+    references: Sequence[str | Sequence[str]],
+    metrics: Sequence[str] = ("bleu", "chrf", "exact"),
+    *,
+    language: str = "other",
+) -> Scores:
+    """Score each output against its reference, or its several; `language` matters to METEOR alone."""
+    several = check(hypotheses, references)
+    values: dict[str, float] = {}
+    signatures: dict[str, str] = {}
+    details: dict[str, Mapping[str, float]] = {}
+    for name, metric in make(metrics, language).items() if hypotheses else ():
+        totals = metric.statistics(hypotheses, several).sum(0)
+        values[name] = metric.score(totals)
+        if metric.signature:
+            signatures[name] = metric.signature
+        if parts := metric.details(totals):
+            details[name] = parts
+    return Scores(values=values, signatures=signatures, details=details, sentences=len(hypotheses))
+
+
+def are_short(references: Sequence[str | Sequence[str]]) -> bool:
+    """Whether references have fewer than four words or marks on average, so that BLEU is not meaningful."""
+    counts = [len(words(one if isinstance(one, str) else one[0])) for one in references if one]
+    return bool(counts) and sum(counts) / len(counts) < FOUR_GRAM
+
+
+def headline_metrics(references: Sequence[str | Sequence[str]]) -> tuple[str, ...]:
+    """Return the metrics that suit the references: exact match and chrF first for short ones, without BLEU."""
+    return SHORT if are_short(references) else USUAL
+
+
+def make(names: Sequence[str], language: str = "other") -> dict[str, Metric]:
+    """Metrics by their names; a mistyped one is told with the nearest.
+
+    `bleu:zh` is BLEU with another tokenizer, `meteor:de` is METEOR for another language than `language`.
+    """
+    return {name: _made(name, language) for name in names}
+
+
+def label(name: str) -> str:
+    """How a metric is written."""
+    kind, _, form = name.partition(":")
+    return f"{METRICS[kind].label} ({form})" if form else METRICS[kind].label
+
+
+def utility(name: str) -> Callable[[str, str], float]:
+    """A metric of one sentence as minimum Bayes risk wants it: the more, the better."""
+    metric = _made(name, "other")
+    sign = 1.0 if metric.larger_is_better else -1.0
+    return lambda output, reference: sign * metric.score(metric.statistics([output], [(reference,)])[0])
+
+
+def _made(name: str, language: str) -> Metric:
+    kind, colon, form = name.partition(":")
+    if kind not in METRICS:
+        meant = difflib.get_close_matches(kind.lower(), METRICS, n=1)
+        hint = f"did you mean `{meant[0]}`?" if meant else f"choose from {', '.join(METRICS)}."
+        raise UsageError(f"There is no metric `{kind}`: {hint}")
+    if kind == METEOR:
+        return Meteor(form if colon else language)
+    if kind == BLEU and colon:
+        return Bleu(form)
+    if colon:
+        raise UsageError(f"`{name}` is not known: only `bleu:TOKENIZER` and `meteor:LANGUAGE` have forms.")
+    return METRICS[kind]()
+
+
+def check(hypotheses: Sequence[str], references: Sequence[str | Sequence[str]]) -> References:
+    """The references of each output; numbers that differ are refused."""
+    if len(hypotheses) != len(references):
+        raise UsageError(
+            f"There are {len(hypotheses):,} outputs for {len(references):,} references: they must be as many."
+        )
+    several = [(one,) if isinstance(one, str) else tuple(one) for one in references]
+    if not all(several):
+        raise UsageError("Every output needs at least one reference, but some have none.")
+    return several

@@ -1,0 +1,1 @@
+"""What training minimises: the loss, and the cures for exposure bias."""

@@ -1,0 +1,429 @@
+"""A run: a directory that is complete, with configuration, tokenizers, weights, metrics and card."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import regard
+from regard.foundation import durable
+from regard.foundation.errors import RegardError, UsageError
+from regard.runs.containment import check_contained
+from regard.runs.manifest import ABSENT, Digest, Manifest
+from regard.runs.records import DamagedFile, parse, read_json, seal, unseal
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from regard.config.run import RunConfig
+
+    M = TypeVar("M", bound=nn.Module)
+
+FORMAT = 2
+"""Version of the run directory's layout: 2 adds a manifest and a checksum of `run.json`. A newer one is refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TokenizerInfo:
+    fingerprint: str
+    vocabulary: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Best:
+    metric: str
+    value: float
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    choice: str = ""
+    validation: dict[str, Any] = field(default_factory=dict)
+    test: dict[str, Any] | None = None
+    next: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RunInfo:
+    """The types of what `run.json` says; it may say more."""
+
+    format: int
+    regard: str = "unknown"
+    created: str
+    cell: str
+    status: Literal["running", "stopped", "finished"]
+    step: int = 0
+    steps: int = 0
+    parameters: int | None = None
+    tokenizers: dict[str, _TokenizerInfo] = field(default_factory=dict)
+    best: _Best | None = None
+    result: _Result | None = None
+    taken: list[str] = field(default_factory=list)
+
+
+class Run:
+    """One run directory: where its parts stand, and what is known about it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def create(cls, directory: Path, config: "RunConfig") -> Self:
+        """Make a new run in one act: a directory with its configuration, refused where something stands already."""
+        from regard.config.loading import dump
+
+        cls.refuse_occupied(directory)
+        exists = directory.is_dir()
+        aside = directory if exists else directory.with_name(f".{directory.name}.aside-{os.getpid()}")
+        try:
+            aside.mkdir(parents=True, exist_ok=exists)
+            durable.write(aside / "config.yaml", dump(config))
+            info = {
+                "format": FORMAT,
+                "regard": regard.__version__,
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                "cell": config.cell,
+                "status": "running",
+                "step": 0,
+                "steps": config.training.steps,
+            }
+            Manifest({"config.yaml": [Digest.of(aside / "config.yaml")]}).save(aside)
+            _write_info(aside, info)
+            if not exists:
+                aside.rename(directory)
+                durable.flush(directory.parent)
+        except OSError as error:
+            raise RegardError(
+                f"The run {directory} cannot be made: {error.strerror or error}. Choose another place with --run DIR."
+            ) from error
+        finally:
+            if not exists:
+                _discard(aside)
+        return cls(directory)
+
+    @staticmethod
+    def refuse_occupied(directory: Path) -> None:
+        """Refuse in a sentence a place where something stands already."""
+        if (directory / "run.json").is_file():
+            raise UsageError(
+                f"There is a run in {directory} already: choose another place (with regard train, --run), or continue "
+                f"training with regard train --resume {directory}."
+            )
+        if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
+            raise UsageError(
+                f"{directory} exists and is not an empty directory: choose another place (with regard train, --run)."
+            )
+
+    @classmethod
+    def open(cls, directory: Path | str) -> Self:
+        """Open an existing run, checked cheaply; refuses what is not a run, is damaged, or is from a newer Regard."""
+        run = cls(Path(directory))
+        if not (run.directory / "run.json").is_file():
+            raise UsageError(_not_a_run(run.directory))
+        check_contained(run.directory)
+        run._manifest().check_quickly(run.directory)
+        return run
+
+    def verify(self) -> None:
+        """Compare every file with the manifest, and every checkpoint with its checksums."""
+        check_contained(self.directory)
+        manifest = self._manifest()
+        manifest.check(self.directory)
+        if self.checkpoints.is_dir():
+            from regard.runs.checkpoints import Checkpoints, Damaged
+
+            checkpoints = Checkpoints(self.checkpoints)
+            for step in checkpoints.steps():
+                try:
+                    checkpoints.load(step)
+                except Damaged as damage:
+                    raise RegardError(f"{checkpoints.path(step)} is damaged: {damage}.") from None
+
+    def accept_changes(self) -> list[str]:
+        """Take the files as they are now for the run's own; returns the names of those that had changed."""
+        check_contained(self.directory)
+        self._upgrade()
+        manifest = Manifest.load(self.directory)
+        names = [name for name in manifest.files if (self.directory / name).is_file()]
+        now = {name: [Digest.of(self.directory / name)] for name in names}
+        changed = [name for name, known in manifest.files.items() if now.get(name, [None])[0] not in known]
+        Manifest(now).save(self.directory)
+        content = read_json(self.directory / "run.json")
+        if isinstance(content, dict):
+            _write_info(self.directory, content | {"format": FORMAT})
+        return changed
+
+    def record(self, *folders: str) -> None:
+        """Add the files of some folders to the manifest; those that are listed already stay as they are."""
+        manifest = self._manifest()
+        added = [manifest.add_folder(self.directory, folder) for folder in folders]
+        if any(added):
+            manifest.save(self.directory)
+
+    def check(self, folder: str) -> None:
+        """Compare the files of a folder with the manifest."""
+        manifest = self._manifest()
+        manifest.check(self.directory, manifest.under(folder))
+
+    def remove_leftovers(self) -> None:
+        """Remove what a killed process was writing."""
+        for leftover in self.directory.rglob(".*.aside"):
+            if leftover.is_file():
+                leftover.unlink(missing_ok=True)
+
+    def _upgrade(self) -> None:
+        """Give a run of the first format, which had no manifest, one of the files that it has now."""
+        manifest = Manifest.load(self.directory)
+        for name in ("config.yaml", "model.safetensors"):
+            if (self.directory / name).is_file():
+                manifest.files.setdefault(name, [Digest.of(self.directory / name)])
+        for folder in ("tokenizers", "data"):
+            manifest.add_folder(self.directory, folder)
+        manifest.save(self.directory)
+
+    def _manifest(self) -> Manifest:
+        return Manifest.load(self.directory, demanded=self.info["format"] > 1)
+
+    def _replace(self, name: str, make: Callable[[Path], object]) -> None:
+        """Write a file of the manifest such that the run opens whenever the process is killed."""
+        manifest, path = self._manifest(), self.directory / name
+        known = [Digest.of(path) if path.is_file() else ABSENT]
+
+        def announce(aside: Path) -> None:
+            manifest.files[name] = [*known, Digest.of(aside)]
+            manifest.save(self.directory)
+
+        durable.build(path, make, announce)
+        manifest.files[name] = manifest.files[name][-1:]
+        manifest.save(self.directory)
+
+    @property
+    def name(self) -> str:
+        """The run's name: that of its directory."""
+        return self.directory.resolve().name
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What `run.json` says, every known fact of the right type."""
+        path = self.directory / "run.json"
+        content = read_json(path)
+        version = content.get("format") if isinstance(content, dict) else None
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise DamagedFile(f"{path} is damaged: format must be a whole number from 1.")
+        if version > FORMAT:
+            raise RegardError(
+                f"{self.directory} comes from a newer Regard ({content.get('regard', 'unknown')}; run format "
+                f"{version}, this one reads up to {FORMAT}): upgrade Regard."
+            )
+        content = unseal(content, path, demanded=version > 1)
+        parse(_RunInfo, content, path)
+        return content
+
+    def note(self, **facts: Any) -> None:
+        """Write facts into `run.json`; `None` removes a fact."""
+        known = self.info
+        if known["format"] == 1:
+            self._upgrade()
+        info = known | {"format": FORMAT} | facts
+        _write_info(self.directory, {key: value for key, value in info.items() if value is not None})
+
+    @property
+    def config(self) -> "RunConfig":
+        """The run's configuration, fully resolved."""
+        return self.load_config()
+
+    def load_config(self, overrides: Sequence[str] = ()) -> "RunConfig":
+        """Return the run's configuration, some settings changed; the extensions that it needs must be loaded."""
+        from regard.config.loading import load
+
+        return load(self.directory / "config.yaml", overrides, of_run=True)
+
+    def put_config(self, config: "RunConfig") -> None:
+        """Replace the run's configuration."""
+        from regard.config.loading import dump
+
+        content = dump(config).encode()
+        self._replace("config.yaml", lambda aside: aside.write_bytes(content))
+
+    @property
+    def data(self) -> Path:
+        """The directory of its token stores."""
+        return self.directory / "data"
+
+    @property
+    def tokenizers(self) -> Path:
+        """The directory of its tokenizers."""
+        return self.directory / "tokenizers"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The directory of its checkpoints."""
+        return self.directory / "checkpoints"
+
+    @property
+    def metrics(self) -> Path:
+        """The file of everything measured, one JSON object a line."""
+        return self.directory / "metrics.jsonl"
+
+    @property
+    def card(self) -> Path:
+        """The page that describes the run."""
+        return self.directory / "README.md"
+
+    @property
+    def weights(self) -> Path:
+        """The weights to use: the final ones, or while there are none those of the newest checkpoint."""
+        final = self.directory / "model.safetensors"
+        if final.is_file():
+            return final
+        if self.info.get("status") == "finished":
+            raise RegardError(
+                f"{final} is gone, and with it what this run has become: copy it back, or train a new run."
+            )
+        if self.checkpoints.is_dir():
+            from regard.runs.checkpoints import Checkpoints
+
+            newest = Checkpoints(self.checkpoints).latest_weights()
+            if newest is not None:
+                return newest
+        raise RegardError(
+            f"The run {self.directory} has no weights yet. Train it further with: "
+            f"regard train --resume {self.directory}"
+        )
+
+    @property
+    def status(self) -> str:
+        """`running`, `stopped` or `finished`; a run that was killed has stopped."""
+        status = str(self.info.get("status", "stopped"))
+        return "stopped" if status == "running" and not self._locked() else status
+
+    def save_weights(self, weights: Mapping[str, Any]) -> Path:
+        """Write the final weights in one act, sealed with the fingerprints of the run's tokenizers."""
+        from regard.foundation.weights import write_tensors
+
+        path = self.directory / "model.safetensors"
+        facts = {"tokenizers": self._fingerprints()}
+        try:
+            self.record("tokenizers")
+            self._replace(path.name, lambda aside: write_tensors(aside, weights, facts))
+        except OSError as error:
+            raise RegardError(
+                f"The final weights could not be written to {path}: {error.strerror or error}. The checkpoints are "
+                f"whole; make room and continue with: regard train --resume {self.directory}"
+            ) from error
+        return path
+
+    def read_weights(self, fingerprints: Mapping[str, str] | None = None) -> "dict[str, Tensor]":
+        """Return the run's weights by name, after comparing the file with the manifest."""
+        from regard.foundation.weights import read_weights
+
+        path = self.weights
+        if path.parent == self.directory:
+            self._manifest().check(self.directory, [path.name])
+        return read_weights(path, fingerprints)
+
+    def load_model(self, build: "Callable[[], M]", fingerprints: Mapping[str, str]) -> "M":
+        """Build a model and put the run's weights into it; refuses tokenizers that do not belong to them."""
+        from regard.foundation.weights import build_to_fit, put_weights
+
+        self._check_tokenizers(fingerprints)
+        weights, origin = self.read_weights(fingerprints), f"The weights in {self.weights}"
+        model = build_to_fit(build, sum(tensor.numel() for tensor in weights.values()), origin)
+        put_weights(model, weights, origin=origin)
+        return model
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run for this process; the system lets go of it when the process ends, however it ends."""
+        try:
+            path = self.directory / ".lock"
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            raise RegardError(f"The run {self.directory} cannot be written: {error.strerror or error}.") from error
+        with os.fdopen(handle, "a") as file:
+            if not _try_lock(file.fileno()):
+                raise RegardError(
+                    f"Another process is training {self.directory} at this moment: wait for it, "
+                    "or choose another --run."
+                )
+            yield
+
+    def _locked(self) -> bool:
+        path = self.directory / ".lock"
+        if not path.is_file():
+            return False
+        with path.open("r") as file:
+            return not _try_lock(file.fileno())
+
+    def _fingerprints(self) -> dict[str, str]:
+        return {side: facts["fingerprint"] for side, facts in (self.info.get("tokenizers") or {}).items()}
+
+    def _check_tokenizers(self, fingerprints: Mapping[str, str]) -> None:
+        for side, known in self._fingerprints().items():
+            if fingerprints.get(side, known) != known:
+                raise RegardError(
+                    f"The {side} tokenizer in {self.tokenizers} does not belong to the model of this run: it was "
+                    "trained with another one. Put back the tokenizers/ directory that came with it."
+                )
+
+
+def _write_info(directory: Path, info: Mapping[str, Any]) -> None:
+    content = seal(info)
+    durable.write(directory / "run.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def runs_under(directory: Path) -> list[Run]:
+    """The runs in a directory (itself included), by name."""
+    if (directory / "run.json").is_file():
+        return [Run(directory)]
+    if not directory.is_dir():
+        return []
+    found = sorted(path.parent for path in directory.glob("*/run.json") if not path.parent.name.startswith("."))
+    return [Run(path) for path in found]
+
+
+def age(created: str) -> float:
+    """Seconds since a run was made."""
+    return max(0.0, time.time() - datetime.fromisoformat(created).timestamp())
+
+
+def _not_a_run(directory: Path) -> str:
+    siblings = (
+        {run.name: run.directory for run in runs_under(directory.parent)} if directory.parent != directory else {}
+    )
+    import difflib
+
+    near = difflib.get_close_matches(directory.name, siblings, n=3, cutoff=0.4) or list(siblings)[:3]
+    hint = f" Runs near it: {', '.join(str(siblings[name]) for name in near)}." if near else ""
+    what = "is not a run (it has no run.json)" if directory.exists() else "does not exist"
+    return f"{directory} {what}.{hint}"
+
+
+def _try_lock(handle: int) -> bool:
+    """Whether the lock could be had; it is held until the file is closed."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _discard(aside: Path) -> None:
+    if aside.is_dir():
+        for file in aside.iterdir():
+            file.unlink(missing_ok=True)
+        aside.rmdir()

@@ -1,0 +1,175 @@
+"""What a trained model answers, with a type for each kind of output.
+
+Every result prints as one line (`line`, as the command line writes it), is plain data for JSON (`facts`), and shows
+itself in a notebook.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+
+class Result(ABC):
+    """One answer of a model."""
+
+    @property
+    @abstractmethod
+    def line(self) -> str:
+        """The answer on one line, as the command line prints it."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """The answer as plain data for JSON."""
+
+    def __str__(self) -> str:
+        return self.line
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.line)}</pre>"
+
+
+@dataclass(frozen=True)
+class Text(Result):
+    """A text that the model wrote: a translation, a caption, an answer, a continuation."""
+
+    text: str
+    score: float
+    """Log-probability, divided by the length penalty of the search."""
+    log_probs: tuple[float, ...] = ()
+    """Log-probability of each token, the end symbol included."""
+    alternatives: tuple["Text", ...] = ()
+    """The other outputs of an n-best search, best first."""
+
+    @property
+    def line(self) -> str:
+        """The text."""
+        return self.text
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Text, score and alternatives."""
+        found: dict[str, Any] = {"text": self.text, "score": self.score, "log_probs": list(self.log_probs)}
+        return found | ({"alternatives": [one.facts for one in self.alternatives]} if self.alternatives else {})
+
+    def __repr__(self) -> str:
+        more = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
+        return f"Text({self.text!r}, score={self.score:.3f}{more})"
+
+
+@dataclass(frozen=True)
+class Label(Result):
+    """A class, and the probability of every class."""
+
+    label: str
+    probabilities: Mapping[str, float]
+
+    @property
+    def probability(self) -> float:
+        """The probability of the label."""
+        return self.probabilities[self.label]
+
+    @property
+    def line(self) -> str:
+        """Label and probability, with a tab between them."""
+        return f"{self.label}\t{self.probability:.4f}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The label and the probability of every label."""
+        return {"label": self.label, "probabilities": dict(self.probabilities)}
+
+    def __repr__(self) -> str:
+        return f"Label({self.label!r}, probability={self.probability:.3f})"
+
+    def _repr_html_(self) -> str:
+        ranked = sorted(self.probabilities.items(), key=lambda one: -one[1])[:10]
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{share:.1%}</td><td><div style='background:#4c78a8;height:0.7em;"
+            f"width:{100 * share:.0f}px'></div></td></tr>"
+            for name, share in ranked
+        )
+        return f"<table>{rows}</table>"
+
+
+@dataclass(frozen=True)
+class Number(Result):
+    """An estimate."""
+
+    value: float
+
+    @property
+    def line(self) -> str:
+        """The number, to six digits."""
+        return f"{self.value:.6g}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The number."""
+        return {"number": self.value}
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"Number({self.value:.4g})"
+
+
+@dataclass(frozen=True)
+class Tags(Result):
+    """A tag for each word; iterating gives (word, tag) pairs."""
+
+    words: Sequence[str]
+    tags: Sequence[str]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(zip(self.words, self.tags, strict=True))
+
+    @property
+    def line(self) -> str:
+        """word/tag word/tag …"""
+        return " ".join(f"{word}/{tag}" for word, tag in self)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Words and tags."""
+        return {"words": list(self.words), "tags": list(self.tags)}
+
+    def __repr__(self) -> str:
+        return f"Tags({self.line!r})"
+
+
+@dataclass(frozen=True)
+class FilledText(Result):
+    """A text whose blanks `___` a masked model has filled."""
+
+    text: str
+    blanks: Sequence[Sequence[str]]
+    """For each blank the likeliest words, best first."""
+
+    @property
+    def line(self) -> str:
+        """The filled text."""
+        return self.text
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The filled text and the guesses for each blank."""
+        return {"filled": self.text, "blanks": [list(guesses) for guesses in self.blanks]}
+
+
+@dataclass(frozen=True)
+class Nothing(Result):
+    """The answer to an empty input."""
+
+    @property
+    def line(self) -> str:
+        """An empty line."""
+        return ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """No facts."""
+        return {}

@@ -1,0 +1,144 @@
+"""`regard.load` opens every run of every task, with one obvious call; Python answers as the command line does."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import regard
+from regard.data.pictures import read_picture
+from regard.foundation.errors import UsageError
+from regard.search import Search
+from regard.tasks.results import FilledText, Label, Nothing, Number, Tags, Text
+from tests.stored_runs import FIXTURES, SCENE, answer, question
+
+STORED = FIXTURES / "format-1"
+KINDS = {
+    "translation-transformer": Text,
+    "translation-rnn": Text,
+    "translation-fixed": Text,
+    "translation-conv": Text,
+    "translation-two-vocabularies": Text,
+    "answering": Text,
+    "captions": Text,
+    "language": Text,
+    "classes": Label,
+    "pairs": Label,
+    "pairs-apart": Label,
+    "pairs-attended": Label,
+    "questions": Label,
+    "number": Number,
+    "tags": Tags,
+    "tags-transformer": Tags,
+    "masked": FilledText,
+}
+IN_PYTHON = {"language": {"beam": 1}}
+
+
+def inputs_of(name):
+    """What the stored question asks, as Python takes it: parts in a tuple."""
+    _, text = question(name)
+    if name == "captions":
+        return [SCENE]
+    if name == "language":
+        return ["w0 w1"]
+    return [tuple(line.split("\t")) if "\t" in line else line for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_run_opens_and_answers_as_the_command_line_does(name):
+    model = regard.load(STORED / name, ["decoding.max_length=6"] if name == "language" else [])
+    results = model(inputs_of(name), **IN_PYTHON.get(name, {}))
+    printed = answer(STORED / name, *question(name))
+    for result, facts in zip(results, printed, strict=True):
+        assert isinstance(result, KINDS[name]) and repr(result) and result._repr_html_()
+        for key in ("text", "caption") if isinstance(result, Text) else result.facts:
+            if key in facts and not (key == "text" and "caption" in facts):
+                mine = result.text if isinstance(result, Text) else json.loads(json.dumps(result.facts))[key]
+                assert mine == facts[key] or np.allclose(
+                    list(mine.values()) if isinstance(mine, dict) else mine,
+                    list(facts[key].values()) if isinstance(mine, dict) else facts[key],
+                )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_one_input_gives_one_result_and_a_list_a_list(name):
+    model = regard.load(STORED / name)
+    one = inputs_of(name)[0]
+    assert isinstance(model([one]), list) and model([one])[0].line == model(one).line
+    assert model([]) == []
+    assert str(model.run.directory) in repr(model)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_run_is_traced_and_evaluated(name):
+    model = regard.load(STORED / name)
+    assert model.trace(inputs_of(name)[0]).activations
+    assert model.evaluate().facts()
+
+
+def test_an_explanation_by_its_name(tmp_path):
+    model = regard.load(STORED / "translation-transformer")
+    model.explain("a b c", "attention").save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 1000
+    with pytest.raises(UsageError, match=r"no explanation 'magic'.*attribute"):
+        model.explain("a", "magic")
+
+
+def test_alternatives_and_search_options():
+    model = regard.load(STORED / "translation-transformer")
+    found = model("a b c", beam=4, count=3)
+    assert len(found.alternatives) == 2 and found.score >= found.alternatives[0].score
+    assert model("a b c", Search(beam=1)).text == model.translate("a b c", beam=1)
+    with pytest.raises(UsageError, match="not options of a search"):
+        model("a", beams=3)
+    with pytest.raises(UsageError, match="beam"):
+        model("a", beam="5")
+
+
+def test_images_are_paths_pil_images_or_arrays(tmp_path):
+    model = regard.load(STORED / "captions")
+    pixels = read_picture(SCENE, 48).transpose(1, 2, 0)  # H×W×3
+    Image.fromarray(pixels).save(tmp_path / "scene.png")
+    by_path, by_image, by_array = model([tmp_path / "scene.png", Image.fromarray(pixels), pixels])
+    assert by_path == by_image == by_array
+    asked = regard.load(STORED / "questions")
+    assert asked((pixels, "what colour ?")).label == asked((tmp_path / "scene.png", "what colour ?")).label
+    with pytest.raises(regard.RegardError, match="array of bytes"):
+        model(np.zeros((4, 4, 3)))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("classes", 3, "reads text"),
+        ("classes", b"bytes", "reads text"),
+        ("pairs", "only one", "two texts|2 texts"),
+        ("answering", "only one", "two texts|2 texts"),
+        ("captions", "no-such-file.png", "does not exist"),
+    ],
+)
+def test_wrong_inputs_are_refused(name, given, says):
+    with pytest.raises(regard.RegardError, match=says):
+        regard.load(STORED / name)(given)
+
+
+def test_what_a_run_cannot_do_is_refused():
+    model = regard.load(STORED / "classes")
+    with pytest.raises(UsageError, match="writes no text"):
+        model.translate("w0")
+    with pytest.raises(UsageError, match="no search options"):
+        model("w0", beam=3)
+    assert isinstance(model(""), Nothing)
+
+
+def test_train_returns_the_model(tmp_path):
+    settings = {
+        "data": {"train": {"generate": "copy", "size": 300, "symbols": 5, "max_length": 4}},
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {"width": 16, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}},
+        "training": {"steps": 4, "batch_tokens": 256},
+    }
+    model = regard.train(settings, tmp_path / "run", ["training.steps=3"])
+    assert model.run.info["step"] == 3 and isinstance(model("a b"), Text | Nothing)
