@@ -9,9 +9,10 @@ import torch
 
 from regard.foundation.errors import UsageError
 from regard.search import ModelSteps, greedy, sample
-from regard.search.ensemble import EnsembleSteps
+from regard.search.ensemble import EnsembleSteps, join_sources
 from regard.search.mbr import expected_utilities, utility_of
 from regard.search.sampling import truncated
+from regard.search.steps import Source
 from regard.text.loops import PATIENCE, loop_start, patience_for
 from regard.text.specials import EOS
 from tests.cells import KINDS, model_of, sentences
@@ -27,7 +28,7 @@ def distribution(model):
     for length in range(LONGEST + 1):
         for said in itertools.product(WORDS[1:], repeat=length):
             whole = said if length == LONGEST else (*said, EOS)
-            state, probability = steps.start(SOURCE), 1.0
+            state, probability = steps.start(Source.of(SOURCE)), 1.0
             for before, token in zip((1, *whole), whole, strict=False):
                 scores, state = steps.step(torch.tensor([before]), state)
                 probability *= float(scores[0, list(WORDS)].softmax(0)[WORDS.index(token)])
@@ -103,20 +104,21 @@ def test_truncation_keeps_the_best_and_the_nucleus():
 @pytest.mark.parametrize("name", KINDS)
 def test_an_ensemble_of_one_is_the_model_and_of_equals_too(name):
     model, (source, _) = model_of(name), sentences(4, 6, seed=3)
-    width = source.shape[1]
     alone = greedy(ModelSteps(model), source, [8] * 4)
-    one = greedy(EnsembleSteps([ModelSteps(model)], [width]), source, [8] * 4)
+    one = greedy(EnsembleSteps([ModelSteps(model)]), join_sources([Source.of(source)]), [8] * 4)
     assert alone == one
-    two = greedy(EnsembleSteps([ModelSteps(model)] * 2, [width] * 2), torch.cat([source, source], 1), [8] * 4)
+    two = greedy(EnsembleSteps([ModelSteps(model)] * 2), join_sources([Source.of(source)] * 2), [8] * 4)
     assert [h.tokens for h in two] == [h.tokens for h in alone]
 
 
 def test_an_ensemble_averages_probabilities():
     models = [tiny_model(1), tiny_model(2)]
-    steps = EnsembleSteps([ModelSteps(model) for model in models], [4, 4])
+    steps = EnsembleSteps([ModelSteps(model) for model in models])
     with torch.inference_mode():
-        mixed, _ = steps.step(torch.tensor([1]), steps.start(torch.cat([SOURCE, SOURCE], 1)))
-        each = [ModelSteps(model).step(torch.tensor([1]), ModelSteps(model).start(SOURCE))[0] for model in models]
+        mixed, _ = steps.step(torch.tensor([1]), steps.start(join_sources([Source.of(SOURCE)] * 2)))
+        each = [
+            ModelSteps(model).step(torch.tensor([1]), ModelSteps(model).start(Source.of(SOURCE)))[0] for model in models
+        ]
     torch.testing.assert_close(mixed.exp(), (each[0].exp() + each[1].exp()) / 2)
 
 

@@ -149,7 +149,7 @@ class Forgetful:
         self.model = model
 
     def start(self, source):
-        return self.State(source, source[:, :0])
+        return self.State(source.content, source.content[:, :0])
 
     def step(self, tokens, state):
         said = torch.cat([state.said, tokens[:, None]], dim=1)

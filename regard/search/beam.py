@@ -14,10 +14,10 @@ from regard.foundation.errors import UsageError
 from regard.search.hypothesis import Ended, Hypothesis, rank, scored
 from regard.search.rows import Candidate, Rows
 from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, look, may_end
-from regard.search.steps import S, StepModel, sayable
+from regard.search.steps import S, Source, StepModel, sayable
 from regard.search.tree import SearchTree
 from regard.text.loops import PATIENCE, loop_start
-from regard.text.specials import BOS, EOS, PAD
+from regard.text.specials import BOS, EOS
 
 
 class Path(NamedTuple):
@@ -204,7 +204,7 @@ def ranked(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
 @torch.inference_mode()
 def beam(
     steps: StepModel[S],
-    source: Tensor,
+    source: Source | Tensor,
     limits: list[int],
     *,
     width: int,
@@ -219,7 +219,7 @@ def beam(
     patience: Sequence[int] | None = None,
     trees: Sequence[SearchTree] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `count` best hypotheses found per row of source B×S, best first, of at most `limits[row]` tokens.
+    """The `count` best hypotheses found per source (or row of tokens B×S), best first, of at most `limits[row]` tokens.
 
     `width` hypotheses are followed per sentence; sentences that are done leave the batch. Several `groups` search one
     after the other, each step of each avoiding by `diversity` what the groups before have just said (Vijayakumar et
@@ -252,14 +252,15 @@ def beam(
             for _ in range(groups)
         ]
 
+    source = Source.of(source)
     sentences = [begin(row) for row in range(len(source))]
     active = list(range(len(source)))
     rows = Rows.first(len(source) * groups, slots, source.device)
     state = steps.start(source)
     if groups > 1:
         state = state.select(torch.arange(len(source), device=source.device).repeat_interleave(groups))
-    covered = Coverage(source.repeat_interleave(groups, dim=0), coverage_penalty)
-    last = source.new_full((len(source) * groups,), BOS)
+    covered = Coverage(source.mask.repeat_interleave(groups, dim=0), coverage_penalty)
+    last = torch.full((len(source) * groups,), BOS, device=source.device)
     time = 0
     while active:
         scores, state = steps.step(last, state)
@@ -357,10 +358,10 @@ def in_banks(group: Group, wanted: Tensor, scores: Tensor, found: list[Candidate
 class Coverage:
     """How much attention each source position has had, for each row of a beam; idle while the penalty is zero."""
 
-    def __init__(self, source: Tensor, penalty: float) -> None:
+    def __init__(self, mask: Tensor, penalty: float) -> None:
         self.penalty = penalty
-        self.real = source != PAD  # R×S
-        self.sums = torch.zeros_like(source, dtype=torch.float) if penalty else source[:, :0].float()
+        self.real = mask  # R×S
+        self.sums = torch.zeros_like(mask, dtype=torch.float) if penalty else mask[:, :0].float()
 
     def add(self, state: Any) -> None:
         """One more step's attention."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from regard.search.steps import StepModel
+from regard.search.steps import Source, StepModel
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,24 @@ class Together:
 class EnsembleSteps:
     """p(next) = 1/M Σ_m p_m(next), for members of any kind with the same target vocabulary.
 
-    Each member may read the source in tokens of its own: sources stand side by side, `widths[m]` columns for member m.
+    Each member may read the source in tokens of its own.
     """
 
-    def __init__(self, members: Sequence[StepModel[Any]], widths: Sequence[int]) -> None:
+    def __init__(self, members: Sequence[StepModel[Any]]) -> None:
         self.members = tuple(members)
-        self.widths = list(widths)
 
-    def start(self, source: Tensor) -> Together:
-        """Each member's start, from its own columns of sources B×ΣS."""
-        parts = torch.split(source, self.widths, dim=1)
-        return Together(tuple(member.start(part) for member, part in zip(self.members, parts, strict=True)))
+    def start(self, source: Source) -> Together:
+        """Each member's start, from its own source."""
+        return Together(tuple(member.start(own) for member, own in zip(self.members, source.content, strict=True)))
 
     def step(self, tokens: Tensor, state: Together) -> tuple[Tensor, Together]:
         """Log-probabilities B×V of the next token."""
         steps = [member.step(tokens, own) for member, own in zip(self.members, state.states, strict=True)]
         scores = torch.stack([scores for scores, _ in steps]).logsumexp(dim=0) - math.log(len(steps))  # B×V
         return scores, Together(tuple(behind for _, behind in steps))
+
+
+def join_sources(sources: Sequence[Source]) -> Source:
+    """The sources of all members as one; positions are those of the first."""
+    seeds = zip(*(one.seeds for one in sources), strict=True)
+    return Source(tuple(sources), sources[0].mask, tuple(map(" ".join, seeds)))

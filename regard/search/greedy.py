@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.search.best import best
 from regard.search.hypothesis import Ended, Hypothesis, scored
 from regard.search.rules import NOTHING, Rule, Stuck, keep_to, look, may_end
-from regard.search.steps import S, StepModel, sayable
+from regard.search.steps import S, Source, StepModel, sayable
 from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS
 
@@ -21,14 +21,14 @@ Choose = Callable[[Tensor, list[int], int], Tensor]
 
 def greedy(
     steps: StepModel[S],
-    source: Tensor,
+    source: Source | Tensor,
     limits: list[int],
     *,
     length_penalty: float = 1.0,
     rules: Sequence[Rule] | None = None,
     patience: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """One hypothesis per row of source B×S, of at most `limits[row]` tokens: always the likeliest next token."""
+    """One hypothesis per source (or row of tokens B×S), of at most `limits[row]` tokens: always the likeliest."""
     return walk(
         steps,
         source,
@@ -43,7 +43,7 @@ def greedy(
 @torch.inference_mode()
 def walk(
     steps: StepModel[S],
-    source: Tensor,
+    source: Source | Tensor,
     limits: list[int],
     choose: Choose,
     *,
@@ -56,6 +56,7 @@ def walk(
 
     `limits`, `rules` and `patience` (with loops, see `regard.text.loops`) have one entry per row, B·repeat in all.
     """
+    source = Source.of(source)
     rows = list(range(len(source) * repeat))
     state = steps.start(source)
     if repeat > 1:
@@ -64,7 +65,7 @@ def walk(
     log_probs: list[list[float]] = [[] for _ in rows]
     places = {row: rule.start for row, rule in enumerate(rules or ())}
     found: dict[int, Hypothesis] = {}
-    last = source.new_full((len(rows),), BOS)
+    last = torch.full((len(rows),), BOS, device=source.device)
     time = 0
     while rows:
         scores, state = steps.step(last, state)

@@ -13,13 +13,12 @@ from regard.search.best import best
 from regard.search.greedy import walk
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import NOTHING, Rule
-from regard.search.steps import S, StepModel
-from regard.text.specials import PAD
+from regard.search.steps import S, Source, StepModel
 
 
 def sample(
     steps: StepModel[S],
-    source: Tensor,
+    source: Source | Tensor,
     limits: list[int],
     *,
     count: int = 1,
@@ -31,7 +30,7 @@ def sample(
     rules: Sequence[Rule] | None = None,
     patience: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """`count` outputs per row of source B×S, in the order in which they were drawn.
+    """`count` outputs per source (or row of tokens B×S), in the order in which they were drawn.
 
     As it stands this is ancestral sampling: each output comes with exactly the probability that the model gives it.
     `temperature`, `top_k` (Fan et al., 2018) and `top_p` (Holtzman et al., 2020) change what is drawn, but not the
@@ -39,12 +38,12 @@ def sample(
 
     What is drawn depends on the seed, the sentence and the number of the sample alone: not on line, batch or order.
     """
-    rows = [[token for token in row if token != PAD] for row in source.tolist()]
-    dice = torch.zeros(len(rows) * count, max(limits, default=0), dtype=torch.float64)  # B·count×longest
+    source = Source.of(source)
+    dice = torch.zeros(len(source) * count, max(limits, default=0), dtype=torch.float64)  # B·count×longest
     for place in range(len(dice)):
         row, number = divmod(place, count)
         dice[place, : limits[row]] = torch.rand(
-            limits[row], dtype=torch.float64, generator=_generator(seed, rows[row], number)
+            limits[row], dtype=torch.float64, generator=_generator(seed, source.seeds[row], number)
         )
     dice = dice.to(source.device)
 
@@ -86,7 +85,7 @@ def draw(scores: Tensor, dice: Tensor) -> Tensor:
     return torch.searchsorted(sums, at, right=True)[:, 0].clamp(max=scores.shape[1] - 1)
 
 
-def _generator(seed: int, source: list[int], number: int) -> torch.Generator:
+def _generator(seed: int, source: str, number: int) -> torch.Generator:
     """The randomness of one sample of one sentence."""
     digest = hashlib.sha256(f"{seed} {number} {source}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))

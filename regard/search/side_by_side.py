@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from regard.search.steps import S, StepModel
+from regard.search.steps import S, Source, StepModel
 
 MOST = 8
 """Threads at most: with more they would wait for Python's lock; each gets several cores instead."""
@@ -30,7 +30,7 @@ class Interruptible(Generic[S]):
     def __init__(self, steps: StepModel[S], stop: Event) -> None:
         self._steps, self._stop = steps, stop
 
-    def start(self, source: Tensor) -> S:
+    def start(self, source: Source) -> S:
         """The state before the first token."""
         return self._steps.start(source)
 

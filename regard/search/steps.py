@@ -35,11 +35,39 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 
+@dataclass(frozen=True)
+class Source:
+    """A batch of sources, as search knows them: how many, which positions are real, and what samples depend on."""
+
+    content: Any
+    """What the step model reads: tokens B×S, pixels, beginnings, or the sources of several members."""
+    mask: Tensor
+    """True at the positions that a coverage penalty wants attention for: B×S."""
+    seeds: tuple[str, ...]
+    """For each row a text that depends on its content alone: equal sources draw equal samples."""
+
+    @classmethod
+    def of(cls, given: "Source | Tensor") -> "Source":
+        """Source tokens B×S with their padding, or a source that is one already."""
+        if isinstance(given, Source):
+            return given
+        rows = ([token for token in row if token != PAD] for row in given.tolist())
+        return cls(given, given != PAD, tuple(map(str, rows)))
+
+    @property
+    def device(self) -> torch.device:
+        """Where its tensors are."""
+        return self.mask.device
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+
 class StepModel(Protocol[S]):
     """Anything that turns a state and a token into scores of the next token."""
 
-    def start(self, source: Tensor, /) -> S:
-        """The state before the first token, for sources B×S."""
+    def start(self, source: Source, /) -> S:
+        """The state before the first token, for B sources."""
 
     def step(self, tokens: Tensor, state: S, /) -> tuple[Tensor, S]:
         """Read one token B: log-probabilities B×V of the next, and the state behind it."""
@@ -51,9 +79,9 @@ class ModelSteps:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def start(self, source: Tensor) -> DecodingState:
-        """Encode sources B×S."""
-        return self.model.start(self.model.encode(source))
+    def start(self, source: Source) -> DecodingState:
+        """Encode the sources: tokens B×S, or pixels B×3×H×W."""
+        return self.model.start(self.model.encode(source.content))
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
         """Log-probabilities B×V of the next token."""
@@ -77,14 +105,14 @@ class Attended:
 class AttentiveSteps:
     """A trained model as a step model whose states know where it looked: slower, for coverage."""
 
-    def __init__(self, model: Model, steps: ModelSteps | None = None) -> None:
+    def __init__(self, model: Model) -> None:
         if not any(name.endswith("source_attention.weights") for name in taps.names(model)):
             raise UsageError("A coverage penalty needs attention, but this model's join is a fixed vector.")
-        self.model = steps or ModelSteps(model)
+        self.model = ModelSteps(model)
 
-    def start(self, source: Tensor) -> Attended:
-        """Encode sources B×S."""
-        return Attended(self.model.start(source), torch.zeros_like(source, dtype=torch.float))
+    def start(self, source: Source) -> Attended:
+        """Encode the sources."""
+        return Attended(self.model.start(source), torch.zeros_like(source.mask, dtype=torch.float))
 
     def step(self, tokens: Tensor, state: Attended) -> tuple[Tensor, Attended]:
         """Log-probabilities B×V of the next token, by attention in the open."""
@@ -92,21 +120,6 @@ class AttentiveSteps:
             scores, behind = self.model.step(tokens, state.state)
         weights = torch.cat([seen[name] for name in seen], dim=1)  # B×(layers·H)×1×S
         return scores, Attended(behind, weights.mean(dim=1)[:, 0])
-
-
-class SeeingSteps(ModelSteps):
-    """A model that looks at pictures, which it is given beforehand, as a step model.
-
-    Search knows a source only as numbers B×S, one for each place: all of them real, and the same for the same picture.
-    """
-
-    def __init__(self, model: Model, pixels: Tensor) -> None:
-        super().__init__(model)
-        self.pixels = pixels  # B×3×H×W
-
-    def start(self, source: Tensor) -> DecodingState:
-        """Look at the pictures."""
-        return super().start(self.pixels)
 
 
 @dataclass(frozen=True)
@@ -129,12 +142,12 @@ class PromptedSteps:
     def __init__(self, model: Model) -> None:
         self.model = ModelSteps(model)
 
-    def start(self, source: Tensor) -> Begun:
+    def start(self, source: Source) -> Begun:
         """Read beginnings B×S up to their last token."""
-        state = self.model.start(source)
-        for place in range(source.shape[1] - 1):
-            _, state = self.model.model.step(source[:, place], state)
-        return Begun(state, source[:, -1])
+        state, prompts = self.model.start(source), source.content
+        for place in range(prompts.shape[1] - 1):
+            _, state = self.model.model.step(prompts[:, place], state)
+        return Begun(state, prompts[:, -1])
 
     def step(self, tokens: Tensor, state: Begun) -> tuple[Tensor, Begun]:
         """Log-probabilities B×V of the next token; the first token read is the beginning's last, not BOS."""

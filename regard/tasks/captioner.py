@@ -3,7 +3,7 @@
 Axes: B batch, S places of a picture, T target positions, H rows and W columns of pixels.
 """
 
-import zlib
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from regard.foundation.errors import UsageError
 from regard.models import Model
 from regard.models.image_encoder import ImageEncoder
 from regard.search import Hypothesis, Search, StepModel
-from regard.search.steps import AttentiveSteps, SeeingSteps
+from regard.search.steps import AttentiveSteps, ModelSteps, Source
 from regard.tasks.trace import Given, Picture, Side, Trace, trace
 from regard.tasks.translator import Translator
 from regard.text.sentences import Piece
@@ -121,10 +121,11 @@ class Captioner(Translator):
         """As many tokens as configured."""
         return [self._longest] * len(sources)
 
-    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
-        """What is searched, and for each picture a number that is its own, at all of its places: B×S."""
+    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Source]:
+        """What is searched, and the pixels of the pictures, all places of which are real."""
         pixels = self.pixels(texts)
-        numbers = torch.tensor([[1 + zlib.crc32(one.numpy().tobytes())] for one in pixels])  # B×1
-        steps = SeeingSteps(self.model, pixels.to(self.model.output_bias.device))
-        source = numbers.expand(-1, self.grid[0] * self.grid[1]).to(steps.pixels.device)  # B×S
-        return AttentiveSteps(self.model, steps) if attentive else steps, source
+        seeds = tuple(hashlib.sha256(one.numpy().tobytes()).hexdigest() for one in pixels)
+        pixels = pixels.to(self._device)
+        mask = torch.ones(len(texts), self.grid[0] * self.grid[1], dtype=torch.bool, device=self._device)  # B×S
+        steps = AttentiveSteps(self.model) if attentive else ModelSteps(self.model)
+        return steps, Source(pixels, mask, seeds)

@@ -6,12 +6,10 @@ Axes: B batch, S source positions.
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from regard.foundation.errors import UsageError
 from regard.search import Hypothesis, ModelSteps, StepModel
-from regard.search.ensemble import EnsembleSteps
+from regard.search.ensemble import EnsembleSteps, join_sources
+from regard.search.steps import Source
 from regard.tasks.translator import Translator
 
 
@@ -48,13 +46,11 @@ class Ensemble(Translator):
         """Refused: members may read different tokens."""
         raise UsageError("Attention and alignment are of one model: translate with one run.")
 
-    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
+    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Source]:
         if attentive:
             raise UsageError("A coverage penalty needs the attention of one model: translate with one run.")
         own = [member.source_tokenizer.encode_batch(texts) for member in self.members]
         for rows in own:
             self._check_lengths(rows)
-        batches = [member._batch(rows) for member, rows in zip(self.members, own, strict=True)]
-        device = batches[0].device
-        steps = EnsembleSteps([ModelSteps(member.model) for member in self.members], [b.shape[1] for b in batches])
-        return steps, torch.cat([batch.to(device) for batch in batches], dim=1)  # B×ΣS
+        read = [Source.of(member._batch(rows)) for member, rows in zip(self.members, own, strict=True)]
+        return EnsembleSteps([ModelSteps(member.model) for member in self.members]), join_sources(read)

@@ -24,7 +24,7 @@ from regard.search.forbidden import Forbidden, Reading
 from regard.search.kept import Pieces, kept_rule
 from regard.search.rules import Every, Free, Rule, Stuck, may_end
 from regard.search.side_by_side import MOST, Interruptible, side_by_side
-from regard.search.steps import AttentiveSteps
+from regard.search.steps import AttentiveSteps, Source
 from regard.tasks.trace import Side, Trace, check_cost, trace
 from regard.text.joined import check_parts
 from regard.text.loops import patience_for
@@ -339,9 +339,10 @@ class Translator:
         ratio = self.config.decoding.max_ratio
         return [min(self._longest, int(ratio * len(ids)) + 10) for ids in sources]
 
-    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
-        """What is searched, and its sources B×S."""
-        return AttentiveSteps(self.model) if attentive else ModelSteps(self.model), self._batch(sources)
+    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Source]:
+        """What is searched, and its sources."""
+        steps = AttentiveSteps(self.model) if attentive else ModelSteps(self.model)
+        return steps, Source.of(self._batch(sources))
 
     def _batch(self, sources: list[list[int]]) -> Tensor:
         longest = max(map(len, sources)) + 1

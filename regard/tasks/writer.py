@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from regard.config.run import RunConfig
 from regard.data.batches import Frame
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import Model
 from regard.search import Hypothesis, Search, StepModel
-from regard.search.steps import PromptedSteps
+from regard.search.steps import PromptedSteps, Source
 from regard.tasks.trace import Side, Trace, trace
 from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
@@ -101,7 +99,7 @@ class Writer(Translator):
         room = [longest if self._positions is None else self._positions - len(ids) for ids in sources]
         return [min(longest, one) for one in room]
 
-    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Tensor]:
+    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Source]:
         if attentive:
             raise UsageError("A coverage penalty is about a source, and a language model has none.")
-        return PromptedSteps(self.model), self._tensor(sources)
+        return PromptedSteps(self.model), Source.of(self._tensor(sources))
