@@ -201,7 +201,7 @@ def test_an_intervention_changes_what_comes_behind_it_and_only_while_it_lasts():
             "transformed",
         ),
         ({"join": {"kind": "attention", "order": "before"}}, "on every layer"),
-        ({"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}, "positions": {"kind": "rotary"}}, "nobody"),
+        ({"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}, "positions": {"kind": "rotary"}}, "no effect"),
         ({"encoder": {"kind": "conv"}, "decoder": {"kind": "conv"}, "positions": {"kind": "alibi"}}, "sinusoidal"),
         ({"positions": {"kind": "rotary"}, "attention": {"heads": 16}}, "odd width"),
         (

@@ -194,7 +194,7 @@ class TestBadInput:
         (tmp_path / "run" / "model.safetensors").unlink()
         (tmp_path / "in.txt").write_text("a b\n")
         assert main(["predict", str(tmp_path / "run"), str(tmp_path / "in.txt")]) == 1
-        assert "model.safetensors is gone" in capsys.readouterr().err
+        assert "model.safetensors is missing" in capsys.readouterr().err
 
     def test_of_every_other_picture_all_questions_are_taken(self, tmp_path):
         config = settings("questions", tmp_path)

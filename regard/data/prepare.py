@@ -294,11 +294,6 @@ def _open(config: RunConfig, directory: Path) -> Prepared:
         test_pairs=_read_pairs(data / "test.jsonl"),
         report=read_record(data / _FINISHED, CleaningReport),
     )
-    if len(prepared.validation) != len(prepared.validation_pairs):
-        raise DamagedFile(
-            f"{data} is damaged: it has {len(prepared.validation):,} validation examples in one file and "
-            f"{len(prepared.validation_pairs):,} in the other. Put it back as it was, or begin a new run."
-        )
     for name, pairs in (("validation", prepared.validation_pairs), ("test", prepared.test_pairs)):
         for number, pair in enumerate(pairs, start=1):
             place = f"{data / name}.jsonl, line {number:,},"
