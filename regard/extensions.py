@@ -21,17 +21,27 @@ from regard.config import choices, plugins
 from regard.config.plugins import load
 
 if TYPE_CHECKING:
+    from regard.data.corpus import Reader
     from regard.metrics.metric import Metric
     from regard.nn.positions import MakeDistances, MakePlaces
     from regard.nn.recurrence import MakeCell
     from regard.nn.scores import MakeScore
 
-__all__ = ["added_positions", "attention_score", "load", "metric", "positions_in_attention", "recurrent_cell"]
+__all__ = [
+    "added_positions",
+    "attention_score",
+    "corpus_format",
+    "load",
+    "metric",
+    "positions_in_attention",
+    "recurrent_cell",
+]
 
 Score = TypeVar("Score", bound="MakeScore")
 Places = TypeVar("Places", bound="MakePlaces")
 Distances = TypeVar("Distances", bound="MakeDistances")
 Cell = TypeVar("Cell", bound="MakeCell")
+AnyReader = TypeVar("AnyReader", bound="Reader")
 AnyMetric = TypeVar("AnyMetric", bound="type[Metric]")
 
 
@@ -97,6 +107,23 @@ def recurrent_cell(name: str) -> Callable[[Cell], Cell]:
         choices.CELLS.add(name, plugins.register(make.__module__))
         CELLS[name] = make
         return make
+
+    return register
+
+
+def corpus_format(name: str) -> Callable[[AnyReader], AnyReader]:
+    """Register a function that reads a corpus format as `data.train: {reader: NAME, paths: FILE, options: {…}}`.
+
+    It is called with the path of a file and the options as keywords, and gives (source, target) pairs of texts; for a
+    classifier the target is the label, for a tagger the tags of all words with spaces between them.
+    """
+
+    def register(read: AnyReader) -> AnyReader:
+        from regard.data.corpus import READERS
+
+        choices.READERS.add(name, plugins.register(read.__module__))
+        READERS[name] = read
+        return read
 
     return register
 

@@ -12,7 +12,7 @@ from regard.cli import main
 from regard.config import plugins
 from regard.config.loading import from_mapping
 from regard.config.schema import json_schema
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text
 from regard.nn.recurrence import make_recurrence
 from regard.runs.run import Run
@@ -41,7 +41,7 @@ def my_parts(tmp_path_factory):
     """The module that the documentation writes, loaded as an extension."""
     directory = tmp_path_factory.mktemp("extension")
     blocks = re.findall(r'```python title="my_parts.py"\n(.*?)```', DOCS.read_text(encoding="utf-8"), re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     (directory / "my_parts.py").write_text("\n".join(blocks), encoding="utf-8")
     sys.path.insert(0, str(directory))
     extensions.load("my_parts")
@@ -109,6 +109,33 @@ def test_a_name_is_taken_once(my_parts):
         extensions.attention_score("dot")(lambda heads, query_width, key_width: None)
     with pytest.raises(ValueError, match="taken"):
         extensions.metric("bleu")(type("Other", (), {"__module__": "other"}))
+
+
+def blocks_run(directory, text, **options):
+    (directory / "corpus.txt").write_text(text)
+    corpus = {"reader": "blocks", "paths": str(directory / "corpus.txt"), "options": options}
+    return SETTINGS | {"data": {"train": corpus}, "model": {"width": 16}}
+
+
+def test_a_corpus_format_of_one_s_own_is_trained_on(my_parts, tmp_path):
+    from regard.data.prepare import prepare
+
+    text = "\n\n".join(f"en: a{n} b\nde: c{n} d" for n in range(60))
+    config = from_mapping(blocks_run(tmp_path, text, source="en", target="de"))
+    assert config.plugins == ["my_parts"]
+    prepared = prepare(config, tmp_path / "run")
+    assert len(prepared.train) + len(prepared.validation) == 60
+    assert {pair.target.split()[1] for pair in prepared.validation_pairs} == {"d"}
+
+
+def test_a_reader_that_fails_is_reported_with_the_file(my_parts, tmp_path):
+    from regard.data.prepare import prepare
+
+    config = from_mapping(blocks_run(tmp_path, "en: a\nde: b\n\nno colon here", source="en", target="de"))
+    with pytest.raises(RegardError, match=r"corpus\.txt: the reader blocks failed after 1 examples"):
+        prepare(config, tmp_path / "run")
+    with pytest.raises(UsageError, match="one of blocks"):
+        from_mapping(SETTINGS | {"data": {"train": {"reader": "blcks", "paths": "x"}}})
 
 
 def test_a_metric_scores_text(my_parts):

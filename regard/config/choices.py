@@ -42,7 +42,7 @@ class Choices:
         if name not in self:
             plugins.load_installed()
         if name not in self:
-            raise PydanticCustomError("literal_error", "must be one of {names}", {"names": ", ".join(self)})
+            raise PydanticCustomError("literal_error", "must be one of {names}", {"names": ", ".join(self) or "none"})
         return name
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -60,5 +60,7 @@ ADDED_POSITIONS = Choices("none", "sinusoidal", "learned")
 """Positions that are added to embeddings."""
 POSITIONS = Choices("none", "sinusoidal", "learned", "relative", "bias", "rotary", "alibi")
 """All kinds of positions."""
+READERS = Choices()
+"""Corpus formats that extensions add."""
 CELLS = Choices("gru", "lstm", "elman")
 """Recurrent cells."""

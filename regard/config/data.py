@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from regard.config.choices import READERS
 from regard.config.section import Section
 
 
@@ -271,6 +272,29 @@ class Generated(_Corpus):
         return self
 
 
+class ReaderFiles(_Corpus):
+    """Files of a format that an extension reads (see `regard.extensions.corpus_format`)."""
+
+    reader: Annotated[str, READERS]
+    """The name of the format."""
+    paths: Paths
+    """Its file or files."""
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """What the reader is told besides."""
+    source_texts: Annotated[int, Field(ge=1, le=2)] = 1
+    """How many texts a source is, with a tab between them."""
+
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages."""
+        return ", ".join(self.paths)
+
+    @property
+    def texts(self) -> int:
+        """How many texts a source has."""
+        return self.source_texts
+
+
 class Elsewhere(_Corpus):
     """A corpus that is not here: that of a model which others have trained (`regard import`)."""
 
@@ -283,7 +307,20 @@ class Elsewhere(_Corpus):
         return f"the corpus of {self.imported}"
 
 
-_KEYS = ("tsv", "jsonl", "generate", "labelled", "conllu", "columns", "text", "json_text", "babi", "images", "imported")
+_KEYS = (
+    "tsv",
+    "jsonl",
+    "generate",
+    "labelled",
+    "conllu",
+    "columns",
+    "text",
+    "json_text",
+    "babi",
+    "images",
+    "reader",
+    "imported",
+)
 
 
 def kind_of_corpus(value: Any) -> str:
@@ -306,6 +343,7 @@ Corpus = Annotated[
     | Annotated[JsonTexts, Tag("json_text")]
     | Annotated[BabiFiles, Tag("babi")]
     | Annotated[ImageFiles, Tag("images")]
+    | Annotated[ReaderFiles, Tag("reader")]
     | Annotated[Elsewhere, Tag("imported")],
     Discriminator(kind_of_corpus),
 ]
@@ -343,3 +381,9 @@ class Data(Section):
     """Longer pairs made of short ones: for every hundred pairs of `train`, `100 * joined` more of two to four each."""
     cleaning: Cleaning = Cleaning()
     """Which training pairs are dropped."""
+
+    @property
+    def plugins(self) -> list[str]:
+        """The extension modules that read the corpora."""
+        corpora = [one for one in (self.train, self.validation, self.test) if isinstance(one, ReaderFiles)]
+        return sorted({plugin for one in corpora if (plugin := READERS.plugin_of(one.reader))})

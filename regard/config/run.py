@@ -58,7 +58,7 @@ class RunConfig(Section):
         _check_dropout(self.text, self.shape)
         _check_vocabulary(self.text)
         _check_sentencepiece(self.text)
-        plugins = list(dict.fromkeys([*self.plugins, *model.plugins]))
+        plugins = list(dict.fromkeys([*self.plugins, *model.plugins, *self.data.plugins]))
         training = _resolved_training(self.training, model.width)
         return self.model_copy(update={"model": model, "training": training, "plugins": plugins})
 
@@ -118,7 +118,7 @@ def _check_corpora(shape: Shape, data: Data) -> None:
     for name, corpus in corpora.items():
         if corpus is None:
             continue
-        if (kind := kind_of_corpus(corpus)) not in shape.corpora:
+        if (kind := kind_of_corpus(corpus)) not in (*shape.corpora, "reader"):
             raise UsageError(
                 f"data.{name} is a corpus of the sort `{kind}`, but shape `{shape.kind}` ({shape.arrow}) learns from "
                 f"{' or '.join(shape.corpora)}: give it one of those, or set shape.kind."

@@ -1,8 +1,9 @@
 """Corpora in: pairs of raw sentences from files of several sorts, or generated on the spot."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
+from pathlib import Path
 from typing import NamedTuple
 
 from regard.config.data import (
@@ -17,6 +18,7 @@ from regard.config.data import (
     JsonTexts,
     LabelledLines,
     PairedFiles,
+    ReaderFiles,
     TextFiles,
     TsvFiles,
 )
@@ -80,6 +82,8 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
             from regard.data.image_files import captioned
 
             yield from ((place, Pair(*pair)) for place, pair in captioned(corpus))
+        case ReaderFiles():
+            yield from _read_by_extension(corpus)
         case Generated():
             from regard.data.generated import generate
 
@@ -89,6 +93,38 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
                 f"The model of {corpus.imported} was trained elsewhere, and its corpus is not here: "
                 "name one of your own under data.train."
             )
+
+
+Reader = Callable[..., Iterable[tuple[str, str]]]
+"""(path, **options) → the (source, target) pairs of a file."""
+
+READERS: dict[str, Reader] = {}
+"""Corpus formats that extensions add, by name."""
+
+
+def _read_by_extension(corpus: ReaderFiles) -> Iterator[tuple[str, Pair]]:
+    """The pairs of files that an extension reads; whatever it gives is checked."""
+    for path in corpus.paths:
+        if not Path(path).exists():
+            raise RegardError(f"{path} does not exist: check the path (it is relative to where the command runs).")
+        number = 0
+        try:
+            for number, pair in enumerate(READERS[corpus.reader](path, **corpus.options), start=1):
+                if not (
+                    isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, str) for one in pair)
+                ):
+                    raise RegardError(
+                        f"{path}, example {number:,}: the reader {corpus.reader} must give pairs of two texts, not "
+                        f"{str(pair)[:80]!r}."
+                    )
+                yield f"{path}, example {number:,}", Pair(*pair)
+        except RegardError:
+            raise
+        except Exception as error:
+            raise RegardError(
+                f"{path}: the reader {corpus.reader} failed after {number:,} examples ({type(error).__name__}: "
+                f"{str(error)[:200]}). Correct the file or the extension."
+            ) from error
 
 
 def _counted(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[str, Pair]]:

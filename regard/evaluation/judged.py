@@ -177,7 +177,7 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     said = next(iter(endings & set(config.shape.corpora)), None) if len(endings) == 1 else None
     kind = said or own
     if kind == own and kind not in ("paired", "generate", "imported"):
-        return train.model_copy(update={"captions" if kind == "images" else kind: names})
+        return train.model_copy(update={{"images": "captions", "reader": "paths"}.get(kind, kind): names})
     if said is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.shape.corpora)
         raise UsageError(
