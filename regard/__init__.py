@@ -24,10 +24,10 @@ def load(run: Path | str, overrides: Sequence[str] = ()) -> "Model":
     """Open a trained run of any task; `model(...)` answers, and lists give lists."""
     from regard.runs.run import Run
 
-    Run.open(run)  # before torch is imported: a mistyped name is reported at once
+    opened = Run.open(run)  # before torch is imported: a mistyped name is reported at once
     from regard.api.model import load as load_model
 
-    return load_model(run, overrides)
+    return load_model(opened, overrides)
 
 
 def train(

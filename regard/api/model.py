@@ -189,7 +189,7 @@ class Model:
         return TAB.join(map(str, given)) if isinstance(given, tuple) else str(given)
 
 
-def load(run: Path | str, overrides: Sequence[str] = ()) -> Model:
+def load(run: Path | str | Run, overrides: Sequence[str] = ()) -> Model:
     """Open a trained run of any task."""
     opened = Run.open(run)
     return Model(opened, open_task(opened, overrides))

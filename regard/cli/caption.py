@@ -113,7 +113,7 @@ def caption(
 
     from regard.runs.run import Run
 
-    Run.open(run)
+    opened = Run.open(run)
     from regard.data.lines import read_lines
     from regard.search import Constraints, Search
     from regard.tasks.captioner import Captioner
@@ -135,7 +135,7 @@ def caption(
             forbid=tuple(line.strip() for line in read_lines(forbid) if line.strip()) if forbid else (),
         ),
     )
-    captioner = Captioner.load(run)
+    captioner = Captioner.load(opened)
     form = form or ("tsv" if count > 1 else "text")
     looks: list[Look] = []
     failed = 0

@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
     from regard.evaluation.judged import Judged
+    from regard.runs.run import Run
 
 EXAMPLES = """
 \b
@@ -84,11 +85,12 @@ def evaluate(
         raise UsageError("--data is read as a run's own data is: name the run as well.")
     if data and (source is not None or reference):
         raise UsageError("--data holds sources and references: leave out --source and --reference.")
-    chosen = Chosen(run, tuple(data or ()), source, tuple(reference or ()), hypotheses, tuple(overrides or ()))
-    if run is not None and Run.open(run).config.shape.kind != "translation":
+    opened = None if run is None else Run.open(run)
+    chosen = Chosen(opened, tuple(data or ()), source, tuple(reference or ()), hypotheses, tuple(overrides or ()))
+    if opened is not None and opened.config.shape.kind != "translation":
         if metrics is not None or language is not None or beam is not None:
             raise UsageError(
-                f"{run} writes no translations ({Run.open(run).config.shape.arrow}), and is judged as its shape is: "
+                f"{run} writes no translations ({opened.config.shape.arrow}), and is judged as its shape is: "
                 "leave out --metrics, --language and --beam."
             )
         found: Evaluation | Judged = _judged(chosen)
@@ -103,7 +105,7 @@ def evaluate(
 class Chosen:
     """What the user named."""
 
-    run: Path | None
+    run: "Run | None"
     data: tuple[Path, ...]
     source: Path | None
     reference: tuple[Path, ...]
@@ -118,7 +120,6 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
     from regard.metrics.scoring import headline_metrics, make
-    from regard.runs.run import Run
 
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     if metrics is not None and not names:
@@ -137,7 +138,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
     assert chosen.run is not None
     sources, references = _pairs(chosen)
     if metrics is None:
-        answers = Run.open(chosen.run).config.data.train.texts > 1
+        answers = chosen.run.config.data.train.texts > 1
         names = ["exact", "f1"] if answers else list(headline_metrics(references))
     if chosen.hypotheses is not None:
         (outputs,) = read_aligned(chosen.hypotheses)
@@ -150,18 +151,17 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
 def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
     """Sources and references: those named, or the run's own."""
     from regard.evaluation.texts import read_aligned
-    from regard.runs.run import Run
 
     assert chosen.run is not None
     if chosen.source is not None:
         sources, *right = read_aligned(chosen.source, *chosen.reference)
         return sources, list(zip(*right, strict=True))
     if not chosen.data:
-        return own_pairs(chosen.run)
+        return own_pairs(chosen.run.directory)
     from regard.data.forms import form_of
     from regard.evaluation.judged import read_examples
 
-    run = Run.open(chosen.run)
+    run = chosen.run
     pairs = read_examples(run.config, form_of(run.config).load(run.config, run.tokenizers), chosen.data)
     return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
 
@@ -176,7 +176,6 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     from regard.evaluation.texts import read_aligned, read_texts
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
-    from regard.runs.run import Run
     from regard.tasks.choice import shape_of
     from regard.tasks.predictor import Predictor
     from regard.tasks.writer import Writer
@@ -185,9 +184,9 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     assert chosen.run is not None
     baseline: dict[str, float] | None = None
     writer, predictor = None, None
-    if Run.open(chosen.run).config.shape.kind == "language-model":
+    if chosen.run.config.shape.kind == "language-model":
         writer = Writer.load(chosen.run, chosen.overrides)
-        shape = shape_of(writer.config, form_of(writer.config).load(writer.config, Run.open(chosen.run).tokenizers))
+        shape = shape_of(writer.config, form_of(writer.config).load(writer.config, chosen.run.tokenizers))
     else:
         predictor = Predictor.load(chosen.run, chosen.overrides)
         shape = predictor.shape
@@ -202,10 +201,10 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     elif chosen.data:
         pairs = read_examples(shape.config, shape.form, chosen.data)
     else:
-        prepared = prepare(Run.open(chosen.run).config, chosen.run)
+        prepared = prepare(chosen.run.config, chosen.run.directory)
         pairs = prepared.test_pairs or prepared.validation_pairs
         part = "test" if prepared.test_pairs else "validation"
-        baseline = stored_baseline(Run.open(chosen.run).info, part)
+        baseline = stored_baseline(chosen.run.info, part)
     with bar() as progress:
         if chosen.hypotheses is not None:
             return judge_lines(shape, read_texts(chosen.hypotheses), pairs)

@@ -52,7 +52,7 @@ def generate(
     check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
         raise UsageError("--beam looks for the likeliest text and --sample draws at random: use one of them.")
-    Run.open(run)
+    opened = Run.open(run)
 
     from regard.data.lines import read_lines
     from regard.foundation.display import bar
@@ -71,7 +71,7 @@ def generate(
         seed=seed or 0,
     )
     settings = [*(overrides or []), *([f"decoding.max_length={max_length}"] if max_length else [])]
-    writer = Writer.load(run, settings)
+    writer = Writer.load(opened, settings)
     prompts_left = iter(begun or [""])
     done = 0
     with bar() as progress:

@@ -41,8 +41,8 @@ def predict(
     from regard.runs.run import Run
     from regard.tasks.predictor import Predictor
 
-    Run.open(run)
-    predictor = Predictor.load(run)
+    opened = Run.open(run)
+    predictor = Predictor.load(opened)
     if predictor.config.shape.verb != "predict":
         predictor.shape.answer(predictor.model, [])  # says which command is meant for it
     failed = 0

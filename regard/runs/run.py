@@ -73,6 +73,7 @@ class Run:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._configs: dict[tuple[str, ...], RunConfig] = {}
 
     @classmethod
     def create(cls, directory: Path, config: "RunConfig") -> Self:
@@ -122,8 +123,13 @@ class Run:
             )
 
     @classmethod
-    def open(cls, directory: Path | str) -> Self:
-        """Open an existing run, checked cheaply; refuses what is not a run, is damaged, or is from a newer Regard."""
+    def open(cls, directory: "Path | str | Run") -> "Run":
+        """Open an existing run, checked cheaply; refuses what is not a run, is damaged, or is from a newer Regard.
+
+        A run that is open already is returned as it is, so that functions can take either.
+        """
+        if isinstance(directory, Run):
+            return directory
         run = cls(Path(directory))
         if not (run.directory / "run.json").is_file():
             raise UsageError(_not_a_run(run.directory))
@@ -243,7 +249,10 @@ class Run:
         """Return the run's configuration, some settings changed; the extensions that it needs must be loaded."""
         from regard.config.loading import load
 
-        return load(self.directory / "config.yaml", overrides, of_run=True)
+        key = tuple(overrides)
+        if key not in self._configs:
+            self._configs[key] = load(self.directory / "config.yaml", overrides, of_run=True)
+        return self._configs[key]
 
     def put_config(self, config: "RunConfig") -> None:
         """Replace the run's configuration."""
@@ -251,6 +260,7 @@ class Run:
 
         content = dump(config).encode()
         self._replace("config.yaml", lambda aside: aside.write_bytes(content))
+        self._configs.clear()
 
     @property
     def data(self) -> Path:

@@ -16,7 +16,7 @@ def open_task(run: Run, overrides: Sequence[str] = ()) -> Opened:
     """Return the object that uses a run, whatever its task is."""
     shape = run.config.shape
     if not shape.decoder:
-        return Predictor.load(run.directory, overrides)
+        return Predictor.load(run, overrides)
     if not shape.encoder:
-        return Writer.load(run.directory, overrides)
-    return (Captioner if shape.pictures else Translator).load(run.directory, overrides)
+        return Writer.load(run, overrides)
+    return (Captioner if shape.pictures else Translator).load(run, overrides)

@@ -8,6 +8,7 @@ from regard.config.run import RunConfig
 from regard.data.batches import Frame
 from regard.models import Model
 from regard.models.reader import Reader
+from regard.runs.run import Run
 from regard.tasks.results import Nothing, Result
 from regard.tasks.task import Shape
 from regard.tasks.trace import Trace
@@ -25,11 +26,10 @@ class Predictor:
         self.shape, self.model = shape, model
 
     @classmethod
-    def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
+    def load(cls, directory: "Path | str | Run", overrides: Sequence[str] = ()) -> Self:
         """The predictor of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.data.forms import form_of
         from regard.foundation.device import choose_device
-        from regard.runs.run import Run
         from regard.tasks.choice import shape_of
 
         run = Run.open(directory)

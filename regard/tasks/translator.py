@@ -17,6 +17,7 @@ from regard.data.batches import SOURCE_FRAME, Frame
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import Model, build
 from regard.nn import taps
+from regard.runs.run import Run
 from regard.search import Constraints, Hypothesis, ModelSteps, Search, SearchTree, StepModel, beam, greedy, sample
 from regard.search.alignment import attention_to_source, word_alignment
 from regard.search.assembly import assemble, choose
@@ -57,11 +58,10 @@ class Translator:
         self._spelt: Pieces | None = None
 
     @classmethod
-    def load(cls, directory: Path | str, overrides: Sequence[str] = ()) -> Self:
+    def load(cls, directory: "Path | str | Run", overrides: Sequence[str] = ()) -> Self:
         """The translator of a run directory, on the best device at hand; overrides as on the command line."""
         from regard.data.form import load_tokenizers, parted
         from regard.foundation.device import choose_device, keep_freed
-        from regard.runs.run import Run
 
         run = Run.open(directory)
         check_overrides(overrides)
