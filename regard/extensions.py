@@ -15,7 +15,7 @@ help know the name. A run records which modules it needs, and is refused where t
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.config import choices, plugins
 from regard.config.plugins import load
@@ -43,6 +43,7 @@ Distances = TypeVar("Distances", bound="MakeDistances")
 Cell = TypeVar("Cell", bound="MakeCell")
 AnyReader = TypeVar("AnyReader", bound="Reader")
 AnyMetric = TypeVar("AnyMetric", bound="type[Metric]")
+Component = TypeVar("Component", bound=Callable[..., Any])
 
 
 def attention_score(name: str) -> Callable[[Score], Score]:
@@ -50,15 +51,9 @@ def attention_score(name: str) -> Callable[[Score], Score]:
 
     It is called with the keywords `heads`, `query_width` and `key_width`.
     """
+    from regard.nn.scores import SCORES
 
-    def register(make: Score) -> Score:
-        from regard.nn.scores import SCORES
-
-        choices.SCORES.add(name, plugins.register(make.__module__))
-        SCORES[name] = make
-        return make
-
-    return register
+    return _register(name, SCORES, choices.SCORES)
 
 
 def added_positions(name: str) -> Callable[[Places], Places]:
@@ -66,17 +61,9 @@ def added_positions(name: str) -> Callable[[Places], Places]:
 
     It is called with the keywords `width` and `max_length`.
     """
+    from regard.nn.positions import PLACES
 
-    def register(make: Places) -> Places:
-        from regard.nn.positions import PLACES
-
-        plugin = plugins.register(make.__module__)
-        choices.POSITIONS.add(name, plugin)
-        choices.ADDED_POSITIONS.add(name, plugin)
-        PLACES[name] = make
-        return make
-
-    return register
+    return _register(name, PLACES, choices.POSITIONS, choices.ADDED_POSITIONS)
 
 
 def positions_in_attention(name: str) -> Callable[[Distances], Distances]:
@@ -84,15 +71,9 @@ def positions_in_attention(name: str) -> Callable[[Distances], Distances]:
 
     It is called with the keywords `heads`, `width` (of a head), `max_distance`, `ntk` and `kept`.
     """
+    from regard.nn.positions import DISTANCES
 
-    def register(make: Distances) -> Distances:
-        from regard.nn.positions import DISTANCES
-
-        choices.POSITIONS.add(name, plugins.register(make.__module__))
-        DISTANCES[name] = make
-        return make
-
-    return register
+    return _register(name, DISTANCES, choices.POSITIONS)
 
 
 def recurrent_cell(name: str) -> Callable[[Cell], Cell]:
@@ -100,15 +81,9 @@ def recurrent_cell(name: str) -> Callable[[Cell], Cell]:
 
     It is called with the width of its inputs and the width of its state.
     """
+    from regard.nn.recurrence import CELLS
 
-    def register(make: Cell) -> Cell:
-        from regard.nn.recurrence import CELLS
-
-        choices.CELLS.add(name, plugins.register(make.__module__))
-        CELLS[name] = make
-        return make
-
-    return register
+    return _register(name, CELLS, choices.CELLS)
 
 
 def corpus_format(name: str) -> Callable[[AnyReader], AnyReader]:
@@ -117,27 +92,28 @@ def corpus_format(name: str) -> Callable[[AnyReader], AnyReader]:
     It is called with the path of a file and the options as keywords, and gives (source, target) pairs of texts; for a
     classifier the target is the label, for a tagger the tags of all words with spaces between them.
     """
+    from regard.data.corpus import READERS
 
-    def register(read: AnyReader) -> AnyReader:
-        from regard.data.corpus import READERS
-
-        choices.READERS.add(name, plugins.register(read.__module__))
-        READERS[name] = read
-        return read
-
-    return register
+    return _register(name, READERS, choices.READERS)
 
 
 def metric(name: str) -> Callable[[AnyMetric], AnyMetric]:
     """Register a `regard.metrics.metric.Metric` for `--metrics NAME`, `--mbr NAME` and `regard compare`."""
+    from regard.metrics.scoring import METRICS
 
-    def register(kind: AnyMetric) -> AnyMetric:
-        from regard.metrics.scoring import METRICS
+    return _register(name, METRICS)
 
-        if name in METRICS and METRICS[name] is not kind:
-            raise ValueError(f"the name {name!r} is taken by another metric: choose another")
-        plugins.register(kind.__module__)
-        METRICS[name] = kind
-        return kind
+
+def _register(name: str, registry: dict[str, Any], *names: choices.Choices) -> Callable[[Component], Component]:
+    """Return a decorator that puts a component into a registry, and its name into the choices of settings."""
+
+    def register(component: Component) -> Component:
+        plugin = plugins.register(component.__module__)
+        if name in registry and getattr(registry[name], "__module__", "") != component.__module__:
+            raise ValueError(f"the name {name!r} is taken: choose another")
+        for known in names:
+            known.add(name, plugin)
+        registry[name] = component
+        return component
 
     return register
