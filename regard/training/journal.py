@@ -46,10 +46,17 @@ class Journal:
         for text in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # the half line of a killed process
-            if isinstance(line, dict) and "kind" in line and "step" in line:
+            if _is_whole(line):
                 yield line
+
+
+def _is_whole(line: Any) -> bool:
+    """Whether a line is one that `add` writes: others are left out, as they are for people and change nothing."""
+    if not isinstance(line, dict) or not isinstance(line.get("kind"), str) or type(line.get("step")) is not int:
+        return False
+    return all(value is None or isinstance(value, int | float) for key, value in line.items() if key != "kind")
 
 
 def _plain(value: Any) -> Any:
