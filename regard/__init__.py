@@ -20,6 +20,15 @@ __all__ = ["RegardError", "UsageError", "load", "train"]
 __version__ = "0.1.0"
 
 
+def __getattr__(name: str) -> Any:
+    """Import `regard.extensions` when it is first used."""
+    if name == "extensions":
+        from importlib import import_module
+
+        return import_module("regard.extensions")
+    raise AttributeError(f"module 'regard' has no attribute {name!r}")
+
+
 def load(run: Path | str, overrides: Sequence[str] = ()) -> "Model":
     """Open a trained run of any task; `model(...)` answers, and lists give lists."""
     from regard.runs.run import Run

@@ -117,6 +117,9 @@ def test_images_are_paths_pil_images_or_arrays(tmp_path):
         ("pairs", "only one", "two texts|2 texts"),
         ("answering", "only one", "two texts|2 texts"),
         ("captions", "no-such-file.png", "does not exist"),
+        ("classes", ("a", "b"), "tuple of 2"),
+        ("translation-rnn", ("a b", "c"), "tuple of 2"),
+        ("pairs", ("a", "b", "c"), "tuple of 3"),
     ],
 )
 def test_wrong_inputs_are_refused(name, given, says):

@@ -98,6 +98,18 @@ def test_the_environment_loads_an_extension(run, monkeypatch):
     assert Translator.load(run).translate("a") is not None
 
 
+def test_the_module_is_there_after_import_regard():
+    import regard
+
+    assert regard.extensions.load is plugins.load
+
+
+def test_the_environment_is_read_before_a_metric_is_asked_for(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("REGARD_PLUGINS", "my_parts")
+    (tmp_path / "in.txt").write_text("a b\n")
+    assert main(["translate", str(run), str(tmp_path / "in.txt"), "--mbr", "first-word", "--samples", "4"]) == 0
+
+
 def test_errors_and_schema_know_the_names(my_parts):
     with pytest.raises(UsageError, match=r"one of additive, .*cosine.*did you mean cosine"):
         from_mapping(SETTINGS | {"model": {"attention": {"score": "cosin"}}})

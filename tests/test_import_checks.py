@@ -170,3 +170,10 @@ def test_a_run_and_an_empty_directory_are_told_apart(marian, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(RegardError, match=r"There is no config\.json"):
         import_run(tmp_path / "empty", tmp_path / "again")
+
+
+def test_a_ctranslate2_directory_is_called_what_it_is(tmp_path):
+    (tmp_path / "config.json").write_text('{"layer_norm_epsilon": null}')
+    (tmp_path / "model.bin").write_bytes(b"\x06\0\0\0")
+    with pytest.raises(UsageError, match="looks like a CTranslate2 model"):
+        import_run(tmp_path, tmp_path / "run")

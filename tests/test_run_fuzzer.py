@@ -190,6 +190,15 @@ def test_a_flipped_bit_in_any_file_that_counts_is_found(run, capsys):
     assert main(["runs", str(run), "--verify"]) == 0
 
 
+def test_verifying_says_what_was_not_compared(capsys, tmp_path):
+    from tests.stored_runs import FIXTURES
+
+    assert main(["runs", str(FIXTURES / "format-1" / "classes"), "--verify"]) == 0
+    assert "run format 1 has no other checksums" in capsys.readouterr().out
+    assert main(["runs", str(tmp_path), "--verify"]) == 2
+    assert "no run in" in capsys.readouterr().err
+
+
 def test_a_change_on_purpose_is_accepted(run, capsys):
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("beam: 5", "beam: 3"))

@@ -172,6 +172,10 @@ class Model:
         """One input as the text that tasks read: parts with a tab between them, images by their names."""
         parts = given if isinstance(given, tuple) else (given,)
         images = self.config.shape.pictures
+        expected = self.config.data.train.texts
+        if isinstance(given, tuple) and len(parts) != expected:
+            wanted = "one input" if expected == 1 else f"{expected} parts in a tuple"
+            raise UsageError(f"Input {number} is a tuple of {len(parts)}, but this run reads {wanted} at a time.")
         names = []
         for place, part in enumerate(parts):
             if isinstance(part, str) or (isinstance(part, Path) and images and place == 0):

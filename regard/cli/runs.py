@@ -65,10 +65,12 @@ def _verify(directory: Path, *, as_json: bool) -> None:
     """Check runs one by one and report what is wrong with each."""
     from regard.data.prepare import verify_stores
     from regard.foundation.display import bar
-    from regard.foundation.errors import RegardError
+    from regard.foundation.errors import RegardError, UsageError
     from regard.runs.run import runs_under
 
     runs, results = runs_under(directory), []
+    if not runs:
+        raise UsageError(f"There is no run in {directory}: name a run, or a directory of runs.")
     with bar() as progress:
         for number, run in enumerate(runs, start=1):
             if progress:
@@ -76,14 +78,17 @@ def _verify(directory: Path, *, as_json: bool) -> None:
             try:
                 run.verify()
                 verify_stores(run.directory)
-                results.append({"directory": str(run.directory), "whole": True})
+                results.append({"directory": str(run.directory), "whole": True, "format": run.info["format"]})
             except (RegardError, OSError) as error:
                 results.append({"directory": str(run.directory), "whole": False, "problem": str(error)})
     if as_json:
         print(json.dumps(results, indent=2, ensure_ascii=False))
     else:
         for result in results:
-            print(f"{result['directory']}: {result.get('problem', 'every file is as it was written.')}")
+            known = "every file is as it was written."
+            if result.get("format") == 1:
+                known = "checkpoints and token stores are as they were written; run format 1 has no other checksums."
+            print(f"{result['directory']}: {result.get('problem', known)}")
     if not all(result["whole"] for result in results):
         raise typer.Exit(1)
 

@@ -4,6 +4,7 @@ A verb is a module with a function of typer-annotated parameters; it imports wha
 `regard --help` needs no torch.
 """
 
+import os
 from typing import Annotated
 
 import typer
@@ -87,8 +88,9 @@ def _regard(
         typer.Option("--plugin", help="Extension module to load first; may be repeated.", metavar="MODULE"),
     ] = None,
 ) -> None:
-    if plugin:
-        from regard.config.plugins import load
+    if plugin or os.environ.get("REGARD_PLUGINS"):
+        from regard.config.plugins import load, load_requested
 
-        for module in plugin:
+        load_requested()
+        for module in plugin or ():
             load(module)

@@ -4,6 +4,7 @@ The weights that are taken over belong to a cell and to tokenizers, so a new run
 (dropout) and everything about training are its own.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -170,4 +171,8 @@ def _shown(value: Any) -> str:
 
 
 def _setting(place: str, there: Any) -> str:
-    return "" if there is None or isinstance(there, BaseModel) else f", or set {place}={there}"
+    return (
+        ""
+        if there is None or isinstance(there, BaseModel)
+        else f", or set {place}={json.dumps(there) if isinstance(there, bool) else there}"
+    )

@@ -67,7 +67,8 @@ class Renumbering:
 
 def import_run(directory: Path, run_directory: Path) -> Run:
     """A complete run from a directory with config.json, weights and a vocabulary: of a Marian model, or of BERT."""
-    if not (directory / "config.json").is_file() and (foreign := describe_foreign(directory)):
+    is_converted = (directory / "model.bin").is_file() and not any(directory.glob("*.safetensors"))
+    if (is_converted or not (directory / "config.json").is_file()) and (foreign := describe_foreign(directory)):
         raise UsageError(foreign)
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory: name one with config.json, weights and a vocabulary.")

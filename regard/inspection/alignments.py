@@ -275,6 +275,8 @@ def align(
     wanted = None
     if gold is not None:
         wanted = read_gold(gold, [(len(pair.source), len(pair.target)) for pair in pairs], skipped=skipped)
+        if skipped and not any(one.possible for one in wanted):
+            raise UsageError(f"{gold} has no link that fits the sentences: all {len(skipped):,} were skipped.")
     forward = _side("run", translator, pairs, Asked(method, layer, head, reading), run, wanted, progress)
     links, tried, second = forward.rows, forward.tried, None
     combining = combining or ("none" if reverse is None else "grow-diag")

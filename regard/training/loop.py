@@ -55,8 +55,8 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
         require_tensorboard()
     with ExitStack() as stack:
         stack.callback(view.close)
+        stack.enter_context(ranks.together(device))  # before signals are caught: waiting for others can be ended
         interruption = stack.enter_context(Interruption())
-        stack.enter_context(ranks.together(device))
         torch.set_flush_denormal(True)  # numbers too small to matter, but a hundred times slower
         stack.callback(torch.set_flush_denormal, False)
         if ranks.first and not resume:
