@@ -204,3 +204,14 @@ class TestSmoothing:
         states = torch.randn(4, 6, 32)
         loss = cross_entropy(states, found.output_weight, found.output_bias, targets, smoothing=0.1)
         assert math.isfinite(loss.smoothed.item()) and loss.smoothed.item() / loss.tokens < 50
+
+
+def test_a_run_with_another_kind_of_encoder_is_refused_before_any_data_is_read(tmp_path, capsys):
+    from tests.stored_runs import FIXTURES
+
+    captions = FIXTURES / "format-1" / "captions"
+    (tmp_path / "my.yaml").write_text(
+        f"data: {{train: {{tsv: {tmp_path / 'not-there.tsv'}}}}}\nmodel: {{start_from: {captions}}}\n"
+    )
+    assert main(["train", str(tmp_path / "my.yaml"), "--run", str(tmp_path / "run")]) == 2
+    assert "encoder is of kind `image`" in capsys.readouterr().err

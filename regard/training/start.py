@@ -31,6 +31,12 @@ class Start:
         self.part = "picture." if takes_eyes(type(config.shape), self.other.shape) else "encoder."
         """What is taken first of all: the end that reads, or only the eyes of a run that looks at pictures."""
         refuse_differences(config)
+        own, known = config.model.encoder, self.other.model.encoder
+        if self.part == "encoder." and own is not None and known is not None and own.kind != known.kind:
+            raise UsageError(
+                f"model.start_from names {directory}, whose encoder is of kind `{known.kind}`, and this run's is of "
+                f"kind `{own.kind}`: it has nothing to start from. Name a run of the same encoder."
+            )
 
     @classmethod
     def of(cls, config: RunConfig) -> Self | None:
