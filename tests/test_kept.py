@@ -164,3 +164,17 @@ def test_other_kinds_are_copied_whole_too(tokenizer):
     for one in beam(AttentiveSteps(model), ids, [rule.needs + 9], width=4, count=4, rules=[rule])[0]:
         text = tokenizer.decode(one.tokens)
         assert "{name}" in text and re.search(r"(?<!\w)www\.a\.org/x(?![\w/])", text), text
+
+
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        ("on 12/05/2018 at 3:45", ["12/05/2018", "3:45"]),
+        ("from 2018-05-09 on", ["2018-05-09"]),
+        ("it is -5 degrees, +3 later", ["-5", "+3"]),
+        ("pages 10-12, 1,000.5 in all.", ["10-12", "1,000.5"]),
+        ("the 1990s and 10km", []),
+    ],
+)
+def test_a_number_is_kept_whole(source, kept):
+    assert [one.text for one in find_kept(source, ("numbers",))] == kept

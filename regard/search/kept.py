@@ -23,12 +23,12 @@ from regard.text.tokenizer import Tokenizer
 
 KEEP = {
     "urls": r"(?:https?://|www\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "numbers": r"\d+(?:[.,:]\d+)*",
+    "numbers": r"(?:(?<!\S)[-−+])?\d+(?:[.,:/-]\d+)*",
     "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
 }
 """What `keep` knows by name; anything else is a regular expression."""
 
-SEPARATORS = ".,:"
+SEPARATORS = ".,:/-"
 """Characters that join two numbers into one."""
 IN_ADDRESSES = "/@-_=&#%~+"
 """Characters that make an address longer."""
