@@ -23,7 +23,7 @@ from regard.text.tokenizer import Tokenizer
 
 KEEP = {
     "urls": r"(?:https?://|www\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "numbers": r"(?:(?<!\S)[-−+])?\d+(?:[.,:/-]\d+)*",
+    "numbers": r"\d+(?:[.,:/-]\d+)*",
     "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
 }
 """What `keep` knows by name; anything else is a regular expression."""
