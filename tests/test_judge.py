@@ -244,3 +244,12 @@ def test_a_key_that_is_none_is_told(tmp_path):
     (tmp_path / "key.json").write_text("{}")
     with pytest.raises(RegardError, match="not the key of a form"):
         Key.load(tmp_path / "key.json")
+
+
+def test_of_an_unanswered_form_nothing_is_known():
+    form, key = make_form(SOURCES, SYSTEMS, count=10)
+    empty = {item.id: Answer(adequate=(None,) * 2, fluent=(None,) * 2, better=None) for item in form.items}
+    empty = {number: one for number, one in empty.items() if len(key.items[number]) == 2}
+    found = count_verdicts(key, [Answers(judge="anna", form=key.form, items=empty)])
+    assert "50 %" not in str(found)
+    assert all(one.facts()["wins"]["rate"] is None for one in found.standings)

@@ -56,6 +56,8 @@ class Standing:
     """Where that share lies in 95 % of the resamples of items."""
     first: float
     """Share of the resamples in which it wins most; systems that tie divide the resample, so that shares sum to 1."""
+    comparisons: int
+    """How many comparisons it took part in; with none, nothing is known of its wins."""
 
     def facts(self) -> dict[str, Any]:
         """All of it as JSON knows it."""
@@ -63,7 +65,10 @@ class Standing:
             aspect: {"rate": yes / count if count else None, "interval": wilson(yes, count), "answers": count}
             for aspect, (yes, count) in self.rates.items()
         }
-        return {**rates, "wins": {"rate": self.wins, "interval": (self.low, self.high), "first": self.first}}
+        if not self.comparisons:
+            return {**rates, "wins": {"rate": None, "interval": None, "first": None, "comparisons": 0}}
+        wins = {"rate": self.wins, "interval": (self.low, self.high), "first": self.first}
+        return {**rates, "wins": {**wins, "comparisons": self.comparisons}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +95,9 @@ class Verdicts:
         rows: list[tuple[str, ...]] = [("", *ASPECTS, "better than others", "first")]
         for one in self.standings:
             shares = [_share(yes / count, wilson(yes, count)) if count else "–" for yes, count in one.rates.values()]
-            wins = _share(one.wins, (one.low, one.high))
-            rows.append((one.system, *shares, wins, f"{100 * one.first:.1f} % of resamples"))
+            wins = _share(one.wins, (one.low, one.high)) if one.comparisons else "–"
+            first = f"{100 * one.first:.1f} % of resamples" if one.comparisons else "–"
+            rows.append((one.system, *shares, wins, first))
         alphas = ", ".join(
             f"{name} {'–' if alpha is None else f'{alpha:.2f}'}" for name, alpha in self.agreement.items()
         )
@@ -132,6 +138,7 @@ def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> V
             low=float(low[at]),
             high=float(high[at]),
             first=float(first[at]),
+            comparisons=int(contests[:, at, 1].sum()),
         )
         for at, name in enumerate(key.systems)
     ]
