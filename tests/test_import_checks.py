@@ -177,3 +177,13 @@ def test_a_ctranslate2_directory_is_called_what_it_is(tmp_path):
     (tmp_path / "model.bin").write_bytes(b"\x06\0\0\0")
     with pytest.raises(UsageError, match="looks like a CTranslate2 model"):
         import_run(tmp_path, tmp_path / "run")
+
+
+def test_tensors_without_a_place_are_named(marian, tmp_path, capsys):
+    place = copied(marian, tmp_path)
+    weights = load_file(place / "model.safetensors")
+    assert main(["import", str(place), str(tmp_path / "plain")]) == 0
+    assert "Left out" not in capsys.readouterr().err
+    save_file(weights | {"model.foo": torch.zeros(2)}, place / "model.safetensors", metadata={"format": "pt"})
+    assert main(["import", str(place), str(tmp_path / "run")]) == 0
+    assert "1 tensors that have no place in this model (model.foo)" in capsys.readouterr().err

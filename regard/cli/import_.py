@@ -1,5 +1,6 @@
 """`regard import`: a model that others have trained becomes a run."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,13 @@ def import_(
     config = made.config
     size = list(info["tokenizers"].values())[-1]["vocabulary"]
     print(f"{run}: {info['cell']}, {info['parameters']:,} parameters, {size:,} tokens.")
+    if left_out := info.get("left_out"):
+        names = ", ".join(left_out[:3]) + (", …" if len(left_out) > 3 else "")
+        print(
+            f"Left out: {len(left_out):,} tensors that have no place in this model ({names}). If it needs them, its "
+            "outputs differ from the original's.",
+            file=sys.stderr,
+        )
     if config.shape.decoder:
         print(f"Try it: echo ... | regard translate {run}")
         return

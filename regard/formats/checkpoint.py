@@ -23,6 +23,7 @@ class Checkpoint:
 
     def __init__(self, directory: Path) -> None:
         self.path, self._tensors = _read(directory)
+        self._used: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
@@ -54,6 +55,7 @@ class Checkpoint:
 
     def _checked(self, name: str) -> Tensor:
         """A tensor as 32-bit numbers; refuses what no model computes with. A bias of −∞ rules a token out: −10⁹."""
+        self._used.add(name)
         tensor = self._tensors[name]
         if not tensor.is_floating_point():
             kind = str(tensor.dtype).removeprefix("torch.")
@@ -71,6 +73,11 @@ class Checkpoint:
                 "damaged, or training diverged: fetch them again."
             )
         return tensor
+
+    @property
+    def unused(self) -> list[str]:
+        """The names of the tensors that nobody has asked for."""
+        return sorted(set(self._tensors) - self._used)
 
     def refuse_layers(self, prefix: str, declared: int, setting: str) -> None:
         """Refuse more or fewer layers than config.json declares; their names begin with `prefix` and a number."""

@@ -65,6 +65,16 @@ class Renumbering:
         return bias
 
 
+COPIES = (
+    "model.shared.weight",
+    "lm_head.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "final_logits_bias",
+)
+"""Tensors that may stand in a file besides those that a model uses: other names of the embeddings."""
+
+
 def import_run(directory: Path, run_directory: Path) -> Run:
     """A complete run from a directory with config.json, weights and a vocabulary: of a Marian model, or of BERT."""
     is_converted = (directory / "model.bin").is_file() and not any(directory.glob("*.safetensors"))
@@ -97,6 +107,7 @@ def import_run(directory: Path, run_directory: Path) -> Run:
     config = _config(cell, directory, settings, shared=shared)
     weights = _weights(cell, checkpoint, source, target)
     _check_positions(cell, checkpoint)
+    left_out = [name for name in checkpoint.unused if name not in COPIES]
     model = build(cell, len(source.tokens), len(target.tokens))
     put_weights(model, weights, origin=f"The weights in {checkpoint.path}")
     run = Run.create(run_directory, config)
@@ -107,6 +118,7 @@ def import_run(directory: Path, run_directory: Path) -> Run:
         for side, tokenizer in tokenizers.items():
             tokenizer.save(run.tokenizers / f"{side}.json")
     run.note(
+        left_out=left_out or None,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         tokenizers={
             side: {"fingerprint": tokenizer.fingerprint, "vocabulary": tokenizer.size}
