@@ -114,7 +114,7 @@ def _generated(place: Path, pairs: int, tested: int) -> dict[str, Any]:
 
 def _prepare(place: Path, name: str, data: dict[str, Any], vocabulary: int) -> Corpus:
     from regard.config.loading import from_mapping
-    from regard.data.prepare import prepare
+    from regard.tasks.preparation import prepare
     from regard.text.specials import SPECIALS
 
     facts: dict[str, Any] = {"form": FORM, "data": data, "asked": vocabulary}

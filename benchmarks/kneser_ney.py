@@ -144,7 +144,7 @@ def discounts_of(counts: Numbers) -> Floats:
 
 
 def main() -> None:
-    from regard.data.prepare import prepare
+    from regard.tasks.preparation import prepare
     from regard.evaluation.likelihood import total
     from regard.evaluation.perplexity import text_likelihoods
     from regard.foundation.display import bar

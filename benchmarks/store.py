@@ -3,7 +3,7 @@
     python benchmarks/store.py [--sizes 1000 100000 1000000 10000000] [--directory /tmp/store]
 
 Each size runs in a process of its own: a corpus of made-up sentences is written as TSV (not counted), then prepared by
-`regard.data.prepare` exactly as `regard train` does (read, cleaned, tokenizer learnt, stored), and one epoch of batches
+`regard.tasks.preparation` exactly as `regard train` does (read, cleaned, tokenizer learnt, stored), and one epoch of batches
 is ordered and some of it made. Results go to benchmarks/results/store.md and store.json.
 """
 
@@ -61,7 +61,7 @@ def measure(size: int, directory: Path) -> dict[str, float]:
     """Prepare and batch a corpus of this size in this process."""
     from regard.config.run import RunConfig
     from regard.data.batches import Batches
-    from regard.data.prepare import prepare
+    from regard.tasks.preparation import prepare
 
     config = RunConfig.model_validate({"data": {"train": {"tsv": str(directory / "corpus.tsv")}}})
     start = time.perf_counter()

@@ -20,20 +20,21 @@ import torch
 from torch import Tensor, nn
 
 from regard.config.cell import settled
+from regard.config.model import ConvDecoder, TransformerDecoder, TransformerEncoder
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
 from regard.data.corpus import Pair, read
-from regard.data.form import known_tokenizers
 from regard.data.random_text import RandomText
 from regard.foundation.device import choose_device, keep_freed
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.models import build
 from regard.objectives.objective import CHUNK_ELEMENTS
-from regard.tasks.translation import Translation
+from regard.tasks.task import Task, TaskKind
+from regard.tasks.vocabularies import Vocabularies, known_tokenizers
 from regard.text.learning import DEFAULT_VOCABULARY
 from regard.text.specials import SPECIALS
-from regard.training.crew import Crew
+from regard.training.gradient_threads import GradientThreads
 from regard.training.optimizer import matrices
 from regard.training.summary import parameters_by_part
 from regard.training.trainer import Trainer
@@ -159,9 +160,9 @@ def plan(
     progress: Progress | None = None,
 ) -> Plan:
     """What the run of a configuration will cost; `measure` trains on random text for ten seconds."""
-    if config.shape.kind != "translation":
+    if config.task.kind != "translation":
         raise UsageError(
-            f"Planning knows sequence-to-sequence models, and this is a run of shape `{config.shape.kind}`: train it "
+            f"Planning knows sequence-to-sequence models, and this is a run of task `{config.task.kind}`: train it "
             "for a minute, and its rate tells the rest."
         )
     named = [parse_devices(each) for each in devices]
@@ -290,13 +291,13 @@ def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, 
     output = vocabulary[1] * settled(cell.embeddings.width)
     forward = 2 * (ratio * matrices["encoder"] + matrices["decoder"] + output)
     encoder, decoder, join = cell.encoder, cell.decoder, cell.join
-    assert encoder is not None and decoder is not None and join is not None  # `plan` refuses other shapes
-    if encoder.kind == "transformer":
+    assert encoder is not None and decoder is not None and join is not None  # `plan` refuses other tasks
+    if isinstance(encoder, TransformerEncoder):
         forward += ratio * 4 * encoder.layers * settled(encoder.width) * lengths.source
-    if decoder.kind == "transformer":
+    if isinstance(decoder, TransformerDecoder):
         forward += 4 * decoder.layers * settled(decoder.width) * lengths.target / 2
     if join.kind == "attention":
-        layers = 1 if decoder.kind == "rnn" else decoder.layers
+        layers = decoder.layers if isinstance(decoder, TransformerDecoder | ConvDecoder) else 1
         forward += 4 * layers * settled(decoder.width) * lengths.source
     return 3 * forward
 
@@ -311,7 +312,7 @@ def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[s
     if config.training.ema:
         parts["average"] = size
     vocabulary = len(model.get_parameter("output_bias"))
-    shares = Crew().size if choose_device(config.training.device).type == "cpu" else 1
+    shares = GradientThreads().size if choose_device(config.training.device).type == "cpu" else 1
     logits = config.training.batch_tokens * vocabulary // shares
     parts["logits"] = 2 * shares * min(CHUNK_ELEMENTS, logits) * NUMBER
     if here is not None:
@@ -360,8 +361,9 @@ def _trainer(
     config: RunConfig, vocabulary: tuple[int, int], lengths: Lengths, tokens: int, device: torch.device
 ) -> Trainer:
     batches: Any = RandomText(vocabulary, lengths.each or [(lengths.source, lengths.target)], tokens)
-    form: Any = SimpleNamespace(source=SimpleNamespace(size=vocabulary[0]), target=SimpleNamespace(size=vocabulary[1]))
-    return Trainer(config, Translation(config, form), batches, device=device)
+    source, target = (SimpleNamespace(size=size) for size in vocabulary)
+    known: Any = {"source": source, "target": target}
+    return Trainer(config, Task(TaskKind.of(config), Vocabularies(**known)), batches, device=device)
 
 
 def _timed(trainer: Trainer, updates: int, progress: Progress | None = None) -> float:
@@ -385,10 +387,10 @@ def _kept_bytes(trainer: Trainer) -> float:
             kept[storage.data_ptr()] = max(kept.get(storage.data_ptr(), 0), storage.nbytes())
         return tensor
 
-    crew, trainer.crew = trainer.crew, Crew(1)  # what other threads keep would not be seen
+    threads, trainer.threads = trainer.threads, GradientThreads(1)  # what other threads keep would not be seen
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         trainer.update()
-    trainer.crew = crew
+    trainer.threads = threads
     return float(sum(kept.values()))
 
 

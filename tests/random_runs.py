@@ -3,7 +3,7 @@
 import torch
 
 from regard.config.loading import from_mapping
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.foundation.weights import weights_of
 from regard.models import build
 from regard.runs.run import Run

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from regard.config.loading import from_mapping
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.tasks.choice import shape_of
 
 ENCODERS = ("bag", "rnn", "conv", "transformer")

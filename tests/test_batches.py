@@ -15,7 +15,7 @@ from regard.config.run import RunConfig
 from regard.config.text import Text
 from regard.data.batches import Batch, Batches, Cursor, bucketed, cut
 from regard.data.corpus import Pair
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.data.store import StoreWriter, TokenStore
 from regard.foundation.errors import RegardError
 from regard.text.dropout import BpeDropout

@@ -10,7 +10,7 @@ from PIL import Image
 from regard import inspection
 from regard.cli import main
 from regard.config.loading import from_mapping
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.data.scenes import SHAPES, SIDE, Scene, Thing, draw, scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.looks import Look, overlap

@@ -23,7 +23,7 @@ from regard.data.corpus import Pair, read
 from regard.data.form import share_room, shorten
 from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.lines import LONGEST_LINE, read_lines
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.data.store import StoreWriter, TokenStore
 from regard.foundation.errors import RegardError
 from regard.runs.records import parse

@@ -9,7 +9,7 @@ import pytest
 
 from regard.cli import main
 from regard.config.loading import from_mapping
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.metrics.labels import calibration
 from regard.runs.run import Run
 from regard.training.loop import train

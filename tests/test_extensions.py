@@ -130,7 +130,7 @@ def blocks_run(directory, text, **options):
 
 
 def test_a_corpus_format_of_one_s_own_is_trained_on(my_parts, tmp_path):
-    from regard.data.prepare import prepare
+    from regard.tasks.preparation import prepare
 
     text = "\n\n".join(f"en: a{n} b\nde: c{n} d" for n in range(60))
     config = from_mapping(blocks_run(tmp_path, text, source="en", target="de"))
@@ -141,7 +141,7 @@ def test_a_corpus_format_of_one_s_own_is_trained_on(my_parts, tmp_path):
 
 
 def test_a_reader_that_fails_is_reported_with_the_file(my_parts, tmp_path):
-    from regard.data.prepare import prepare
+    from regard.tasks.preparation import prepare
 
     config = from_mapping(blocks_run(tmp_path, "en: a\nde: b\n\nno colon here", source="en", target="de"))
     with pytest.raises(RegardError, match=r"corpus\.txt: the reader blocks failed after 1 examples"):

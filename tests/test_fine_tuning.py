@@ -10,7 +10,7 @@ from regard import planning
 from regard.cli import main
 from regard.config.loading import from_mapping, load
 from regard.data.form import load_tokenizers
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.foundation.errors import UsageError
 from regard.foundation.weights import read_weights
 from regard.objectives.objective import cross_entropy

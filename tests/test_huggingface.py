@@ -260,7 +260,7 @@ def test_a_cell_without_an_equal_says_which_part_has_none(model, part, tmp_path)
 
 
 def test_a_sentencepiece_model_serves_to_train_ones_own(tmp_path):
-    from regard.data.prepare import prepare
+    from regard.tasks.preparation import prepare
     from tests.marian import spm
 
     (tmp_path / "my.spm").write_bytes(spm("source"))

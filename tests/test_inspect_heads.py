@@ -11,7 +11,7 @@ from regard import inspection
 from regard.cli import main
 from regard.data.conllu import Sentence, Word, read_conllu
 from regard.data.corpus import Pair
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.data.store import TokenStore
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.dependencies import Dependencies, is_reported, merging, sign_test

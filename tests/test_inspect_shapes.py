@@ -13,7 +13,7 @@ from regard import inspection
 from regard.cli import main
 from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.foundation.errors import UsageError
 from regard.inspection.copying import Spot, differences
 from regard.inspection.interventions import attentions, scale_head, scale_heads

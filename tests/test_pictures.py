@@ -18,7 +18,7 @@ from regard.data.corpus import read
 from regard.data.image_files import check_captions
 from regard.data.picture_store import PictureStore
 from regard.data.pictures import MOST_PIXELS, as_floats, pictures_in, read_picture
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.data.scenes import scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.tasks.choice import shape_of

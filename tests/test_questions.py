@@ -17,7 +17,7 @@ from regard.config.loading import from_mapping
 from regard.data.batches import Cursor
 from regard.data.corpus import Pair, read
 from regard.data.pictures import as_floats
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights

@@ -11,7 +11,7 @@ from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, read
 from regard.data.labels import Labels
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.foundation.errors import RegardError, UsageError
 from regard.training.loop import train
 from regard.training.view import View

@@ -15,7 +15,7 @@ from regard.config.text import Tokenizer as Settings
 from regard.data.batches import Batches
 from regard.data.corpus import Pair, read
 from regard.data.packing import windows
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.data.reading import Numbered, numbers_in
 from regard.evaluation.likelihood import total
 from regard.evaluation.perplexity import text_likelihoods

@@ -8,7 +8,7 @@ import torch
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.config.shape import Acceptor as Settings
-from regard.data.prepare import prepare, training_pairs
+from regard.tasks.preparation import prepare, training_pairs
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.labels import score_numbers
 from regard.models.acceptor import build_acceptor

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from regard.config.loading import from_mapping
 from regard.config.training import Corruption, Exposure, Optimizer, Schedule, ScheduledSampling
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.foundation.device import choose_device, choose_precision
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights

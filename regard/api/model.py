@@ -20,12 +20,10 @@ from regard.data.pictures import in_memory
 from regard.foundation.errors import UsageError
 from regard.runs.run import Run
 from regard.search import Hypothesis, Search
-from regard.tasks.opening import Opened, open_task
-from regard.tasks.predictor import Predictor
-from regard.tasks.results import Nothing, Result, Text
+from regard.tasks.loaded import LoadedRun, load_run
+from regard.tasks.results import Result
 from regard.tasks.trace import Trace
-from regard.tasks.writer import Writer
-from regard.text.joined import TAB, check_parts
+from regard.text.joined import TAB
 
 if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
@@ -42,27 +40,28 @@ class Model:
     an image as a path, PIL image or array; a tuple of image and question. A list of inputs gives a list of results.
     """
 
-    def __init__(self, run: Run, opened: Opened) -> None:
+    def __init__(self, run: Run, loaded: LoadedRun) -> None:
         self.run = run
-        self._opened = opened
+        self.loaded = loaded
 
     def __repr__(self) -> str:
-        return f"<regard model {self.run.directory}: {self.config.shape.arrow}, {self.config.cell}>"
+        return f"<regard model {self.run.directory}: {self.config.task.arrow}, {self.config.cell}>"
 
     @property
     def config(self) -> RunConfig:
         """The configuration of the run."""
-        return self._opened.config
+        return self.loaded.config
 
     @property
     def model(self) -> nn.Module:
         """The torch module."""
-        return self._opened.model
+        module: nn.Module = self.loaded.model
+        return module
 
     @property
     def task(self) -> str:
-        """The kind of task, such as `translation` or `acceptor`."""
-        return self.config.shape.kind
+        """The kind of task, such as `translation` or `classification`."""
+        return self.config.task.kind
 
     def __call__(self, inputs: Any, search: Search | None = None, **options: Any) -> Any:
         """Answer an input, or each of a list of inputs.
@@ -95,7 +94,7 @@ class Model:
     def trace(self, source: Any, target: str | None = None) -> Trace:
         """Run the model on one input and record every activation by name."""
         with in_memory() as keep:
-            return self._opened.trace(self._as_text(source, keep, 1), target)
+            return self.loaded.trace(self._as_text(source, keep, 1), target)
 
     def explain(self, source: Any, how: str = "attention", target: str | None = None, **options: Any) -> Any:
         """Explain the answer to one input by an analysis of `regard.inspection`; the result can be shown and saved.
@@ -122,23 +121,22 @@ class Model:
             metrics: Metrics of text, for translation.
         """
         pairs = self._own_pairs() if data is None else [Pair(self._flat(one), str(other)) for one, other in data]
-        if isinstance(self._opened, Writer):
+        sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        output = self.config.task.output
+        if output == "document":
             from regard.evaluation.evaluation import evaluate_texts
 
-            return evaluate_texts(self._opened, [pair.source for pair in pairs])
-        if self.task == "translation":
+            return evaluate_texts(self.loaded, sources)
+        if output == "text":
             from regard.evaluation.evaluation import evaluate_run
 
-            sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-            return evaluate_run(self._writing("evaluate"), sources, references, metrics)
+            return evaluate_run(self.loaded, sources, references, metrics)
         from regard.evaluation.judged import judge_run
-        from regard.tasks.choice import task_of_run
 
-        task = self._opened.shape if isinstance(self._opened, Predictor) else task_of_run(self.run, self.config)
-        return judge_run(task, self.model, pairs)
+        return judge_run(self.loaded.task, self.model, pairs)
 
     def _own_pairs(self) -> list[Pair]:
-        from regard.data.prepare import is_prepared, prepare
+        from regard.tasks.preparation import is_prepared, prepare
 
         if not is_prepared(self.run.directory):
             raise UsageError(f"{self.run.directory} has no data of its own any more: give (input, reference) pairs.")
@@ -146,32 +144,22 @@ class Model:
         return prepared.test_pairs or prepared.validation_pairs
 
     def _answer(self, texts: list[str], search: Search | None, options: Mapping[str, Any]) -> list[Result]:
-        if isinstance(self._opened, Predictor):
-            if search is not None or options:
-                raise UsageError(f"This run writes no text ({self.config.shape.arrow}): it takes no search options.")
-            return list(self._opened.predict(texts))
-        if self.task == "translation":
-            for text in filter(str.strip, texts):
-                check_parts(text, self.config.data.train.texts)
-        found = self._opened.hypotheses(texts, _with(search, options))
-        if isinstance(self._opened, Writer):
-            writer = self._opened
-            found = [
-                [replace(one, text=writer.whole(text, one)) for one in best]
-                for text, best in zip(texts, found, strict=True)
-            ]
-        return [_as_result(best) for best in found]
+        if self.loaded.writes_text:
+            return self.loaded.write(texts, _with(search, options))
+        if search is not None or options:
+            raise UsageError(f"This run writes no text ({self.config.task.arrow}): it takes no search options.")
+        return self.loaded.predict(texts)
 
-    def _writing(self, what: str) -> Any:
-        """The object that searches for text, or why there is none."""
-        if isinstance(self._opened, Predictor):
-            raise UsageError(f"This run writes no text ({self.config.shape.arrow}), so there is no `{what}`: call it.")
-        return self._opened
+    def _writing(self, what: str) -> LoadedRun:
+        """The loaded run, or why it cannot search for text."""
+        if not self.loaded.writes_text:
+            raise UsageError(f"This run writes no text ({self.config.task.arrow}), so there is no `{what}`: call it.")
+        return self.loaded
 
     def _as_text(self, given: Any, keep: Any, number: int) -> str:
         """One input as the text that tasks read: parts with a tab between them, images by their names."""
         parts = given if isinstance(given, tuple) else (given,)
-        images = self.config.shape.pictures
+        images = self.config.task.input_kind().image
         expected = self.config.data.train.texts
         if isinstance(given, tuple) and len(parts) != expected:
             wanted = "one input" if expected == 1 else f"{expected} parts in a tuple"
@@ -196,7 +184,7 @@ class Model:
 def load(run: Path | str | Run, overrides: Sequence[str] = ()) -> Model:
     """Open a trained run of any task."""
     opened = Run.open(run)
-    return Model(opened, open_task(opened, overrides))
+    return Model(opened, load_run(opened, overrides))
 
 
 def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, overrides: Sequence[str] = ()) -> Model:
@@ -223,10 +211,3 @@ def _with(search: Search | None, options: Mapping[str, Any]) -> Search:
     except TypeError:
         known = ", ".join(Search.__dataclass_fields__)
         raise UsageError(f"{', '.join(options)}: some of these are not options of a search. It has {known}.") from None
-
-
-def _as_result(best: Sequence[Hypothesis]) -> Result:
-    if not best:
-        return Nothing()
-    texts = [Text(one.text, one.score, tuple(one.log_probs)) for one in best]
-    return replace(texts[0], alternatives=tuple(texts[1:]))

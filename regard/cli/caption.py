@@ -15,7 +15,7 @@ from regard.foundation.errors import RegardError, UsageError
 if TYPE_CHECKING:
     from regard.inspection.looks import Look
     from regard.search import Hypothesis, Search
-    from regard.tasks.captioner import Captioner
+    from regard.tasks.loaded import LoadedRun
 
 CHUNK = 64
 """Pictures captioned before any caption is written."""
@@ -116,7 +116,7 @@ def caption(
     opened = Run.open(run)
     from regard.data.lines import read_lines
     from regard.search import Constraints, Search
-    from regard.tasks.captioner import Captioner
+    from regard.tasks.loaded import load_run
 
     draws, count = count_drawn(n_best, samples) if drawn else (0, n_best or 1)
     search = Search(
@@ -135,7 +135,7 @@ def caption(
             forbid=tuple(line.strip() for line in read_lines(forbid) if line.strip()) if forbid else (),
         ),
     )
-    captioner = Captioner.load(opened)
+    captioner = load_run(opened, verb="caption")
     form = form or ("tsv" if count > 1 else "text")
     looks: list[Look] = []
     failed = 0
@@ -162,7 +162,7 @@ def caption(
 
 
 def _captioned(
-    captioner: "Captioner", pictures: list[str], search: "Search"
+    captioner: "LoadedRun", pictures: list[str], search: "Search"
 ) -> "Iterator[tuple[str, list[Hypothesis] | RegardError]]":
     """Pictures with their captions, best first, or why one has none."""
     from regard.foundation.display import bar
@@ -183,7 +183,7 @@ def _captioned(
                 progress("captioning", done, len(pictures))
 
 
-def _one_captioned(captioner: "Captioner", name: str, search: "Search") -> "list[Hypothesis] | RegardError":
+def _one_captioned(captioner: "LoadedRun", name: str, search: "Search") -> "list[Hypothesis] | RegardError":
     try:
         return captioner.hypotheses([name], search)[0]
     except UsageError:
@@ -199,10 +199,10 @@ def _failed(name: str, error: RegardError, form: str) -> str:
     return "" if form == "text" else f"{name}\t\t\t"
 
 
-def _look(captioner: "Captioner", name: str, best: "list[Hypothesis]") -> "Look":
+def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look":
     from regard.inspection.looks import Look
 
-    said = captioner.watched(name, best[0])
+    said = captioner.trace_hypothesis(name, best[0])
     return Look.of(said, [(one.text, one.score) for one in best[1:]])
 
 

@@ -60,7 +60,7 @@ def compare(
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
     from regard.metrics.scoring import make
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import load_run
 
     check_places(output, picture)
     given, folders = reference or [], runs or []
@@ -83,7 +83,7 @@ def compare(
             name = folder.name if folder.name and folder.name not in outputs else str(folder)
             if name in outputs:
                 raise UsageError(f"The run {folder} is named twice: name each once.")
-            outputs[name] = translated(Translator.load(folder), sources or [], beam=beam, progress=progress)
+            outputs[name] = translated(load_run(folder, verb="translate"), sources or [], beam=beam, progress=progress)
     for name, lines in zip(files, texts[len(given) :], strict=True):
         if name in outputs:
             raise UsageError(f"A run and a file are both called `{name}`: give the file another name.")

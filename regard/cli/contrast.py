@@ -54,7 +54,7 @@ def contrast(
     from regard.foundation import durable
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import load_run
 
     check_places(output)
     if source is not None and len(suites) != 1:
@@ -76,7 +76,7 @@ def contrast(
         raise UsageError("--beam has no effect on right and wrong targets: nothing is translated. Leave it out.")
     if warning := warn_of_ids(scored or senses):
         print(f"warning: {warning}", file=sys.stderr)
-    translator = Translator.load(run)
+    translator = load_run(run, verb="translate")
     found: Contrast | Senses
     with bar() as progress:
         if senses:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from regard.data.corpus import Pair
     from regard.inspection.maps import Attention
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import LoadedRun
 
 SHOWN = 8
 PICTURED = 3
@@ -32,13 +32,13 @@ def demo(
     """Learn to read dates in thirty languages, in a minute or two, and show where the model looked."""
     from rich.console import Console
 
-    from regard.data.prepare import prepare
     from regard.inspection.maps import attention, draw_alignments
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import load_run
+    from regard.tasks.preparation import prepare
 
     console = Console(highlight=False)
     _train(run, console)
-    translator = Translator.load(run)
+    translator = load_run(run)
     pairs = prepare(translator.config, run).validation_pairs
     _show_dates(console, translator, pairs)
     chosen = _drawable(pairs)
@@ -74,7 +74,7 @@ def _train(run: Path, console: "Console") -> None:
     train(config, run, resume=there)
 
 
-def _show_dates(console: "Console", translator: "Translator", pairs: "list[Pair]") -> None:
+def _show_dates(console: "Console", translator: "LoadedRun", pairs: "list[Pair]") -> None:
     """A handful of dates that the model never saw, and how often it is right on all of those."""
     from rich.table import Table
     from rich.text import Text

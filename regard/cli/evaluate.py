@@ -1,4 +1,4 @@
-"""`regard evaluate`: a run of any shape, or any system's output, against references."""
+"""`regard evaluate`: a run of any task, or any system's output, against references."""
 
 import json
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ def evaluate(
 ) -> None:
     """Score what a run says: one path from a model to a number, with the signature that makes it comparable.
 
-    Translations are scored by the metrics asked for. Runs of other shapes have scores of their own: accuracy and
+    Translations are scored by the metrics asked for. Runs of other tasks have scores of their own: accuracy and
     macro-F1 of labels and tags, correlation of numbers, perplexity of texts.
     """
     from regard.foundation.errors import UsageError
@@ -87,10 +87,10 @@ def evaluate(
         raise UsageError("--data holds sources and references: leave out --source and --reference.")
     opened = None if run is None else Run.open(run)
     chosen = Chosen(opened, tuple(data or ()), source, tuple(reference or ()), hypotheses, tuple(overrides or ()))
-    if opened is not None and opened.config.shape.kind != "translation":
+    if opened is not None and opened.config.task.output != "text":
         if metrics is not None or language is not None or beam is not None:
             raise UsageError(
-                f"{run} writes no translations ({opened.config.shape.arrow}), and is judged as its shape is: "
+                f"{run} writes no translations ({opened.config.task.arrow}), and is judged as its task is: "
                 "leave out --metrics, --language and --beam."
             )
         found: Evaluation | Judged = _judged(chosen)
@@ -133,7 +133,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
         outputs, *right = read_aligned(chosen.hypotheses, *chosen.reference)
         right_answers = list(zip(*right, strict=True))
         return evaluate_text(outputs, right_answers, names or headline_metrics(right_answers), spoken)
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import load_run
 
     assert chosen.run is not None
     sources, references = _pairs(chosen)
@@ -143,7 +143,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
     if chosen.hypotheses is not None:
         (outputs,) = read_aligned(chosen.hypotheses)
         return evaluate_text(outputs, references, names, spoken)
-    translator = Translator.load(chosen.run, chosen.overrides)
+    translator = load_run(chosen.run, chosen.overrides, verb="translate")
     with bar() as progress:
         return evaluate_run(translator, sources, references, names, spoken, beam=beam, progress=progress)
 
@@ -158,48 +158,40 @@ def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
         return sources, list(zip(*right, strict=True))
     if not chosen.data:
         return own_pairs(chosen.run.directory)
-    from regard.data.forms import form_of
     from regard.evaluation.judged import read_examples
+    from regard.tasks.loaded import load_task
 
     run = chosen.run
-    pairs = read_examples(run.config, form_of(run.config).load(run.config, run.tokenizers), chosen.data)
+    pairs = read_examples(load_task(run, run.config), chosen.data)
     return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
 
 
 def _judged(chosen: Chosen) -> "Evaluation | Judged":
     """What a run that translates nothing says, or what was said before in its place."""
     from regard.data.corpus import Pair
-    from regard.data.forms import form_of
-    from regard.data.prepare import prepare
     from regard.evaluation.evaluation import evaluate_texts
     from regard.evaluation.judged import check_examples, judge_lines, judge_run, read_examples
     from regard.evaluation.texts import read_aligned, read_texts
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
-    from regard.tasks.choice import shape_of
-    from regard.tasks.predictor import Predictor
-    from regard.tasks.writer import Writer
+    from regard.tasks.loaded import load_run
+    from regard.tasks.preparation import prepare
     from regard.training.baseline import stored_baseline
 
     assert chosen.run is not None
     baseline: dict[str, float] | None = None
-    writer, predictor = None, None
-    if chosen.run.config.shape.kind == "language-model":
-        writer = Writer.load(chosen.run, chosen.overrides)
-        shape = shape_of(writer.config, form_of(writer.config).load(writer.config, chosen.run.tokenizers))
-    else:
-        predictor = Predictor.load(chosen.run, chosen.overrides)
-        shape = predictor.shape
-    if chosen.hypotheses is not None and not shape.answers:
-        raise UsageError(f"{shape.title} is judged by what it thinks of texts: there are no --hypotheses to score.")
+    loaded = load_run(chosen.run, chosen.overrides)
+    task, title = loaded.task, loaded.config.task.title
+    if chosen.hypotheses is not None and not task.output.gives_answers:
+        raise UsageError(f"{title} is judged by what it thinks of texts: there are no --hypotheses to score.")
     if chosen.source is not None:
-        if len(chosen.reference) > 1 or not shape.answers:
-            raise UsageError(f"{shape.title} has one reference for each source at most: use --data FILE.")
+        if len(chosen.reference) > 1 or not task.output.gives_answers:
+            raise UsageError(f"{title} has one reference for each source at most: use --data FILE.")
         sources, right = read_aligned(chosen.source, *chosen.reference)
         given = [Pair(source, label) for source, label in zip(sources, right, strict=True)]
-        pairs = check_examples(shape.form, given, chosen.reference[0])
+        pairs = check_examples(task, given, chosen.reference[0])
     elif chosen.data:
-        pairs = read_examples(shape.config, shape.form, chosen.data)
+        pairs = read_examples(task, chosen.data)
     else:
         prepared = prepare(chosen.run.config, chosen.run.directory)
         pairs = prepared.test_pairs or prepared.validation_pairs
@@ -207,11 +199,10 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
         baseline = stored_baseline(chosen.run.info, part)
     with bar() as progress:
         if chosen.hypotheses is not None:
-            return judge_lines(shape, read_texts(chosen.hypotheses), pairs)
-        if writer is not None:
-            return evaluate_texts(writer, [pair.source for pair in pairs], progress=progress)
-        assert predictor is not None
-        return replace(judge_run(shape, predictor.model, pairs, progress=progress), baseline=baseline)
+            return judge_lines(task, read_texts(chosen.hypotheses), pairs)
+        if loaded.config.task.output == "document":
+            return evaluate_texts(loaded, [pair.source for pair in pairs], progress=progress)
+        return replace(judge_run(task, loaded.model, pairs, progress=progress), baseline=baseline)
 
 
 def spoken_in(references: list[Path]) -> str:
@@ -224,8 +215,8 @@ def spoken_in(references: list[Path]) -> str:
 
 def own_pairs(run: Path) -> tuple[list[str], list[tuple[str, ...]]]:
     """The test data of a run, or what it kept for validation if it has none."""
-    from regard.data.prepare import prepare
     from regard.runs.run import Run
+    from regard.tasks.preparation import prepare
 
     prepared = prepare(Run.open(run).config, run)
     pairs = prepared.test_pairs or prepared.validation_pairs

@@ -57,7 +57,8 @@ def generate(
     from regard.data.lines import read_lines
     from regard.foundation.display import bar
     from regard.search import Search
-    from regard.tasks.writer import Writer
+    from regard.tasks.loaded import load_run
+    from regard.tasks.outputs.document import DocumentOutput
 
     begun = [*(prompt or []), *(read_lines(prompts) if prompts else [])]
     count = (samples or 1) if drawn else 1
@@ -71,14 +72,16 @@ def generate(
         seed=seed or 0,
     )
     settings = [*(overrides or []), *([f"decoding.max_length={max_length}"] if max_length else [])]
-    writer = Writer.load(opened, settings)
+    writer = load_run(opened, settings, verb="generate")
+    output = writer.output
+    assert isinstance(output, DocumentOutput)
     prompts_left = iter(begun or [""])
     done = 0
     with bar() as progress:
         while chunk := list(islice(prompts_left, CHUNK)):
             for start, found in zip(chunk, writer.hypotheses(chunk, search), strict=True):
                 for one in found:
-                    text = writer.whole(start, one)
+                    text = output.whole(start, one)
                     if as_json:
                         facts = {"prompt": start, "text": text, "log_prob": sum(one.log_probs), "ended": one.ended}
                         print(json.dumps(facts, ensure_ascii=False))

@@ -42,7 +42,7 @@ def import_(
             "outputs differ from the original's.",
             file=sys.stderr,
         )
-    if config.shape.decoder:
+    if config.task.output_kind().decoder:
         print(f"Try it: echo ... | regard translate {run}")
         return
     from regard.formats.from_bert import start_settings

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from regard.foundation.errors import RegardError
-    from regard.tasks.predictor import Predictor
+    from regard.tasks.loaded import LoadedRun
     from regard.tasks.results import Result
 
 EXAMPLES = """
@@ -39,12 +39,10 @@ def predict(
     from regard.foundation.display import bar
     from regard.foundation.errors import RegardError
     from regard.runs.run import Run
-    from regard.tasks.predictor import Predictor
+    from regard.tasks.loaded import load_run
 
     opened = Run.open(run)
-    predictor = Predictor.load(opened)
-    if predictor.config.shape.verb != "predict":
-        predictor.shape.answer(predictor.model, [])  # says which command is meant for it
+    predictor = load_run(opened, verb="predict")
     failed = 0
     with bar() as progress:
         for chunk in chunks(files or [], 0, predictor.config.data.train.texts):
@@ -64,7 +62,7 @@ def predict(
         raise RegardError(f"{failed:,} {'line' if failed == 1 else 'lines'} could not be answered: see above.")
 
 
-def _answered(predictor: "Predictor", chunk: list[tuple[int, str]]) -> "Iterator[Result | RegardError]":
+def _answered(predictor: "LoadedRun", chunk: list[tuple[int, str]]) -> "Iterator[Result | RegardError]":
     """An answer for each line, or why there is none; where a line is at fault, they are asked one by one."""
     from regard.foundation.errors import RegardError
 

@@ -63,10 +63,10 @@ def _accept(directory: Path) -> None:
 
 def _verify(directory: Path, *, as_json: bool) -> None:
     """Check runs one by one and report what is wrong with each."""
-    from regard.data.prepare import verify_stores
     from regard.foundation.display import bar
     from regard.foundation.errors import RegardError, UsageError
     from regard.runs.run import runs_under
+    from regard.tasks.preparation import verify_stores
 
     runs, results = runs_under(directory), []
     if not runs:

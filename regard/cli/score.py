@@ -35,23 +35,22 @@ def score(
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
     from regard.runs.run import Run
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import load_run
 
-    if Run.open(run).config.shape.kind == "language-model":
+    if Run.open(run).config.task.output == "document":
         if source is not None:
             raise UsageError(f"{run} is a language model, which has no source: leave out --source.")
         from regard.evaluation.perplexity import text_likelihoods
-        from regard.tasks.writer import Writer
 
         (targets,) = read_aligned(target)
-        writer = Writer.load(run, overrides or [])
+        writer = load_run(run, overrides or [])
         with bar() as progress:
             found = text_likelihoods(writer, targets, progress=progress)
     else:
         if source is None:
             raise UsageError("The targets of what? Name their sources with --source FILE.")
         sources, targets = read_aligned(source, target)
-        translator = Translator.load(run, overrides or [])
+        translator = load_run(run, overrides or [], verb="translate")
         with bar() as progress:
             found = likelihoods(translator, sources, targets, progress=progress)
     whole, positions = total(found), by_position(found)

@@ -15,7 +15,7 @@ from regard.foundation.errors import UsageError
 if TYPE_CHECKING:
     from regard.search import Search
     from regard.search.tree_page import Shown
-    from regard.tasks.translator import Translator
+    from regard.tasks.generation import TextGenerator
 
 MBR_TEMPERATURE = 0.7
 """Of samples to choose among: training with smoothed labels leaves some probability on every word."""
@@ -284,7 +284,7 @@ def _phrases(path: Path) -> list[str]:
 
 
 def _translate(
-    translator: "Translator",
+    translator: "TextGenerator",
     search: "Search",
     chunk: list[tuple[int, str]],
     stream: TextIO,
@@ -304,9 +304,9 @@ def _translate(
         whole = [Shown(*one) for one in zip(texts, trees, found, strict=True) if one[2]]
         shown += whole[: MOST_SHOWN - len(shown)]
     for (number, source), best in zip(chunk, found, strict=True):
-        explained = [translator.explained(source, one) for one in best] if wanted & {"alignment", "attention"} else best
+        explained = [translator.explain(source, one) for one in best] if wanted & {"alignment", "attention"} else best
         if form == "jsonl":
-            tokenizers = translator.source_tokenizer, translator.target_tokenizer
+            tokenizers = translator.source.tokenizer, translator.tokenizer
             stream.write(
                 json.dumps(as_object(number, source, explained, wanted, tokenizers, search.count), ensure_ascii=False)
             )
@@ -316,12 +316,12 @@ def _translate(
                 stream.write((row[3] if form == "text" else "\t".join(row)) + "\n")
 
 
-def _show(path: Path, shown: "list[Shown]", translator: "Translator") -> None:
+def _show(path: Path, shown: "list[Shown]", translator: "TextGenerator") -> None:
     """Write search trees as a page or as JSON."""
     from regard.foundation import durable
     from regard.search.tree_page import tree_data, tree_page
 
-    names = translator.target_tokenizer.vocabulary
+    names = translator.tokenizer.vocabulary
     if path.suffix == ".html":
         durable.write(path, tree_page(shown, lambda token: names[token]))
     else:

@@ -7,7 +7,6 @@ from regard.config.choices import ADDED_POSITIONS
 from regard.config.model import (
     Attention,
     AttentionJoin,
-    BagEncoder,
     ConvDecoder,
     ConvEncoder,
     Decoder,
@@ -20,18 +19,14 @@ from regard.config.model import (
     Positions,
     RnnDecoder,
     RnnEncoder,
+    SideSettings,
     TransformerDecoder,
     TransformerEncoder,
-    attends,
 )
 from regard.foundation.errors import UsageError
 
 Value = TypeVar("Value")
-Side = TypeVar(
-    "Side",
-    BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder | ImageEncoder,
-    RnnDecoder | ConvDecoder | TransformerDecoder,
-)
+Side = TypeVar("Side", bound=SideSettings)
 
 
 def resolve(
@@ -41,11 +36,11 @@ def resolve(
     encoder_wanted: bool = True,
     decoder_wanted: bool = True,
     picture_wanted: bool = False,
-    beside: Sequence[str] = (),
+    added_attentions: Sequence[str] = (),
 ) -> Model:
     """The same cell with every `None` filled in; refuses, in one sentence, a cell that cannot work.
 
-    An end that is not wanted is left off, and with it the join; `beside` names the attentions that a shape adds.
+    An end that is not wanted is left off, and with it the join; `added_attentions` names those that a task adds.
     """
     encoder = _with_width(model.encoder or TransformerEncoder(), model.width) if encoder_wanted else None
     decoder = _with_width(model.decoder or TransformerDecoder(), model.width) if decoder_wanted else None
@@ -54,7 +49,7 @@ def resolve(
     attention = _attention(model.attention, join, encoder, decoder)
     positions = _positions(model.positions, attention, encoder, decoder)
     embeddings = _embeddings(model.embeddings, model.width, shared_vocabulary)
-    _check_pruned(model, attention, [*model.attentions, *beside])
+    _check_pruned(model, attention, [*model.attentions, *added_attentions])
     return model.model_copy(
         update={
             "encoder": encoder,
@@ -146,7 +141,7 @@ def _join(join: Join, encoder: Encoder, decoder: Decoder) -> Join:
 
 def _attention(attention: Attention, join: Join | None, encoder: Encoder | None, decoder: Decoder | None) -> Attention:
     sides = {"encoder": encoder, "decoder": decoder}
-    transformer = any(side and attends(side) for side in sides.values())
+    transformer = any(side and side.attends for side in sides.values())
     order = join.order if isinstance(join, AttentionJoin) else None
     by_order = {"before": "additive", "after": "bilinear", None: "scaled-dot"}
     score = attention.score or ("scaled-dot" if transformer else by_order[order])
@@ -156,7 +151,7 @@ def _attention(attention: Attention, join: Join | None, encoder: Encoder | None,
         project = transformer or (decoder is not None and decoder.kind == "conv") or heads > 1
     joined = join is not None and join.kind == "attention"
     attending = [
-        (f"model.{place}.width", side.width) for place, side in sides.items() if side and (attends(side) or joined)
+        (f"model.{place}.width", side.width) for place, side in sides.items() if side and (side.attends or joined)
     ]
     for place, width in attending:
         if width is not None and width % heads:
@@ -181,24 +176,26 @@ def _positions(
     positions: Positions | None, attention: Attention, encoder: Encoder | None, decoder: Decoder | None
 ) -> Positions:
     sides = {name: side for name, side in (("encoder", encoder), ("decoder", decoder)) if side}
-    kinds = {side.kind for side in sides.values()}
+    used = any(side.uses_positions for side in sides.values())
     if positions is None:
-        return Positions(kind="sinusoidal" if kinds & {"transformer", "conv"} else "none")
+        return Positions(kind="sinusoidal" if used else "none")
     if positions.kind == "none":
         return positions
-    if not kinds & {"transformer", "conv"}:
+    if not used:
         raise UsageError(
             f"model.positions.kind `{positions.kind}` has no effect: rnn, bag and image encoders use no positions. "
             "Remove the setting or set it to `none`."
         )
-    if positions.kind not in ADDED_POSITIONS and "transformer" not in kinds:
+    if positions.kind not in ADDED_POSITIONS and not any(
+        side.attends and side.uses_positions for side in sides.values()
+    ):
         raise UsageError(
             f"model.positions.kind `{positions.kind}` acts inside self-attention, which neither side has: "
             "use `sinusoidal` or `learned`."
         )
     if positions.kind == "rotary":
         for name, side in sides.items():
-            if side.kind == "transformer" and ((side.width or 0) // (attention.heads or 1)) % 2:
+            if side.attends and side.uses_positions and ((side.width or 0) // (attention.heads or 1)) % 2:
                 raise UsageError(
                     f"model.positions.kind `rotary` turns pairs of numbers, but model.{name}.width {side.width} gives "
                     f"{attention.heads} heads an odd width each."

@@ -7,7 +7,7 @@ all of these lie the settings that a run inherits from the one that it starts fr
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -18,9 +18,10 @@ from regard.config.layers import COMMAND_LINE, read_overrides, stack
 from regard.config.presets import PRESETS
 from regard.config.problems import place_of, refusal, with_place
 from regard.config.run import RunConfig
-from regard.config.schema import default_kinds, kinds, nearest
-from regard.config.shape import _Shape as Shape
+from regard.config.schema import default_kinds, nearest
 from regard.config.start import inherited, refuse_differences
+from regard.config.task import TASKS
+from regard.config.upgrade import upgraded
 from regard.foundation.errors import UsageError
 
 LARGEST_FILE = 1_000_000
@@ -55,7 +56,7 @@ def dump(config: RunConfig) -> str:
 def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool = False) -> RunConfig:
     """Lay everything over everything, check it, and fill in what is left open."""
     layers = [Layer(default_kinds())]
-    command_line = read_overrides(overrides)
+    file, command_line = upgraded(file), upgraded(read_overrides(overrides))
     plugins.load_requested()
     named = _plugin_names(file.values.get("plugins"), place_of(("plugins",), file, name))
     asked = _plugin_names(command_line.values.get("plugins"), COMMAND_LINE)
@@ -72,8 +73,7 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
     inherit = not of_run and _starts(layer)
     try:
         if inherit:
-            shapes = {kind: cast(type[Shape], each) for kind, each in kinds(RunConfig.model_fields["shape"]).items()}
-            layer = stack(layers[0], Layer(inherited(layer.values, shapes)), *layers[1:])
+            layer = stack(layers[0], Layer(inherited(layer.values, TASKS.items())), *layers[1:])
     except UsageError as error:
         raise with_place(error, layer, name) from None
     try:
@@ -82,7 +82,7 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
         raise refusal(error, layer, name) from None
     try:
         for said in (file, command_line):
-            config.refuse_out_of_place(said.values)
+            config.refuse_unused(said.values)
         if inherit:
             refuse_differences(config, resolved=False)  # before a cell that is half inherited is called impossible
             config = config.resolved()

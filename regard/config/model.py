@@ -9,13 +9,45 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from regard.config.choices import CELLS, POSITIONS, SCORES
+from regard.config.kinds import Kinds
 from regard.config.section import Section
 
 Width = Annotated[int, Field(ge=2, le=65_536)]
 Layers = Annotated[int, Field(ge=1, le=256)]
 
 
-class BagEncoder(Section):
+class SideSettings(Section):
+    """What encoders and decoders have in common."""
+
+    kind: str
+    width: Width | None = None
+    """Width of the states; by default `model.width`."""
+
+    @property
+    def attends(self) -> bool:
+        """Whether the side attends to itself."""
+        return False
+
+    @property
+    def uses_positions(self) -> bool:
+        """Whether the side has to be told where a token stands."""
+        return False
+
+    @property
+    def form_in_words(self) -> str:
+        """Which form of its kind it is, in parentheses; empty where there is one form."""
+        return ""
+
+
+class EncoderSettings(SideSettings):
+    """What every encoder has."""
+
+
+class DecoderSettings(SideSettings):
+    """What every decoder has."""
+
+
+class BagEncoder(EncoderSettings):
     """The order-blind baseline: each token is its embedding, the summary is their mean or sum."""
 
     kind: Literal["bag"] = "bag"
@@ -25,7 +57,7 @@ class BagEncoder(Section):
     """How the embeddings become one vector."""
 
 
-class RnnEncoder(Section):
+class RnnEncoder(EncoderSettings):
     """A stacked recurrent network over the source."""
 
     kind: Literal["rnn"] = "rnn"
@@ -39,7 +71,7 @@ class RnnEncoder(Section):
     """`backward` reads the source reversed (Sutskever et al., 2014); `both` gives each direction half the width."""
 
 
-class ConvEncoder(Section):
+class ConvEncoder(EncoderSettings):
     """Stacked gated convolutions with residual connections (Gehring et al., 2017)."""
 
     kind: Literal["conv"] = "conv"
@@ -50,8 +82,13 @@ class ConvEncoder(Section):
     width: Width | None = None
     """Width of the states; by default `model.width`."""
 
+    @property
+    def uses_positions(self) -> bool:
+        """Convolutions know only what is near."""
+        return True
 
-class _TransformerFields(Section):
+
+class _TransformerFields(SideSettings):
     """What Transformer encoder and decoder have in common."""
 
     kind: Literal["transformer"] = "transformer"
@@ -68,12 +105,22 @@ class _TransformerFields(Section):
     norm_place: Literal["pre", "post"] = "pre"
     """`pre` trains without care for warm-up; `post` is the paper's."""
 
+    @property
+    def attends(self) -> bool:
+        """Always."""
+        return True
 
-class TransformerEncoder(_TransformerFields):
+    @property
+    def uses_positions(self) -> bool:
+        """Self-attention knows no order."""
+        return True
+
+
+class TransformerEncoder(_TransformerFields, EncoderSettings):
     """Self-attention and feed-forward blocks (Vaswani et al., 2017)."""
 
 
-class ImageEncoder(Section):
+class ImageEncoder(EncoderSettings):
     """Reads a picture: a grid of features, each of which stands for a place in it."""
 
     kind: Literal["image"] = "image"
@@ -93,8 +140,18 @@ class ImageEncoder(Section):
         """Rows and columns of places."""
         return self.size // self.patch, self.size // self.patch
 
+    @property
+    def attends(self) -> bool:
+        """A Transformer over patches attends; convolutions do not."""
+        return self.form == "patches"
 
-class RnnDecoder(Section):
+    @property
+    def form_in_words(self) -> str:
+        """Convolutions, or patches."""
+        return f" ({self.form})"
+
+
+class RnnDecoder(DecoderSettings):
     """A recurrent network that writes the target one token at a time."""
 
     kind: Literal["rnn"] = "rnn"
@@ -106,7 +163,7 @@ class RnnDecoder(Section):
     """Width of the states; by default `model.width`."""
 
 
-class ConvDecoder(Section):
+class ConvDecoder(DecoderSettings):
     """Causal gated convolutions over the target (Gehring et al., 2017)."""
 
     kind: Literal["conv"] = "conv"
@@ -117,8 +174,13 @@ class ConvDecoder(Section):
     width: Width | None = None
     """Width of the states; by default `model.width`."""
 
+    @property
+    def uses_positions(self) -> bool:
+        """Convolutions know only what is near."""
+        return True
 
-class TransformerDecoder(_TransformerFields):
+
+class TransformerDecoder(_TransformerFields, DecoderSettings):
     """Masked self-attention, attention to the source, feed-forward (Vaswani et al., 2017)."""
 
 
@@ -181,16 +243,14 @@ class Embeddings(Section):
     """LayerNorm over token vectors and what positions add to them, before the first layer, as in BERT."""
 
 
-Encoder = Annotated[
-    BagEncoder | RnnEncoder | ConvEncoder | TransformerEncoder | ImageEncoder, Field(discriminator="kind")
-]
-Decoder = Annotated[RnnDecoder | ConvDecoder | TransformerDecoder, Field(discriminator="kind")]
+ENCODERS: Kinds[EncoderSettings] = Kinds(BagEncoder, RnnEncoder, ConvEncoder, TransformerEncoder, ImageEncoder)
+"""Every encoder by its kind."""
+DECODERS: Kinds[DecoderSettings] = Kinds(RnnDecoder, ConvDecoder, TransformerDecoder)
+"""Every decoder by its kind."""
+
+Encoder = Annotated[EncoderSettings, ENCODERS]
+Decoder = Annotated[DecoderSettings, DECODERS]
 Join = Annotated[FixedJoin | AttentionJoin, Field(discriminator="kind")]
-
-
-def attends(side: Encoder | Decoder) -> bool:
-    """Whether a side attends to itself."""
-    return side.kind == "transformer" or (isinstance(side, ImageEncoder) and side.form == "patches")
 
 
 class Model(Section):
@@ -203,11 +263,11 @@ class Model(Section):
     norm_epsilon: Annotated[float, Field(gt=0.0, le=0.1)] = 1e-5
     """What every LayerNorm adds to the variance that it divides by; imported models have their own (BERT: 1e-12)."""
     encoder: Encoder | None = TransformerEncoder()
-    """What reads the source; in a shape that reads none there is no encoder."""
+    """What reads the source; a task that reads none has no encoder."""
     picture: ImageEncoder | None = None
-    """What looks at a picture beside the text, in a shape that has both."""
+    """What reads the image, in a task that reads an image and a text."""
     decoder: Decoder | None = TransformerDecoder()
-    """What writes the target; in a shape that writes none there is no decoder."""
+    """What writes the target; a task that writes none has no decoder."""
     join: Join | None = AttentionJoin()
     """What joins the two."""
     attention: Attention = Attention()
@@ -229,21 +289,29 @@ class Model(Section):
             SCORES.plugin_of(self.attention.score),
             POSITIONS.plugin_of(self.positions.kind if self.positions else None),
             *(CELLS.plugin_of(cell) for cell in sides),
+            ENCODERS.plugin_of(self.encoder.kind if self.encoder else None),
+            DECODERS.plugin_of(self.decoder.kind if self.decoder else None),
         )
         return sorted({name for name in named if name})
 
     @property
+    def learned_positions(self) -> int | None:
+        """How many positions the model can learn vectors for; `None` where no position is too far."""
+        return self.positions.max_length if self.positions and self.positions.kind == "learned" else None
+
+    @property
     def attentions(self) -> list[str]:
-        """The names of all attentions of the cell, the encoder's first; what a shape adds has names of its own."""
+        """The names of all attentions of the cell, the encoder's first; what a task adds has names of its own."""
         names = []
-        if isinstance(self.encoder, TransformerEncoder | ImageEncoder) and attends(self.encoder):
+        if isinstance(self.encoder, TransformerEncoder | ImageEncoder) and self.encoder.attends:
             names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
-        if self.picture is not None and attends(self.picture):
+        if self.picture is not None and self.picture.attends:
             names += [f"picture.layers.{depth}.attention" for depth in range(self.picture.layers)]
         to_source = self.join is not None and self.join.kind == "attention"
         if isinstance(self.decoder, RnnDecoder):
             return [*names, "decoder.source_attention"] if to_source else names
-        for depth in range(self.decoder.layers if self.decoder else 0):
+        layers = self.decoder.layers if isinstance(self.decoder, TransformerDecoder | ConvDecoder) else 0
+        for depth in range(layers):
             if isinstance(self.decoder, TransformerDecoder):
                 names.append(f"decoder.layers.{depth}.attention")
             if to_source:
@@ -253,9 +321,8 @@ class Model(Section):
     @property
     def cell(self) -> str:
         """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`, without an end left off."""
-        form = f" ({self.encoder.form})" if isinstance(self.encoder, ImageEncoder) else ""
-        beside = f" + image ({self.picture.form})" if self.picture else ""
-        reads = f"{self.encoder.kind}{form}{beside}" if self.encoder else ""
+        image = f" + image{self.picture.form_in_words}" if self.picture else ""
+        reads = f"{self.encoder.kind}{self.encoder.form_in_words}{image}" if self.encoder else ""
         ends = " → ".join(end for end in (reads, self.decoder.kind if self.decoder else "") if end)
         if self.join is None:
             return ends

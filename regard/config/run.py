@@ -1,16 +1,16 @@
 """The whole configuration of a run."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
 from regard.config.cell import resolve, settled
 from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
-from regard.config.model import AttentionJoin, ImageEncoder, Model
+from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model
 from regard.config.section import Section
-from regard.config.shape import Captions, Shape, Translation
+from regard.config.task import INPUTS, TASKS, Captioning, ImageClassification, TaskSettings, Translation
 from regard.config.text import Text
 from regard.config.training import Exposure, Training
 from regard.foundation.errors import UsageError
@@ -28,7 +28,7 @@ class RunConfig(Section):
 
     data: Data
     """Corpora and cleaning."""
-    shape: Shape = Translation()
+    task: Annotated[TaskSettings, TASKS] = Translation()
     """What goes in and what comes out."""
     text: Text = Text()
     """Tokenizers."""
@@ -43,55 +43,56 @@ class RunConfig(Section):
 
     def resolved(self) -> Self:
         """The same configuration with every default that depends on others filled in; refuses what cannot work."""
+        reads = self.task.input_kind()
         model = resolve(
-            _with_eyes(self.model) if self.shape.pictures and not self.shape.beside else self.model,
+            _with_encoder_for(self.task, self.model),
             shared_vocabulary=self.text.shared,
-            encoder_wanted=self.shape.encoder,
-            decoder_wanted=self.shape.decoder,
-            picture_wanted=self.shape.beside,
-            beside=self.shape.attentions,
+            encoder_wanted=reads.encoder,
+            decoder_wanted=self.task.output_kind().decoder,
+            picture_wanted=reads.image and reads.text,
+            added_attentions=self.task.attentions,
         )
-        _check_corpora(self.shape, self.data)
-        _check_training(self.shape, self.training, self.model.start_from)
-        _check_captions(self.shape, model)
+        _check_corpora(self.task, self.data)
+        _check_training(self.task, self.training, self.model.start_from)
+        _check_image_settings(self.task, model)
         _check_positions(model, self.data.cleaning.max_length)
-        _check_dropout(self.text, self.shape)
+        _check_dropout(self.text, self.task)
         _check_vocabulary(self.text)
         _check_sentencepiece(self.text)
-        plugins = list(dict.fromkeys([*self.plugins, *model.plugins, *self.data.plugins]))
+        own = TASKS.plugin_of(self.task.kind)
+        plugins = list(dict.fromkeys([*self.plugins, *([own] if own else []), *model.plugins, *self.data.plugins]))
         training = _resolved_training(self.training, model.width)
         return self.model_copy(update={"model": model, "training": training, "plugins": plugins})
 
-    def refuse_out_of_place(self, said: Mapping[str, Any]) -> None:
-        """Refuse settings that mean nothing in this shape; a preset may bring them, but nobody should write them.
+    def refuse_unused(self, values: Mapping[str, Any]) -> None:
+        """Refuse settings that have no effect on this task; a preset may have them, but a user should not write them.
 
-        What is empty or nought says nothing, and a run's own file has it.
+        An empty value is no setting: a run's own file has it.
         """
-        for path in self.shape.out_of_place:
-            value: Any = said
+        task = self.task
+        for path in task.has_no_use_for():
+            value: Any = values
             for name in path.split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
             if value:
-                raise UsageError(
-                    f"{path} has no place in shape `{self.shape.kind}` ({self.shape.arrow}): leave it out."
-                )
-        model = said.get("model")
+                raise UsageError(f"{path} has no effect on task `{task.kind}` ({task.arrow}): leave it out.")
+        model = values.get("model")
         encoder = model.get("encoder") if isinstance(model, Mapping) else None
         kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
-        final = self.model.encoder.kind if self.model.encoder and self.shape.encoder else None
-        sees = self.shape.pictures and not self.shape.beside
-        if kind is not None and kind == final and (kind == "image") != sees:
-            reads, wanted = ("pictures", "text") if kind == "image" else ("text", "pictures")
-            other = "another kind" if kind == "image" else "kind `image`"
+        if kind is None or self.model.encoder is None or kind != self.model.encoder.kind:
+            return
+        wanted = encoders_for(task)
+        if kind not in wanted:
             raise UsageError(
-                f"model.encoder.kind `{kind}` reads {reads}, but shape `{self.shape.kind}` ({self.shape.arrow}) reads "
-                f"{wanted}: use {other}, or set shape.kind."
+                f"model.encoder.kind `{kind}` cannot read {task.input_kind().reads}, which is what task `{task.kind}` "
+                f"({task.arrow}) reads: use {' or '.join(f'`{one}`' for one in wanted)}, or set task.kind."
             )
 
     @property
     def cell(self) -> str:
         """What the model is, in a few words: its cell of the grid, and what comes out if that is not text."""
-        return self.model.cell if self.shape.decoder else f"{self.model.cell} → {self.shape.head}"
+        writes = self.task.output_kind()
+        return self.model.cell if writes.decoder else f"{self.model.cell} → {writes.name}"
 
 
 def _resolved_training(training: Training, width: int) -> Training:
@@ -106,33 +107,40 @@ def _resolved_training(training: Training, width: int) -> Training:
     return training.model_copy(update={"optimizer": optimizer, "schedule": schedule})
 
 
-_BESIDE = {
+_QUESTIONS = {
     True: "one with each: set question_column (question_field), or generate: questions",
-    False: "pictures alone: set shape.kind to questions, or leave the questions out",
+    False: "pictures alone: set task.kind to visual-questions, or leave the questions out",
 }
-"""What to do about questions beside pictures, by whether they are wanted."""
+"""What to do about questions about pictures, by whether they are wanted."""
 
 
-def _check_corpora(shape: Shape, data: Data) -> None:
+def encoders_for(task: TaskSettings) -> tuple[str, ...]:
+    """The kinds of encoder that can read the input of a task."""
+    other = {kind for reads in INPUTS.values() for kind in reads.encoders or ()}
+    return task.input_kind().encoders or tuple(kind for kind in ENCODERS if kind not in other)
+
+
+def _check_corpora(task: TaskSettings, data: Data) -> None:
+    reads = task.input_kind()
     corpora = {"train": data.train, "validation": data.validation, "test": data.test}
     for name, corpus in corpora.items():
         if corpus is None:
             continue
-        if (kind := kind_of_corpus(corpus)) not in (*shape.corpora, "reader"):
+        if (kind := kind_of_corpus(corpus)) not in (*task.corpora, "reader"):
             raise UsageError(
-                f"data.{name} is a corpus of the sort `{kind}`, but shape `{shape.kind}` ({shape.arrow}) learns from "
-                f"{' or '.join(shape.corpora)}: give it one of those, or set shape.kind."
+                f"data.{name} is a corpus of the sort `{kind}`, but task `{task.kind}` ({task.arrow}) learns from "
+                f"{' or '.join(task.corpora)}: give it one of those, or set task.kind."
             )
-        if corpus.pictures != shape.pictures:
-            has, reads = ("pictures", "text") if corpus.pictures else ("text", "pictures")
+        if corpus.pictures != reads.image and kind != "reader":
+            has, wanted = ("pictures", "text") if corpus.pictures else ("text", "pictures")
             raise UsageError(
-                f"data.{name} has {has} for sources, but shape `{shape.kind}` ({shape.arrow}) reads {reads}: give it "
-                "another corpus, or set shape.kind."
+                f"data.{name} has {has} for sources, but task `{task.kind}` ({task.arrow}) reads {wanted}: give it "
+                "another corpus, or set task.kind."
             )
-        if shape.pictures and (corpus.texts > 1) != shape.beside:
+        if reads.image and (corpus.texts > 1) != reads.text:
             raise UsageError(
-                f"data.{name} has {'no question' if shape.beside else 'questions'} beside its pictures, but shape "
-                f"`{shape.kind}` reads {_BESIDE[shape.beside]}."
+                f"data.{name} has {'no question' if reads.text else 'questions'} with its pictures, but task "
+                f"`{task.kind}` reads {_QUESTIONS[reads.text]}."
             )
         if corpus.texts != data.train.texts:
             raise UsageError(
@@ -145,35 +153,33 @@ def _check_corpora(shape: Shape, data: Data) -> None:
         )
 
 
-def _with_eyes(model: Model) -> Model:
-    """The same cell with an encoder of pictures, where nobody has said which."""
-    seeing = isinstance(model.encoder, ImageEncoder)
-    return model if seeing else model.model_copy(update={"encoder": ImageEncoder()})
+def _with_encoder_for(task: TaskSettings, model: Model) -> Model:
+    """The same cell with an encoder that can read the input of a task, where the configuration names none."""
+    wanted = task.input_kind().encoders
+    if wanted is None or (model.encoder is not None and model.encoder.kind in wanted):
+        return model
+    return model.model_copy(update={"encoder": ENCODERS[wanted[0]].model_validate({})})
 
 
-def _check_captions(shape: Shape, model: Model) -> None:
-    if not isinstance(shape, Captions):
-        return
-    if shape.doubly_stochastic and not isinstance(model.join, AttentionJoin):
+def _check_image_settings(task: TaskSettings, model: Model) -> None:
+    if isinstance(task, Captioning) and task.doubly_stochastic and not isinstance(model.join, AttentionJoin):
         raise UsageError(
-            "shape.doubly_stochastic is about where attention looks, and model.join is a fixed vector: leave it out, "
+            "task.doubly_stochastic is about where attention looks, and model.join is a fixed vector: leave it out, "
             "or set model.join.kind=attention."
         )
-    assert isinstance(model.encoder, ImageEncoder)
-    if shape.shift >= model.encoder.size:
-        raise UsageError(
-            f"shape.shift is {shape.shift}, but pictures are only {model.encoder.size} pixels wide: use a few."
-        )
+    size = model.encoder.size if isinstance(model.encoder, ImageEncoder) else None
+    if size is not None and isinstance(task, Captioning | ImageClassification) and task.shift >= size:
+        raise UsageError(f"task.shift is {task.shift}, but pictures are only {size} pixels wide: use a few.")
 
 
 def _texts(count: int) -> str:
     return "one text" if count == 1 else f"{count} texts"
 
 
-def _check_training(shape: Shape, training: Training, start_from: str | None) -> None:
-    if not shape.decoder and training.exposure != Exposure():
+def _check_training(task: TaskSettings, training: Training, start_from: str | None) -> None:
+    if not task.output_kind().decoder and training.exposure != Exposure():
         raise UsageError(
-            f"training.exposure is about the words that a decoder reads, and shape `{shape.kind}` ({shape.arrow}) has "
+            f"training.exposure is about the words that a decoder reads, and task `{task.kind}` ({task.arrow}) has "
             "none: leave it out."
         )
     if training.tune != "all" and training.frozen:
@@ -183,10 +189,10 @@ def _check_training(shape: Shape, training: Training, start_from: str | None) ->
             f"training.tune `{training.tune}` is about weights taken over from another run: set model.start_from."
         )
     metric = training.early_stopping.metric
-    if metric != "loss" and metric not in shape.scores:
+    if metric != "loss" and metric not in task.scores:
         raise UsageError(
-            f"training.early_stopping.metric `{metric}` does not judge shape `{shape.kind}` ({shape.arrow}): use loss, "
-            f"{', '.join(shape.scores)}."
+            f"training.early_stopping.metric `{metric}` does not judge task `{task.kind}` ({task.arrow}): use loss, "
+            f"{', '.join(task.scores)}."
         )
 
 
@@ -229,11 +235,11 @@ def _check_sentencepiece(text: Text) -> None:
             )
 
 
-def _check_dropout(text: Text, shape: Shape) -> None:
-    if text.bpe_dropout and not shape.cut_anew:
+def _check_dropout(text: Text, task: TaskSettings) -> None:
+    if text.bpe_dropout and not task.output_kind().resegment:
         raise UsageError(
-            f"text.bpe_dropout cuts words anew each time, and shape `{shape.kind}` ({shape.arrow}) keeps its tokens in "
-            "place: leave it at 0."
+            f"text.bpe_dropout splits words differently each time, and task `{task.kind}` ({task.arrow}) needs the "
+            "same tokens every time: leave it at 0."
         )
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if text.bpe_dropout and tokenizer.kind != "bpe":

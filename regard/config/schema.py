@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from regard.config.choices import Choices
 from regard.config.document import Path
+from regard.config.kinds import Kinds as Registry
 from regard.config.run import RunConfig
 from regard.config.section import Section
 
@@ -20,7 +21,10 @@ Kinds = dict[str, type[Section]]
 
 def kinds(field: FieldInfo | None) -> Kinds:
     """The sections that may stand in a field: none for a plain value, several where a `kind` decides."""
-    return {} if field is None else _sections(field.annotation)
+    if field is None:
+        return {}
+    registered = next((mark for mark in field.metadata if isinstance(mark, Registry)), None)
+    return dict(registered.items()) if registered else _sections(field.annotation)
 
 
 def _sections(annotation: Any) -> Kinds:
@@ -29,6 +33,9 @@ def _sections(annotation: Any) -> Kinds:
         return {str(kind.default) if kind else annotation.__name__: annotation}
     if get_origin(annotation) is Annotated:
         inner, *marks = get_args(annotation)
+        for mark in marks:
+            if isinstance(mark, Registry):
+                return dict(mark.items())
         tags = [mark.tag for mark in marks if isinstance(mark, Tag)]
         found = _sections(inner)
         return dict(zip(tags, found.values(), strict=True)) if tags else found

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
-from regard.config.model import Decoder, Encoder, ImageEncoder, attends
-from regard.config.shape import _Shape as Shape
+from regard.config.model import ImageEncoder, SideSettings
+from regard.config.task import TaskSettings
 from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ ATTENTION = ("heads", "score", "project", "keys_values")
 VECTORS = ("width", "scale", "norm")
 
 
-def inherited(values: Mapping[str, Any], shapes: Mapping[str, type[Shape]]) -> dict[str, Any]:
+def inherited(values: Mapping[str, Any], tasks: Mapping[str, type[TaskSettings]]) -> dict[str, Any]:
     """The settings that a new configuration, whose own are `values`, inherits from the run that it starts from."""
-    model, shape = values.get("model"), values.get("shape")
+    model, task = values.get("model"), values.get("task")
     start = model.get("start_from") if isinstance(model, Mapping) else None
-    kind = shape.get("kind") if isinstance(shape, Mapping) else None
-    own = shapes.get(kind) if isinstance(kind, str) else None
+    kind = task.get("kind") if isinstance(task, Mapping) else None
+    own = tasks.get(kind) if isinstance(kind, str) else None
     if not isinstance(start, str) or not start or own is None:
         return {}
     other = base_config(start)
@@ -53,13 +53,13 @@ def inherited(values: Mapping[str, Any], shapes: Mapping[str, type[Shape]]) -> d
 def refuse_differences(config: "RunConfig", *, resolved: bool = True) -> None:
     """Refuse a configuration that says something else than the run that it starts from, before any data is read.
 
-    In a configuration that is not resolved yet, parts that the shape leaves off still have their defaults.
+    In a configuration that is not resolved yet, parts that the task leaves off still have their defaults.
     """
     if config.model.start_from is None:
         return
     other = base_config(config.model.start_from)
-    for path in _inherited_paths(type(config.shape), other):
-        both = _value(config, path), _value(other, _there(path, type(config.shape), other))
+    for path in _inherited_paths(type(config.task), other):
+        both = _value(config, path), _value(other, _there(path, type(config.task), other))
         for place, here, there in _compare(*both, path):
             open_yet = not resolved and there is None and not place.startswith("text.")
             if place not in OWN and not place.startswith("data.") and not open_yet:
@@ -88,52 +88,58 @@ def tokenizer_sides(config: "RunConfig") -> tuple[Side | None, Side | None]:
     """
     if config.model.start_from is None:
         return None, None
-    own, other = config.shape, base_config(config.model.start_from).shape
-    if takes_eyes(type(own), other):
+    own, other = config.task, base_config(config.model.start_from).task
+    if takes_image_encoder(type(own), other):
         return None, None
-    reads, writes = reads_text(type(other)), other.decoder
+    reads, writes = reads_text(type(other)), other.output_kind().decoder
     source: Side = "source" if reads else "target"
     target: Side | None = "target" if writes else "source"
-    if not writes and own.encoder and not own.pictures and not config.text.shared:
+    if not writes and reads_text(type(own)) and own.output_kind().decoder and not config.text.shared:
         target = None  # the target has a vocabulary of its own, which the other run has never seen
     return source, target
 
 
-def takes_eyes(shape: type[Shape], other: Shape) -> bool:
+def takes_image_encoder(task: type[TaskSettings], other: TaskSettings) -> bool:
     """Whether only the image encoder of the other run is taken over."""
-    return shape.beside and not other.beside
+    return _reads_both(task) and not _reads_both(type(other))
 
 
-def reads_text(shape: type[Shape]) -> bool:
-    """Whether a shape has an encoder of text."""
-    return shape.encoder and (shape.beside or not shape.pictures)
+def _reads_both(task: type[TaskSettings]) -> bool:
+    reads = task.input_kind()
+    return reads.text and reads.image
 
 
-def _inherited_paths(shape: type[Shape], other: "RunConfig") -> Iterator[str]:
-    """The settings, or whole sections, that a run of a shape has in common with the run that it starts from."""
-    model, there = other.model, type(other.shape)
-    if takes_eyes(shape, other.shape):
+def reads_text(task: type[TaskSettings]) -> bool:
+    """Whether a task has an encoder of text."""
+    return task.input_kind().encoder and task.input_kind().text
+
+
+def _inherited_paths(task: type[TaskSettings], other: "RunConfig") -> Iterator[str]:
+    """The settings, or whole sections, that a run of a task has in common with the run that it starts from."""
+    model, there = other.model, type(other.task)
+    if takes_image_encoder(task, other.task):
         if isinstance(model.encoder, ImageEncoder):
             yield "model.picture"
-            if attends(model.encoder):
+            if model.encoder.attends:
                 yield from ("model.norm_epsilon", "model.attention.score", "model.attention.heads")
         return
-    if shape is there:
+    if task is there:
         yield "model"
         yield from ("text.tokenizer", "text.target", "text.joint")
-        if shape.decoder:
+        if task.output_kind().decoder:
             yield "decoding"
     else:
-        reads = shape.encoder and there.encoder and shape.pictures == there.pictures
-        writes = shape.decoder and there.decoder
+        ours, theirs = task.input_kind(), there.input_kind()
+        reads = ours.encoder and theirs.encoder and ours.image == theirs.image
+        writes = task.output_kind().decoder and there.output_kind().decoder
         parts = [part for part, both in (("encoder", reads), ("decoder", writes)) if both]
         yield from (f"model.{part}" for part in parts)
         yield from (f"model.embeddings.{name}" for name in VECTORS)
         yield from ("model.width", "model.norm_epsilon", "text.tokenizer")
-        sides: list[Encoder | Decoder | None] = [getattr(model, part) for part in parts]
-        if any(side is not None and attends(side) for side in sides):
+        sides: list[SideSettings | None] = [getattr(model, part) for part in parts]
+        if any(side is not None and side.attends for side in sides):
             yield from (f"model.attention.{name}" for name in ATTENTION)
-        if any(side is not None and side.kind in ("transformer", "conv") for side in sides):
+        if any(side is not None and side.uses_positions for side in sides):
             yield "model.positions"
         if writes:
             yield "decoding"
@@ -141,9 +147,9 @@ def _inherited_paths(shape: type[Shape], other: "RunConfig") -> Iterator[str]:
         yield "data.cleaning.max_length"
 
 
-def _there(path: str, shape: type[Shape], other: "RunConfig") -> str:
+def _there(path: str, task: type[TaskSettings], other: "RunConfig") -> str:
     """Where the other run has a setting: its image encoder is the only encoder of a captioning run."""
-    return "model.encoder" if path == "model.picture" and takes_eyes(shape, other.shape) else path
+    return "model.encoder" if path == "model.picture" and takes_image_encoder(task, other.task) else path
 
 
 def _value(config: "RunConfig", path: str) -> Any:

@@ -1,7 +1,7 @@
 """What translates: the native engine, which does everything, or a faster one that does what it can.
 
-Every engine is a `Translator`: texts and a search in, hypotheses out. What an engine cannot do it hands to the native
-one, and says so once.
+Every engine is a `TextGenerator`: texts and a search in, hypotheses out. What an engine cannot do it leaves to the
+native one, and says so once.
 """
 
 import sys
@@ -13,15 +13,15 @@ from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
     from regard.engines.plain_text import PlainText
-    from regard.tasks.translator import Translator
+    from regard.tasks.generation import TextGenerator
 
 ENGINES = ("native", "ctranslate2", "ctranslate2-int8", "auto")
 
 
 def open_engine(
     name: str, runs: Sequence[Path], overrides: Sequence[str] = (), *, token_scores: bool = False
-) -> "Translator":
-    """The translator of a run (or of several, as an ensemble) on an engine; `auto` is the fastest with equal outputs.
+) -> "TextGenerator":
+    """The generator of a run (or of several, as an ensemble) on an engine; `auto` is the fastest with equal outputs.
 
     `token_scores` says that the score of each token is wanted, which only the native engine tells.
     """
@@ -69,7 +69,7 @@ def _lacks(runs: Sequence[Path], overrides: Sequence[str], token_scores: bool) -
     return next((f"way to change {one.partition('=')[0]}" for one in overrides if not one.startswith("decoding.")), "")
 
 
-def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "Translator":
+def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "TextGenerator":
     from regard.engines.ctranslate2_engine import open_ctranslate2
 
     try:
@@ -81,12 +81,12 @@ def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "Translat
         return _native(runs, overrides)
 
 
-def _native(runs: Sequence[Path], overrides: Sequence[str]) -> "Translator":
-    from regard.tasks.translator import Translator
+def _native(runs: Sequence[Path], overrides: Sequence[str]) -> "TextGenerator":
+    from regard.tasks.loaded import load_run
 
-    translators = [Translator.load(run, overrides) for run in runs]
-    if len(translators) == 1:
-        return translators[0]
-    from regard.tasks.ensemble import Ensemble
+    members = [load_run(run, overrides, verb="translate") for run in runs]
+    if len(members) == 1:
+        return members[0].generator
+    from regard.tasks.ensemble import ensemble
 
-    return Ensemble(translators)
+    return ensemble(members)

@@ -1,4 +1,4 @@
-"""CTranslate2 as an engine: the same translator, whose search runs elsewhere."""
+"""CTranslate2 as an engine: the same generator, whose search runs elsewhere."""
 
 import sys
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.config.run import RunConfig
-from regard.data.form import load_tokenizers, parted
 from regard.engines.ctranslate2_cache import cached_model
 from regard.engines.ctranslate2_search import CTranslate2Search, Found
 from regard.engines.facts import facts_of, trained_length
@@ -16,7 +15,11 @@ from regard.runs.run import Run
 from regard.search import Hypothesis, Search, SearchTree
 from regard.search.forbidden import Reading
 from regard.search.hypothesis import Ended, distinct, scored
-from regard.tasks.translator import Translator
+from regard.tasks.generation import Rows, TextGenerator
+from regard.tasks.inputs.text import TextInput
+from regard.tasks.loaded import load_run
+from regard.tasks.outputs.text import TextOutput
+from regard.tasks.vocabularies import load_tokenizers, with_texts
 from regard.text.loops import patience_for
 from regard.text.tokenizer import Tokenizer
 
@@ -24,15 +27,15 @@ if TYPE_CHECKING:
     from regard.models import Model
 
 
-class CTranslate2Translator(Translator):
-    """A translator that searches in CTranslate2; what that cannot do, the native model does, with a word."""
+class CTranslate2Generator(TextGenerator):
+    """Generates text with CTranslate2; what that cannot do, the native model does, and a message says so."""
 
     def __init__(
         self,
         run: Run,
         config: RunConfig,
-        source_tokenizer: Tokenizer,
-        target_tokenizer: Tokenizer,
+        source: TextInput,
+        tokenizer: Tokenizer,
         *,
         quantize: str,
         overrides: Sequence[str] = (),
@@ -40,40 +43,41 @@ class CTranslate2Translator(Translator):
         self._native: Model | None = None
         self._run, self._overrides = run, overrides
         self._told: set[str] = set()
-        super().__init__(None, config, source_tokenizer, target_tokenizer)  # type: ignore[arg-type]
-        self.trained_length = trained_length(run) or self.trained_length
+        super().__init__(None, config, source, tokenizer)  # type: ignore[arg-type]
+        source.trained_length = trained_length(run) or source.trained_length
         place = cached_model(run, quantize)
-        self._fast = CTranslate2Search(place, quantize, facts_of(run, config), source_tokenizer, target_tokenizer)
+        self._fast = CTranslate2Search(place, quantize, facts_of(run, config), source.tokenizer, tokenizer)
 
     @property
     def model(self) -> "Model":
         """The native model, loaded when it is first needed."""
         if self._native is None:
-            self._native = Translator.load(self._run.directory, self._overrides).model
+            self._native = load_run(self._run, self._overrides).model
         return self._native
 
     @model.setter
     def model(self, model: "Model | None") -> None:
         self._native = model
 
-    def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
+    def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with its attention and word alignment, from the native model."""
         self._tell("attention and alignment")
-        return super().explained(source, hypothesis)
+        return super().explain(source, hypothesis)
 
-    def _find(
+    def find(
         self,
         texts: Sequence[str],
         search: Search,
         trees: Sequence[SearchTree] | None,
         before: Sequence[frozenset[Reading]] | None = None,
+        rows: Rows | None = None,
     ) -> list[list[Hypothesis]]:
+        """The hypotheses for each source."""
         lacking = lacks(search, trees)
         if lacking:
             self._tell(lacking)
-            return super()._find(texts, search, trees, before)
-        sources = self.source_tokenizer.encode_batch(texts)
-        self._check_lengths(sources)
+            return super().find(texts, search, trees, before, rows)
+        sources = self.source.rows(texts) if rows is None else rows
         penalty = search.length_penalty or 0.0
         width = search.beam or 1
         asked = width if search.count > 1 else 1  # some may have the same text
@@ -91,7 +95,7 @@ class CTranslate2Translator(Translator):
         each = found.total / max(len(found.tokens) + found.ended, 1)
         why: Ended = "end" if whole else "length" if cut is None else "repetition"
         one = scored(tuple(kept), (each,) * (len(kept) + whole), penalty, why)
-        return replace(one, text=self.target_tokenizer.decode(kept))
+        return replace(one, text=self.tokenizer.decode(kept))
 
     def _tell(self, lacking: str) -> None:
         if lacking not in self._told:
@@ -113,9 +117,10 @@ def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
     return next((name for name, wanted in wants.items() if wanted), "")
 
 
-def open_ctranslate2(directory: Path, overrides: Sequence[str], quantize: str) -> CTranslate2Translator:
-    """The translator of a run whose search runs in CTranslate2."""
+def open_ctranslate2(directory: Path, overrides: Sequence[str], quantize: str) -> CTranslate2Generator:
+    """The generator of a run whose search runs in CTranslate2."""
     run = Run.open(directory)
     config = run.load_config(overrides)
     source, target = load_tokenizers(run.tokenizers)
-    return CTranslate2Translator(run, config, parted(config, source), target, quantize=quantize, overrides=overrides)
+    text = TextInput(config, with_texts(config, source), TextOutput.source_frame)
+    return CTranslate2Generator(run, config, text, target, quantize=quantize, overrides=overrides)

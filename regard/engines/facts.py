@@ -29,9 +29,8 @@ class Facts(NamedTuple):
 
 def facts_of(run: Run, config: "RunConfig") -> Facts:
     """The facts of a run under a configuration."""
-    decoding, positions = config.decoding, config.model.positions
+    decoding, learned = config.decoding, config.model.learned_positions
     most = config.data.cleaning.max_length
-    learned = positions.max_length if positions and positions.kind == "learned" else None
     return Facts(
         decoding.beam,
         decoding.length_penalty,

@@ -22,7 +22,7 @@ from regard.foundation.display import columns
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.metrics.intervals import wilson
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun
 
 Scorer = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 """(sources, targets) → how good each target is, larger being better."""
@@ -205,7 +205,7 @@ def _by_category(items: Sequence[Item]) -> dict[str, list[int]]:
     return groups
 
 
-def by_model(translator: Translator, *, per_token: bool = False, progress: Progress | None = None) -> Scorer:
+def by_model(translator: LoadedRun, *, per_token: bool = False, progress: Progress | None = None) -> Scorer:
     """Targets scored by their log-probability, or by its mean over their tokens."""
 
     def scorer(sources: Sequence[str], targets: Sequence[str]) -> list[float]:

@@ -15,8 +15,7 @@ from regard.metrics.scoring import BLEU, SHORT, Scores, are_short, check, label,
 
 if TYPE_CHECKING:
     from regard.evaluation.likelihood import Perplexity, Position
-    from regard.tasks.translator import Translator
-    from regard.tasks.writer import Writer
+    from regard.tasks.loaded import LoadedRun
 
 PERPLEXITY = "perplexity"
 """The one metric that is a model's and not a text's."""
@@ -89,7 +88,7 @@ def evaluate_text(
 
 
 def evaluate_run(
-    translator: "Translator",
+    translator: "LoadedRun",
     sources: Sequence[str],
     references: Sequence[str | Sequence[str]],
     metrics: Sequence[str],
@@ -134,7 +133,7 @@ def evaluate_run(
     )
 
 
-def evaluate_texts(writer: "Writer", texts: Sequence[str], *, progress: Progress | None = None) -> Evaluation:
+def evaluate_texts(writer: "LoadedRun", texts: Sequence[str], *, progress: Progress | None = None) -> Evaluation:
     """What a language model thinks of texts: their perplexity through its sliding window."""
     from regard.evaluation.likelihood import by_position, total
     from regard.evaluation.perplexity import text_likelihoods
@@ -163,10 +162,10 @@ def _notes(references: Sequence[str | Sequence[str]], metrics: Sequence[str]) ->
     return []
 
 
-def _read_in_part(translator: "Translator", sources: Sequence[str]) -> list[str]:
+def _read_in_part(translator: "LoadedRun", sources: Sequence[str]) -> list[str]:
     """Return what must be said of sources that are empty or too long to be read whole."""
     lengths = [len(ids) for ids in translator.source_tokenizer.encode_batch(sources)]
-    most = min(translator.trained_length, translator.config.data.cleaning.max_length)
+    most = min(translator.input.trained_length, translator.config.data.cleaning.max_length)
     empty, long = sum(not length for length in lengths), sum(length > most for length in lengths)
     found = []
     if empty:

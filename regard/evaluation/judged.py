@@ -17,15 +17,15 @@ from torch import nn
 from regard.config.data import Corpus, kind_of_corpus
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair
-from regard.data.form import Form
-from regard.data.prepare import sound, stored
 from regard.data.store import TokenStore
 from regard.foundation import durable
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.metrics.scoring import NAMES, written
-from regard.tasks.task import Judgement, Shape
+from regard.tasks.judgement import Judgement
+from regard.tasks.preparation import sound, stored
+from regard.tasks.task import Task
 
 CHUNK = 512
 """Examples answered before the bar moves."""
@@ -105,67 +105,65 @@ class Judged:
         durable.write(directory / "scores.json", json.dumps(self.facts(), indent=2, ensure_ascii=False) + "\n")
 
 
-def judge_run(
-    shape: Shape[Any], model: nn.Module, pairs: Sequence[Pair], *, progress: Progress | None = None
-) -> Judged:
+def judge_run(task: Task, model: nn.Module, pairs: Sequence[Pair], *, progress: Progress | None = None) -> Judged:
     """Let a run answer examples, and score its answers as training does."""
     from regard.training.validation import mean_loss
 
-    lines, unread = _answers(shape, model, pairs, progress) if shape.answers else (None, 0)
-    judgement = shape.judge(model, pairs, thorough=True) if lines is None else shape.grade(lines, pairs)
+    lines, unread = _answers(task, model, pairs, progress) if task.output.gives_answers else (None, 0)
+    judgement = task.output.judge(model, pairs, thorough=True) if lines is None else task.output.grade(lines, pairs)
     loss = None
     with TemporaryDirectory() as place:
-        longest = type(shape.form).cleaning(shape.config).max_length
-        shape.form.gather(pairs, Path(place))
-        cut = stored(enumerate(pairs), shape.form, longest, Path(place) / "store", scored=True)
+        longest = task.kind.cleaning.max_length
+        task.gather(pairs, Path(place))
+        cut = stored(enumerate(pairs), task, longest, Path(place) / "store", scored=True)
         if pairs:
-            batches = shape.batches(TokenStore(Path(place) / "store"))
-            mean = mean_loss(shape, model, batches, device=next(model.parameters()).device)
+            batches = task.batches(TokenStore(Path(place) / "store"))
+            mean = mean_loss(task, model, batches, device=next(model.parameters()).device)
             loss = None if math.isnan(mean) else mean
     notes = []
     if cut and loss is not None:
         notes.append(
-            f"{len(cut):,} of {len(pairs):,} {shape.form.noun} have more than {longest:,} tokens: the loss is that of "
+            f"{len(cut):,} of {len(pairs):,} {task.noun} have more than {longest:,} tokens: the loss is that of "
             f"the first {longest:,}."
         )
     if unread:
         notes.append(
-            f"{unread:,} of {len(pairs):,} {shape.form.noun} are longer than this model can read at once: they were "
+            f"{unread:,} of {len(pairs):,} {task.noun} are longer than this model can read at once: they were "
             "answered from as much of them as it can read."
         )
     return Judged(
-        noun=shape.form.noun,
+        noun=task.noun,
         judgement=judgement,
         lines=lines,
         notes=notes,
         loss=loss,
-        loss_name=shape.loss_name,
-        calibrated=shape.calibrated_loss(model, pairs),
-        perplexity=math.exp(min(loss, 700.0)) if shape.perplexity and loss is not None else None,
+        loss_name=task.output.loss_name,
+        calibrated=task.output.calibrated_loss(model, pairs),
+        perplexity=math.exp(min(loss, 700.0)) if task.output.has_perplexity and loss is not None else None,
     )
 
 
-def judge_lines(shape: Shape[Any], lines: Sequence[str], pairs: Sequence[Pair]) -> Judged:
+def judge_lines(task: Task, lines: Sequence[str], pairs: Sequence[Pair]) -> Judged:
     """Score what was said before, or by others."""
     if len(lines) != len(pairs):
         raise UsageError(f"There are {len(lines):,} answers for {len(pairs):,} examples: they must be as many.")
-    return Judged(noun=shape.form.noun, judgement=shape.grade(lines, pairs), lines=lines)
+    return Judged(noun=task.noun, judgement=task.output.grade(lines, pairs), lines=lines)
 
 
-def read_examples(config: RunConfig, form: Form, paths: Sequence[Path]) -> list[Pair]:
+def read_examples(task: Task, paths: Sequence[Path]) -> list[Pair]:
     """The examples of files that are like those a run has learnt from; what is wrong is told with its line."""
-    found = list(sound(corpus_like(config, paths), type(form)))
+    found = list(sound(corpus_like(task.config, paths), task.kind))
     for place, pair in found:
-        form.check(pair, place)
+        task.check(pair, place)
     return [pair for _, pair in found]
 
 
-def check_examples(form: Form, pairs: Sequence[Pair], path: Path) -> list[Pair]:
+def check_examples(task: Task, pairs: Sequence[Pair], path: Path) -> list[Pair]:
     """Examples line by line, none of which has anything wrong with it."""
     for number, pair in enumerate(pairs, start=1):
-        if problem := type(form).problem(pair):
+        if problem := task.kind.problem(pair):
             raise UsageError(f"{path}:{number} {problem}")
-        form.check(pair, f"{path}:{number}")
+        task.check(pair, f"{path}:{number}")
     return list(pairs)
 
 
@@ -174,12 +172,12 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     train, names = config.data.train, [str(path) for path in paths]
     own = kind_of_corpus(train)
     endings = {ENDINGS[end] for path in paths for end in path.suffixes if end in ENDINGS}
-    said = next(iter(endings & set(config.shape.corpora)), None) if len(endings) == 1 else None
+    said = next(iter(endings & set(config.task.corpora)), None) if len(endings) == 1 else None
     kind = said or own
     if kind == own and kind not in ("paired", "generate", "imported"):
         return train.model_copy(update={{"images": "captions", "reader": "paths"}.get(kind, kind): names})
     if said is None:
-        wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.shape.corpora)
+        wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)
         raise UsageError(
             f"{names[0]} does not say what it is: name --source and --reference files, or a file that ends in {wanted}."
         )
@@ -192,16 +190,14 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     return found
 
 
-def _answers(
-    shape: Shape[Any], model: nn.Module, pairs: Sequence[Pair], progress: Progress | None
-) -> tuple[list[str], int]:
+def _answers(task: Task, model: nn.Module, pairs: Sequence[Pair], progress: Progress | None) -> tuple[list[str], int]:
     """Return the lines that a model answers with, and how many texts it could not read whole."""
     lines: list[str] = []
     unread = 0
     for start in range(0, len(pairs), CHUNK):
-        texts, cut = shape.readable([pair.source for pair in pairs[start : start + CHUNK]])
+        texts, cut = task.output.readable([pair.source for pair in pairs[start : start + CHUNK]])
         unread += cut
-        lines += shape.written(model, texts)
+        lines += task.output.lines(model, texts)
         if progress:
             progress("answering", len(lines), len(pairs))
     return lines, unread

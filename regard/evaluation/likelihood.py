@@ -15,7 +15,7 @@ from regard.data.batches import cut, padded
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.models import Model
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun
 from regard.text.specials import BOS, EOS, PAD
 
 LOGITS = 4_000_000
@@ -130,7 +130,7 @@ def position_line(positions: Sequence[Position]) -> str:
 
 
 def likelihoods(
-    translator: Translator,
+    translator: LoadedRun,
     sources: Sequence[str],
     targets: Sequence[str],
     *,
@@ -210,25 +210,22 @@ def _batch(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Seq
     return found
 
 
-def longer_than_readable(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> int:
+def longer_than_readable(translator: LoadedRun, sources: Sequence[str], targets: Sequence[str]) -> int:
     """Return how many pairs have a side that the model cannot read at once."""
     most = _most_tokens(translator)
     sides = translator.source_tokenizer.encode_batch(sources), translator.target_tokenizer.encode_batch(targets)
     return sum(max(len(source), len(target)) > most for source, target in zip(*sides, strict=True))
 
 
-def _most_tokens(translator: Translator) -> int:
+def _most_tokens(translator: LoadedRun) -> int:
     """Return the most tokens that the model can read at once, without the end symbol."""
-    positions, most = translator.config.model.positions, translator.config.decoding.batch_tokens
-    if positions is not None and positions.kind == "learned":
-        most = min(most, positions.max_length)
-    return most - 1
+    most = translator.config.decoding.batch_tokens
+    return min(most, translator.config.model.learned_positions or most) - 1
 
 
-def _check_lengths(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> None:
+def _check_lengths(translator: LoadedRun, sources: list[list[int]], targets: list[list[int]]) -> None:
     """Refuse what a model cannot read at once: a probability of pieces would be another number."""
-    positions, batch = translator.config.model.positions, translator.config.decoding.batch_tokens
-    learned = positions.max_length if positions is not None and positions.kind == "learned" else None
+    learned, batch = translator.config.model.learned_positions, translator.config.decoding.batch_tokens
     for side, rows in (("Source", sources), ("Target", targets)):
         for number, ids in enumerate(rows, start=1):
             count = len(ids) + 1  # with the end symbol

@@ -10,17 +10,18 @@ import torch
 
 from regard.data.batches import cut, padded
 from regard.data.packing import Window, windows
-from regard.data.writing import window_of
 from regard.evaluation.likelihood import LOGITS, Likelihood
 from regard.foundation.progress import Progress
-from regard.tasks.writer import Writer
+from regard.tasks.loaded import LoadedRun
+from regard.tasks.outputs.document import DocumentOutput
 from regard.text.specials import BOS, EOS
 
 
 @torch.inference_mode()
-def text_likelihoods(writer: Writer, texts: Sequence[str], *, progress: Progress | None = None) -> list[Likelihood]:
+def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progress | None = None) -> list[Likelihood]:
     """log P(text) = Σ log P(token | tokens before it in its window), the end symbol being the last token."""
-    length, stride = window_of(writer.config)
+    assert isinstance(writer.output, DocumentOutput)
+    length, stride = writer.output.settings.window
     rows = [[BOS, *ids, EOS] for ids in writer.target_tokenizer.encode_batch(texts)]
     found = [(row, window) for row, ids in enumerate(rows) for window in windows(len(ids), length, stride)]
     sizes = np.asarray([window.end - window.start for _, window in found], dtype=np.int32)
@@ -41,7 +42,7 @@ def text_likelihoods(writer: Writer, texts: Sequence[str], *, progress: Progress
     ]
 
 
-def _batch(writer: Writer, rows: list[list[int]], batch: list[tuple[int, Window]]) -> list[list[float]]:
+def _batch(writer: LoadedRun, rows: list[list[int]], batch: list[tuple[int, Window]]) -> list[list[float]]:
     """The log-probabilities that each window asks for."""
     model = writer.model
     device = model.output_bias.device

@@ -9,7 +9,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 
 if TYPE_CHECKING:
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import LoadedRun
 
 CHUNK = 500
 """Sentences translated before the bar moves: enough to sort by length."""
@@ -49,7 +49,7 @@ def named_files(given: Sequence[str]) -> dict[str, Path]:
 
 
 def translated(
-    translator: "Translator", sources: Sequence[str], *, beam: int | None = None, progress: Progress | None = None
+    translator: "LoadedRun", sources: Sequence[str], *, beam: int | None = None, progress: Progress | None = None
 ) -> list[str]:
     """What a run makes of each source, on one line each, as `regard translate` writes it."""
     outputs: list[str] = []

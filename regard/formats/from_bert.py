@@ -7,7 +7,7 @@ import torch
 from regard.config.data import Cleaning, Data, Elsewhere
 from regard.config.model import Model
 from regard.config.run import RunConfig
-from regard.config.shape import Masked
+from regard.config.task import MaskedWords
 from regard.config.text import Text
 from regard.config.text import Tokenizer as TokenizerSettings
 from regard.formats.bert import cell_of, encoder_weights, head_weights
@@ -72,7 +72,7 @@ def _config(cell: Model, directory: Path, vocabulary: Path, folding: Folding) ->
     longest = max(1, cell.positions.max_length - ENDS)
     tokenizer = TokenizerSettings(kind="wordpiece", model=str(vocabulary), lower=folding.lower)
     return RunConfig(
-        shape=Masked(),
+        task=MaskedWords(),
         data=Data(train=Elsewhere(imported=str(directory)), cleaning=Cleaning(max_length=longest)),
         text=Text(tokenizer=tokenizer),
         model=cell,

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from regard.config.cell import settled
 from regard.config.model import Model, TransformerDecoder, TransformerEncoder
-from regard.data.form import load_tokenizers
 from regard.formats.ctranslate2_library import check_type, library, supports, unique_names
 from regard.formats.heads import whole_heads
 from regard.formats.marian import check_attention
@@ -20,6 +19,7 @@ from regard.formats.place import fresh_directory
 from regard.foundation.errors import RegardError
 from regard.nn.positions import sinusoids
 from regard.runs.run import Run
+from regard.tasks.vocabularies import load_tokenizers
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
 
 POSITIONS = 1024

@@ -8,13 +8,13 @@ from safetensors.torch import save_file
 
 from regard.config.data import Elsewhere
 from regard.config.run import RunConfig
-from regard.data.form import load_tokenizers
 from regard.formats.heads import whole_heads
 from regard.formats.marian import config_of, generation_of, tensor_names
 from regard.formats.place import fresh_directory
 from regard.formats.special_names import unique_names
 from regard.foundation.errors import RegardError
 from regard.runs.run import Run
+from regard.tasks.vocabularies import load_tokenizers
 from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer

@@ -26,7 +26,7 @@ from regard.inspection.reading_choice import (
 )
 from regard.inspection.result import Result
 from regard.inspection.word_weights import METHODS, READINGS, Choice, Method, Pair, Reading
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,14 +245,14 @@ class Alignments(Result):
 
 
 def align(
-    translator: Translator,
+    translator: LoadedRun,
     sources: Sequence[str],
     targets: Sequence[str],
     *,
     run: Path | str | None = None,
     gold: Path | str | None = None,
     skip_bad: bool = False,
-    reverse: Translator | None = None,
+    reverse: LoadedRun | None = None,
     reverse_run: Path | str | None = None,
     method: Method = "attention",
     layer: int | None = None,
@@ -315,7 +315,7 @@ class _Side:
 
 def _side(
     name: str,
-    translator: Translator,
+    translator: LoadedRun,
     pairs: Sequence[Pair],
     asked: Asked,
     run: Path | str | None,

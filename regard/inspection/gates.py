@@ -11,7 +11,6 @@ Axes: B batch, H heads, T queries, K head width.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,8 +23,9 @@ from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn import taps
 from regard.nn.taps import Write
-from regard.tasks.task import Lesson, Shape
-from regard.training.crew import Crew
+from regard.tasks.task import Task
+from regard.tasks.training_batch import TrainingBatch
+from regard.training.gradient_threads import GradientThreads
 from regard.training.trainer import Trainer
 
 TEMPERATURE, LOW, HIGH = 0.33, -0.1, 1.1
@@ -106,21 +106,22 @@ class GatedTrainer(Trainer):
     def __init__(
         self,
         config: RunConfig,
-        shape: Shape[Any],
+        task: Task,
         batches: Batches,
         model: Model | Reader,
         names: Sequence[str],
         *,
         device: torch.device,
     ) -> None:
-        super().__init__(config, shape, batches, device=device, crew=Crew(1))  # one set of gates for all rows
+        one = GradientThreads(1)  # one set of gates for all rows
+        super().__init__(config, task, batches, device=device, threads=one)
         put_weights(self.model, weights_of(model))
         self.gates = Gates({name: attentions(self.model)[name].heads for name in names}).to(device)
         self.price = 0.0
         """λ."""
         self._gate_optimizer = torch.optim.Adam(self.gates.parameters(), lr=RATE)
 
-    def _backward(self, parts: Sequence[Lesson], scale: float) -> tuple[Tensor, Tensor]:
+    def _backward(self, parts: Sequence[TrainingBatch], scale: float) -> tuple[Tensor, Tensor]:
         self._gate_optimizer.zero_grad()
         loss = nll = torch.zeros((), device=self.device)
         for part in parts:

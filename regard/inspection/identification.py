@@ -27,8 +27,7 @@ from regard.inspection.token_mixing import mixing
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn import taps
-from regard.tasks.predictor import Predictor
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun
 from regard.text.joined import TAB
 from regard.text.specials import BOS, EOS, PAD
 
@@ -48,7 +47,7 @@ def read_texts(path: Path | str, most: int) -> list[str]:
 
 
 def identify_corpus(
-    subject: Translator | Predictor,
+    subject: LoadedRun,
     texts: Sequence[str],
     targets: Sequence[str] | None = None,
     *,
@@ -59,14 +58,14 @@ def identify_corpus(
 
     Where it translates, targets are the model's own (greedy) by default. Texts that it reads apart are texts apart.
     """
-    model, frame = subject.model, subject.frame
+    model, frame = subject.model, subject.input.frame
     if end_of_text(model) is None:
         raise UsageError(
             "A corpus is read as text, and this run reads pictures: regard inspect identify RUN PICTURE asks about one."
         )
     if targets is not None and len(targets) != len(texts):
         raise RegardError(f"There are {len(targets):,} targets for {len(texts):,} texts: they must be as many.")
-    if isinstance(subject, Predictor) and len(model.texts(torch.tensor([[BOS, EOS]]))) > 1:
+    if not subject.writes_text and len(model.texts(torch.tensor([[BOS, EOS]]))) > 1:
         texts = [part for text in texts for part in text.split(TAB)]
     ids = subject.source_tokenizer.encode_batch(list(texts))
     longest = longest_sentence(subject.config)
@@ -77,7 +76,7 @@ def identify_corpus(
     alike: list[Likeness] = []
     if attentions(model):
         said: list[list[int]] | None = None
-        if isinstance(subject, Translator) and end_of_text(model) == "encoder":
+        if subject.writes_text and end_of_text(model) == "encoder":
             given = targets and [targets[place] for place in kept]
             said = _targets(subject, [texts[place] for place in kept], given, progress)
             said = [row[:longest] for row in said]
@@ -89,7 +88,7 @@ def identify_corpus(
 
 
 def _targets(
-    translator: Translator, texts: list[str], targets: Sequence[str] | None, progress: Progress | None
+    translator: LoadedRun, texts: list[str], targets: Sequence[str] | None, progress: Progress | None
 ) -> list[list[int]]:
     """The target tokens of each text, without special ones."""
     if targets is not None:

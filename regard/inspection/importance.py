@@ -1,13 +1,12 @@
 """How much a model needs each head: how its loss would move, and how it moves.
 
-Michel et al. (2019), "Are sixteen heads really better than one?" The loss is that of the model's own shape.
+Michel et al. (2019), "Are sixteen heads really better than one?" The loss is that of the model's own task.
 
 Axes: B examples, H heads, T positions, K head width.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +18,8 @@ from regard.inspection.interventions import attentions, scale_head
 from regard.metrics.intervals import Totals, ratio_intervals, score_intervals
 from regard.nn import taps
 from regard.nn.taps import Write
-from regard.tasks.task import Lesson, Shape
+from regard.tasks.task import Task
+from regard.tasks.training_batch import TrainingBatch
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Importance:
 
 
 def importance(
-    shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
+    task: Task, model: nn.Module, batches: Sequence[TrainingBatch], progress: Progress | None = None
 ) -> Importance:
     """The importance of every head of a model, both ways."""
-    slopes = example_slopes(shape, model, lessons)
-    whole, counts, without = example_losses(shape, model, lessons, progress)
+    slopes = example_slopes(task, model, batches)
+    whole, counts, without = example_losses(task, model, batches, progress)
     answers = max(1.0, float(counts.sum()))
     gradient = {name: each.sum(0) / answers for name, each in slopes.items()}
     rise = {name: (each.sum(0) - whole.sum()) / answers for name, each in without.items()}
@@ -73,25 +73,25 @@ def _intervals(found: Totals | None, each: Tensor) -> Tensor:
     return torch.full((each.shape[1], 2), torch.nan) if found is None else torch.from_numpy(found)
 
 
-def gradients(shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson]) -> dict[str, Tensor]:
+def gradients(task: Task, model: nn.Module, batches: Sequence[TrainingBatch]) -> dict[str, Tensor]:
     """Σ|∂L/∂ξ_h| / N for every head, L being the loss of an example and N the answers of all: H for each attention."""
-    answers = max(1, sum(lesson.count for lesson in lessons))
-    return {name: each.sum(0) / answers for name, each in example_slopes(shape, model, lessons).items()}
+    answers = max(1, sum(batch.count for batch in batches))
+    return {name: each.sum(0) / answers for name, each in example_slopes(task, model, batches).items()}
 
 
-def example_slopes(shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson]) -> dict[str, Tensor]:
+def example_slopes(task: Task, model: nn.Module, batches: Sequence[TrainingBatch]) -> dict[str, Tensor]:
     """Return |∂L/∂ξ_h| of every example and head, L being the loss of the example: N×H for each attention."""
     found = attentions(model)
     parts: dict[str, list[Tensor]] = {name: [] for name in found}
-    for lesson in lessons:
-        first = next(iter(lesson.tensors.values()))
+    for batch in batches:
+        first = next(iter(batch.tensors.values()))
         masks = {
             name: torch.ones(len(first), one.heads, device=first.device, requires_grad=True)
             for name, one in found.items()
             if one.heads
         }
         with taps.watch(model, write={f"{name}.head_outputs": _times(mask) for name, mask in masks.items()}):
-            loss = shape.loss(model, lesson).smoothed
+            loss = task.output.loss(model, batch).smoothed
         slopes = dict(zip(masks, torch.autograd.grad(loss, list(masks.values()), allow_unused=True), strict=True))
         for name, one in found.items():
             slope = slopes.get(name)
@@ -105,34 +105,34 @@ def _times(mask: Tensor) -> Write:
 
 
 def absences(
-    shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
+    task: Task, model: nn.Module, batches: Sequence[TrainingBatch], progress: Progress | None = None
 ) -> tuple[float, dict[str, Tensor]]:
     """The mean loss of an answer with all heads, and with each one left out: H for each attention."""
-    whole, counts, without = example_losses(shape, model, lessons, progress)
+    whole, counts, without = example_losses(task, model, batches, progress)
     answers = max(1.0, float(counts.sum()))
     return float(whole.sum()) / answers, {name: each.sum(0) / answers for name, each in without.items()}
 
 
 @torch.no_grad()
 def example_losses(
-    shape: Shape[Any], model: nn.Module, lessons: Sequence[Lesson], progress: Progress | None = None
+    task: Task, model: nn.Module, batches: Sequence[TrainingBatch], progress: Progress | None = None
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Return the loss of each example N, its number of answers N, and its loss without each head N×H by attention."""
     found = attentions(model)
     wholes, counts = [], []
     parts: dict[str, list[Tensor]] = {name: [] for name in found}
-    for done, lesson in enumerate(lessons, start=1):
-        losses, asked = shape.row_losses(model, lesson)
+    for done, batch in enumerate(batches, start=1):
+        losses, asked = task.output.row_losses(model, batch)
         wholes.append(losses)
         counts.append(asked)
         for name, one in found.items():
             without = torch.zeros(len(losses), one.heads, dtype=torch.float64)
             for head in range(one.heads):
                 with taps.watch(model, write=scale_head(name, head, 0.0)):
-                    without[:, head] = shape.row_losses(model, lesson)[0]
+                    without[:, head] = task.output.row_losses(model, batch)[0]
             parts[name].append(without)
         if progress:
-            progress("leaving heads out", done, len(lessons))
+            progress("leaving heads out", done, len(batches))
     return torch.cat(wholes), torch.cat(counts), {name: torch.cat(some) for name, some in parts.items()}
 
 

@@ -15,8 +15,7 @@ from regard.inspection.page import Panel
 from regard.inspection.patching import patch
 from regard.inspection.result import Result
 from regard.metrics.intervals import Interval, ratio_intervals
-from regard.tasks.predictor import Predictor
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,7 +109,7 @@ class PatchingPairs(Result):
 
 
 def patch_pairs(
-    subject: Translator | Predictor, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None
+    subject: LoadedRun, pairs: Sequence[tuple[str, str]], *, progress: Progress | None = None
 ) -> PatchingPairs:
     """Patch every pair of a clean and a corrupted source, and average what whole parts and single heads recover.
 

@@ -29,9 +29,7 @@ from regard.inspection.states import End, Pool, Reading, layer_names, layer_taps
 from regard.metrics.intervals import Interval, ratio_intervals
 from regard.models import Model
 from regard.models.reader import Reader
-from regard.tasks.predictor import Predictor
-from regard.tasks.translator import Translator
-from regard.tasks.writer import Writer
+from regard.tasks.loaded import LoadedRun
 
 KINDS: dict[str, int | None] = {"linear": None, "mlp": 128}
 """The probes, and the width of their hidden layer."""
@@ -41,7 +39,7 @@ FEWEST = 30
 
 
 def probe(
-    translator: Translator | Predictor,
+    translator: LoadedRun,
     corpus: Path | str,
     wanted: str = "upos",
     *,
@@ -60,13 +58,13 @@ def probe(
     """
     if dev is not None and sources is not None:
         raise UsageError("--dev and --sources do not go together: the sentences of --dev would have no sources.")
-    if sources is not None and isinstance(translator, Predictor | Writer):
+    if sources is not None and not translator.translates_text:
         raise UsageError("--sources are what a decoder looks at, and this model has no decoder with a source.")
-    end: End = "encoder" if sources is None and not isinstance(translator, Writer) else "decoder"
+    end: End = "encoder" if sources is None and has_encoder(translator) else "decoder"
     split = _split(translator, corpus, wanted, dev=dev, sources=sources, most=most, seed=seed, progress=progress)
     real = split.answers
     control = control_labels(split.words(), real, seed)  # N
-    work = _Work(split, translator.frame, progress)
+    work = _Work(split, translator.input.frame, progress)
     of_model = work.read(translator.model, pool, "reading layers")
     own = {kind: (work.ask(of_model, real, wide), work.ask(of_model, control, wide)) for kind, wide in KINDS.items()}
     of_random = work.read(untrained(translator, seed), pool, "reading untrained")
@@ -148,11 +146,16 @@ def control_labels(words: Sequence[str], labels: Tensor, seed: int) -> Tensor:
     return drawn[torch.tensor([types[word] for word in words])]
 
 
-def untrained(translator: Translator | Predictor, seed: int) -> Model | Reader:
-    """A model of the same shape that has learned nothing."""
+def has_encoder(loaded: LoadedRun) -> bool:
+    """Whether the model has an encoder; a language model has none."""
+    return loaded.config.task.input_kind().encoder
+
+
+def untrained(translator: LoadedRun, seed: int) -> Model | Reader:
+    """A model of the same configuration that has learned nothing."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = translator.fresh()
+        made = translator.untrained()
     return made.to(translator.model.device).eval()
 
 
@@ -257,7 +260,7 @@ def _by_label(split: Split, guesses: Tensor) -> dict[str, tuple[int, list[float]
 
 
 def _split(
-    translator: Translator | Predictor,
+    translator: LoadedRun,
     corpus: Path | str,
     wanted: str,
     *,
@@ -267,9 +270,9 @@ def _split(
     seed: int,
     progress: Progress | None,
 ) -> Split:
-    alone = isinstance(translator, Writer)
+    alone = not has_encoder(translator)
     tokenizer = translator.source_tokenizer
-    if sources is not None and isinstance(translator, Translator):
+    if sources is not None and translator.writes_text:
         tokenizer = translator.target_tokenizer
     longest = longest_sentence(translator.config)
     read, too_long = read_labelled(corpus, wanted, tokenizer, longest=longest, most=most, progress=progress)
@@ -327,7 +330,7 @@ def _readings(read: Sequence[Labelled], *, alone: bool) -> list[Reading]:
 
 
 def _with_sources(
-    translator: Translator | Predictor, corpus: Path | str, read: Sequence[Labelled], sources: Path | str, too_long: int
+    translator: LoadedRun, corpus: Path | str, read: Sequence[Labelled], sources: Path | str, too_long: int
 ) -> list[Reading]:
     if too_long:
         raise RegardError(

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ import torch
 from regard.config import model as cells
 from regard.config.run import RunConfig
 from regard.config.training import Schedule
-from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.foundation.device import choose_device
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import put_weights, weights_of
@@ -32,9 +31,9 @@ from regard.models import Model
 from regard.models.reader import Reader
 from regard.runs.checkpoints import Checkpoints
 from regard.runs.run import Run
-from regard.tasks.choice import shape_of
-from regard.tasks.predictor import Predictor
-from regard.tasks.task import Shape
+from regard.tasks.loaded import load_run
+from regard.tasks.preparation import Prepared, is_prepared, prepare
+from regard.tasks.task import Task
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.loop import train
 from regard.training.trainer import Trainer
@@ -71,16 +70,16 @@ def prune(
     seed: int | None = None,
     view: View | None = None,
 ) -> Pruning:
-    """Prune the heads of a trained run of any shape into a run of its own (beside it, its name ending in `-pruned`).
+    """Prune the heads of a trained run of any task into a run of its own (beside it, its name ending in `-pruned`).
 
-    By default the heads are the encoder's, or the decoder's where there are none; gates learn by the shape's own loss.
+    By default the heads are the encoder's, or the decoder's where there are none; gates learn by the task's own loss.
     With `keep`, λ rises until so many heads are open; with `price`, λ is constant, as in the paper, and what stays open
     stays; with both, λ is constant and the most open ones are kept. The run itself is never changed.
     """
     old = Run.open(run)
     directory = directory or old.directory.with_name(f"{old.name}-pruned")
     Run.refuse_occupied(directory)
-    model = Predictor.load(old.directory).model
+    model = load_run(old).model
     which, names = chosen(model, which)
     heads = sum(attentions(model)[name].heads for name in names)
     _check(old, heads, keep, price, steps, which)
@@ -95,7 +94,7 @@ def prune(
         outcome = train(Run.open(directory).config, directory, resume=True, view=view)
     finally:
         view.close()
-    settled = work.compare(Predictor.load(directory).model)[1]
+    settled = work.compare(load_run(directory).model)[1]
     found = replace(found, test_after=outcome.test, validation_after=outcome.validation, settled=settled)
     for ending in ("json", "html"):
         found.save(directory / f"pruning.{ending}")
@@ -148,7 +147,7 @@ class _Work:
         self.prepared: Prepared = prepare(config, run.directory)
         self.device = choose_device(config.training.device)
         self.metric: str | None = None
-        """What each number of heads is worth by: the first score of the run's shape, or its perplexity or loss."""
+        """What each number of heads is worth by: the first score of the run's task, or its perplexity or loss."""
         self.rows: list[Row] = []
         self._before: Totals | None = None
         """The validation loss of every example under the run's own weights."""
@@ -157,9 +156,9 @@ class _Work:
     def gate(self, keep: int | None, price: float | None, interruption: Interruption) -> Kept:
         """Let the gates learn, and say which heads stay."""
         training = second_course(self.config, self.model, self.names, self.steps)
-        shape = shape_of(training, self.prepared.form)
-        batches = shape.batches(self.prepared.train, learning=True)
-        trainer = GatedTrainer(training, shape, batches, self.model, self.names, device=self.device)
+        task = self.prepared.task.configured(training)
+        batches = task.batches(self.prepared.train, training=True)
+        trainer = GatedTrainer(training, task, batches, self.model, self.names, device=self.device)
         self._measure(trainer, trainer.gates.open(), price=0.0)
         closed: dict[tuple[str, int], int] = {}
         self.view.start(0, self.steps)
@@ -217,21 +216,21 @@ class _Work:
             test_before=result.get("test"),
         )
 
-    def shape_of(self, cell: cells.Model) -> Shape[Any]:
-        """The run's shape, of another cell."""
-        return shape_of(self.config.model_copy(update={"model": cell}), self.prepared.form)
+    def task_of(self, cell: cells.Model) -> Task:
+        """The run's task with another cell."""
+        return self.prepared.task.configured(self.config.model_copy(update={"model": cell}))
 
     def without(self, model: Model | Reader, kept: Kept) -> Model | Reader:
         """A model with only these heads left."""
-        return without_heads(model, kept, lambda cell: self.shape_of(cell).build())
+        return without_heads(model, kept, lambda cell: self.task_of(cell).build())
 
     def judge(self, model: Model | Reader) -> Validation:
         """A model on the run's validation data; where it writes, greedily."""
-        shape = self.shape_of(model.cell)
+        task = self.task_of(model.cell)
         return validate(
-            shape,
+            task,
             model,
-            shape.batches(self.prepared.validation),
+            task.batches(self.prepared.validation),
             self.prepared.validation_pairs[: self.config.training.validation_sample],
             thorough=False,
             device=self.device,
@@ -251,12 +250,14 @@ class _Work:
     @torch.no_grad()
     def _losses(self, model: Model | Reader) -> tuple[Totals, Totals]:
         """Return the loss of every validation example, and how many answers it asks for."""
-        shape, random = self.shape_of(model.cell), torch.Generator().manual_seed(JUDGING_SEED)
+        task, random = self.task_of(model.cell), torch.Generator().manual_seed(JUDGING_SEED)
         parts = []
         training = model.training
         model.eval()
-        for batch in shape.batches(self.prepared.validation).once():
-            parts.append(shape.row_losses(model, shape.lesson(batch, random, learning=False).to(model.device)))
+        for batch in task.batches(self.prepared.validation).once():
+            parts.append(
+                task.output.row_losses(model, task.training_batch(batch, random, training=False).to(model.device))
+            )
         model.train(training)
         losses, counts = (torch.cat(some).numpy() for some in zip(*parts, strict=True))
         return losses, counts
@@ -267,7 +268,7 @@ class _Work:
         self.metric = self.metric or next(
             name
             for name in (*judged.scores.values, "perplexity", "loss")
-            if name in (*self.config.shape.scores, "perplexity", "loss") and facts.get(name) is not None
+            if name in (*self.config.task.scores, "perplexity", "loss") and facts.get(name) is not None
         )
         step, score = trainer.progress.step, float(facts[self.metric])
         loss, rise = self.compare(self.without(model_of(trainer), kept).eval())
@@ -297,7 +298,7 @@ class _Work:
                 loss=window.loss / max(1, window.tokens),
                 rate=trainer.rate,
                 tokens_per_second=window.tokens / max(window.seconds, 1e-9),
-                unit=trainer.shape.unit,
+                unit=trainer.task.output.unit,
                 skipped=progress.skipped,
             )
         )
@@ -360,9 +361,9 @@ def _make(found: Pruning, work: _Work) -> None:
                 "before": found.test_before or found.validation_before,
             },
         )
-        shape = shape_of(config, work.prepared.form)
-        batches = shape.batches(work.prepared.train, learning=True)
-        trainer = Trainer(config, shape, batches, device=work.device)
+        task = work.prepared.task.configured(config)
+        batches = task.batches(work.prepared.train, training=True)
+        trainer = Trainer(config, task, batches, device=work.device)
         put_weights(trainer.model, weights_of(model))
         score = work.judge(model_of(trainer).eval()).score(config.training.early_stopping.metric)
         trainer.progress.best, trainer.progress.best_step = score, 0 if score is not None else None

@@ -16,14 +16,14 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from regard.data.prepare import is_prepared, prepare
 from regard.foundation import durable
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.links import Links
 from regard.inspection.word_weights import METHODS, READINGS, Choice, Method, Pair, Reading, token_maps, word_weights
 from regard.runs.run import Run
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun
+from regard.tasks.preparation import is_prepared, prepare
 
 FILE, FORMAT = "alignment.json", 1
 """Where a run keeps its choices."""
@@ -195,7 +195,7 @@ def maxima(weights: Tensor, pair: Pair) -> tuple[Links, Links]:
 
 
 def directed(
-    translator: Translator, pairs: Sequence[Pair], asked: Asked, only: Choice | None, progress: Progress | None
+    translator: LoadedRun, pairs: Sequence[Pair], asked: Asked, only: Choice | None, progress: Progress | None
 ) -> Directed:
     """Return the links of every pair by each reading that was asked for, or by one alone."""
     none: Links = frozenset()
@@ -227,7 +227,7 @@ def choose(pairs: Sequence[Pair], found: Directed, basis: Basis) -> Chosen:
 
 
 def choose_for_run(
-    translator: Translator, run: Path | str, asked: Asked, progress: Progress | None = None
+    translator: LoadedRun, run: Path | str, asked: Asked, progress: Progress | None = None
 ) -> Chosen | None:
     """Return the choice stored in a run, or make it on its validation pairs and store it; `None` without such pairs.
 
@@ -253,7 +253,7 @@ def choose_for_run(
     return chosen
 
 
-def _longest_pair(translator: Translator) -> int:
+def _longest_pair(translator: LoadedRun) -> int:
     """Return the tokens from which on a pair is too long to be read for a choice."""
     positions, most = translator.config.model.positions, translator.config.data.cleaning.max_length + 1
     return min(most, positions.max_length) if positions is not None and positions.kind == "learned" else most

@@ -1,4 +1,4 @@
-"""All that can be said about one answer of a run of any shape: every analysis that applies, in one result."""
+"""All that can be said about one answer of a run of any task: every analysis that applies, in one result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +21,8 @@ from regard.inspection.reasons import reasons
 from regard.inspection.result import Result
 from regard.inspection.roles import heads
 from regard.inspection.shares import contributions
-from regard.tasks.captioner import Captioner
-from regard.tasks.predictor import Predictor
+from regard.tasks.loaded import LoadedRun
 from regard.tasks.trace import Trace
-from regard.tasks.translator import Translator
 from regard.text.joined import TAB
 
 if TYPE_CHECKING:
@@ -115,7 +113,7 @@ def report(
     trace = subject.trace(source, target)
     said = _said(subject, trace)
 
-    def whole() -> Translator:
+    def whole() -> LoadedRun:
         return translating(subject, "It is asked")
 
     def words() -> Result:
@@ -162,8 +160,9 @@ def report(
             left_out[name] = f"{why.removesuffix(REMEDY)}." if why.endswith(REMEDY) else why
     if progress:
         progress("analyses", len(analyses), len(analyses))
-    what = "translation" if isinstance(subject, Translator) and len(trace.source) else "text"
-    what = "caption" if isinstance(subject, Captioner) else "answer" if isinstance(subject, Predictor) else what
+    what = {"translate": "translation", "caption": "caption", "generate": "text"}.get(
+        subject.config.task.verb, "answer"
+    )
     return Report(str(run), subject.config.cell, what, source, said, results, left_out)
 
 
@@ -172,8 +171,8 @@ def _told(result: Result) -> str:
     return f"{result}\n\n{result.summary}" if isinstance(result, Alignments) else str(result)
 
 
-def _said(subject: Translator | Predictor, trace: Trace) -> str:
+def _said(subject: LoadedRun, trace: Trace) -> str:
     """What the run said, as people write it; nothing of a language model, whose text is what it was given."""
-    if isinstance(subject, Predictor):
+    if not subject.writes_text:
         return " ".join(trace.target.word_texts)
     return subject.target_tokenizer.decode(trace.target.ids) if len(trace.source) else ""

@@ -17,7 +17,6 @@ from regard.data.batches import padded
 from regard.data.conllu import Sentence
 from regard.data.corpus import Pair
 from regard.data.lines import read_lines
-from regard.data.prepare import is_prepared, prepare
 from regard.data.store import HeldStore
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
@@ -35,9 +34,12 @@ from regard.metrics.intervals import Interval, Totals, bootstrap_interval
 from regard.metrics.scoring import METRICS, make
 from regard.nn import taps
 from regard.runs.run import Run
-from regard.tasks.predictor import Predictor
-from regard.tasks.task import Judgement, Lesson, Shape
-from regard.tasks.translator import groups
+from regard.tasks.inputs.text import length_groups
+from regard.tasks.judgement import Judgement
+from regard.tasks.loaded import LoadedRun, load_run
+from regard.tasks.preparation import is_prepared, prepare
+from regard.tasks.task import Task
+from regard.tasks.training_batch import TrainingBatch
 from regard.training.validation import JUDGING_SEED
 
 POSITIONAL = 0.9
@@ -76,18 +78,18 @@ def heads(
     most: int | None = None,
     progress: Progress | None = None,
 ) -> Roles:
-    """What every head of a run of any shape does on a corpus: CoNLL-U, or plain text without the syntactic part.
+    """What every head of a run of any task does on a corpus: CoNLL-U, or plain text without the syntactic part.
 
     A corpus is read by the end that reads text by itself; all other heads, and without a corpus all, are described over
     the run's validation examples. Importance is judged by so many `pairs` of those; `score` also answers them once
     without each head.
     """
     opened = Run.open(run)
-    subject = Predictor.load(opened.directory)
-    form = subject.shape.form
+    subject = load_run(opened)
+    any_text = subject.output.any_text
     if not is_prepared(opened.directory):
-        if corpus is None or not form.plain:
-            remedy = "give a --corpus of texts." if form.plain else "put it back."
+        if corpus is None or not any_text:
+            remedy = "give a --corpus of texts." if any_text else "put it back."
             raise UsageError(
                 f"{opened.directory} holds no data (data/), by whose examples heads would be judged: {remedy}"
             )
@@ -95,13 +97,13 @@ def heads(
         noun = f"texts of {Path(corpus).name}"
         return describe(subject, texts, corpus, None, pairs=pairs, score=score, most=most, noun=noun, progress=progress)
     prepared = prepare(opened.config, opened.directory)
-    counted = Frequencies(prepared.form.frequencies(prepared.train))
+    counted = Frequencies(prepared.task.frequencies(prepared.train))
     examples = prepared.validation_pairs
     return describe(subject, examples, corpus, counted, pairs=pairs, score=score, most=most, progress=progress)
 
 
 def describe(
-    subject: Predictor,
+    subject: LoadedRun,
     examples: Sequence[Pair],
     corpus: Path | str | Sequence[str] | None = None,
     counted: Frequencies | None = None,
@@ -112,14 +114,14 @@ def describe(
     noun: str | None = None,
     progress: Progress | None = None,
 ) -> Roles:
-    """As `heads`, of any shape and model: examples, a corpus (a file, or texts), how often tokens occurred."""
-    shape, model = subject.shape, subject.model
+    """As `heads`, of any task and model: examples, a corpus (a file, or texts), how often tokens occurred."""
+    task, model = subject.task, subject.model
     found = attentions(model)
     if not any(one.heads for one in found.values()):
         raise UsageError(NO_HEADS.format(cell=subject.config.cell))
-    if score and not subject.config.shape.scores:
+    if score and not subject.config.task.scores:
         raise UsageError(
-            f"A run of the shape {subject.config.shape.kind} is judged by its loss alone: leave --score out."
+            f"A run of the task {subject.config.task.kind} is judged by its loss alone: leave --score out."
         )
     judged = examples[:pairs]
     if not judged:
@@ -131,9 +133,9 @@ def describe(
     try:
         by_corpus = work.read_corpus(sentences) if corpus is not None else set()
         shown = examples[:most] if corpus is None else judged
-        work.read_examples(list(lessons(shape, shown, model.device)), set(found) - by_corpus)
-        read = list(lessons(shape, judged, model.device))
-        weighed = importance(shape, model, read, progress)
+        work.read_examples(list(training_batches(task, shown, model.device)), set(found) - by_corpus)
+        read = list(training_batches(task, judged, model.device))
+        weighed = importance(task, model, read, progress)
         metric, lost = _scores(subject, judged, progress) if score else (None, {})
     finally:
         model.train(training)
@@ -147,9 +149,9 @@ def describe(
         read=sorted(by_corpus),
         examples=len(shown),
         pairs=len(judged),
-        noun=noun or f"validation {shape.form.noun}",
+        noun=noun or f"validation {task.noun}",
         loss=weighed.loss,
-        loss_name=shape.loss_name,
+        loss_name=task.output.loss_name,
         metric=metric,
         heads=figures,
         relations=relations,
@@ -157,16 +159,15 @@ def describe(
     )
 
 
-def lessons(shape: Shape[Any], examples: Sequence[Pair], device: torch.device) -> Iterator[Lesson]:
-    """Examples as a judge gives them to a model of a shape, on its device."""
-    form, config = shape.form, shape.config
-    sources, targets, _ = form.scored_rows(examples, form.cleaning(config).max_length)
+def training_batches(task: Task, examples: Sequence[Pair], device: torch.device) -> Iterator[TrainingBatch]:
+    """Examples as batches for scoring, on a device."""
+    sources, targets, _ = task.scored_rows(examples, task.kind.cleaning.max_length)
     random = torch.Generator().manual_seed(JUDGING_SEED)
-    for batch in shape.batches(HeldStore(sources, targets)).once():
-        yield shape.lesson(batch, random, learning=False).to(device)
+    for batch in task.batches(HeldStore(sources, targets)).once():
+        yield task.training_batch(batch, random, training=False).to(device)
 
 
-def _sentences(corpus: Path | str | Sequence[str], subject: Predictor, most: int | None) -> tuple[list[Matched], str]:
+def _sentences(corpus: Path | str | Sequence[str], subject: LoadedRun, most: int | None) -> tuple[list[Matched], str]:
     """The sentences of a corpus that fit the model, and what to call it."""
     if end_of_text(subject.model) is None:
         raise UsageError(
@@ -193,23 +194,23 @@ def _sentences(corpus: Path | str | Sequence[str], subject: Predictor, most: int
 class _Work:
     """Where the heads of a model have been seen to look."""
 
-    def __init__(self, subject: Predictor, counted: Frequencies | None, progress: Progress | None) -> None:
+    def __init__(self, subject: LoadedRun, counted: Frequencies | None, progress: Progress | None) -> None:
         self.subject, self.model, self.counted, self.progress = subject, subject.model, counted, progress
         self.found = attentions(self.model)
         self.habits = {name: Habits(one.heads) for name, one in self.found.items()}
         self.end = end_of_text(self.model)
         self.dependencies: Dependencies | None = None
-        form = subject.shape.form
+        source, target = subject.task.vocabularies.source, subject.task.vocabularies.target
         self.texts = None
-        if form.source.fingerprint != form.target.fingerprint:
-            self.texts = form.target.vocabulary, form.source.vocabulary
+        if source and target and source.fingerprint != target.fingerprint:
+            self.texts = target.vocabulary, source.vocabulary
 
     @torch.no_grad()
     def read_corpus(self, sentences: Sequence[Matched]) -> set[str]:
         """Let a model read texts by themselves, in batches; the attentions that this went through."""
-        frame, device, done = self.subject.frame, self.model.device, 0
+        frame, device, done = self.subject.input.frame, self.model.device, 0
         names: set[str] = set()
-        for group in groups([len(one.ids) for one in sentences], BATCH_TOKENS):
+        for group in length_groups([len(one.ids) for one in sentences], BATCH_TOKENS):
             batch = [sentences[place] for place in group]
             ids = padded([np.asarray(one.ids) for one in batch], *frame).to(device)  # B×S
             with taps.watch(self.model, "*.weights") as seen:
@@ -226,17 +227,17 @@ class _Work:
         return names
 
     @torch.no_grad()
-    def read_examples(self, given: Sequence[Lesson], names: Collection[str]) -> None:
-        """Let the model answer lessons, and count where these of its attentions look."""
+    def read_examples(self, given: Sequence[TrainingBatch], names: Collection[str]) -> None:
+        """Let the model answer batches, and count where these of its attentions look."""
         if not names:
             return
-        for done, lesson in enumerate(given, start=1):
+        for done, batch in enumerate(given, start=1):
             with taps.watch(self.model, *(f"{name}.weights" for name in names)) as seen:
-                self.subject.shape.loss(self.model, lesson)
+                self.subject.output.loss(self.model, batch)
             for name in names:
-                self._add(name, lesson.tensors, seen)
+                self._add(name, batch.tensors, seen)
             if self.progress:
-                self.progress(f"reading {self.subject.shape.form.noun}", done, len(given))
+                self.progress(f"reading {self.subject.task.noun}", done, len(given))
 
     def _add(self, name: str, tensors: Mapping[str, Tensor], seen: taps.Recording) -> None:
         kind = kind_of(name)
@@ -256,7 +257,7 @@ class _Work:
         if self.dependencies is None:
             causal = self.end == "decoder"
             self.dependencies = Dependencies({name: self.found[name].heads for name in weights}, causal=causal)
-        before = len(self.subject.frame.before)
+        before = len(self.subject.input.frame.before)
         own = {name: one[:, :, before:, before:].float().cpu() for name, one in weights.items()}
         self.dependencies.add(own, batch)
 
@@ -265,16 +266,16 @@ Lost = dict[tuple[str, int], tuple[float, Interval | None]]
 """How much of a score is lost without each head, and the 95 % interval of that."""
 
 
-def _scores(subject: Predictor, examples: Sequence[Pair], progress: Progress | None) -> tuple[str, Lost]:
-    """The first score of the run's shape, and how much of it is lost without each head; texts are greedy."""
-    model, shape = subject.model, subject.shape
-    whole = shape.judge(model, examples, thorough=False)
-    metric = next(name for name in whole.scores.values if name in subject.config.shape.scores)
+def _scores(subject: LoadedRun, examples: Sequence[Pair], progress: Progress | None) -> tuple[str, Lost]:
+    """The first score of the run's task, and how much of it is lost without each head; texts are greedy."""
+    model, output = subject.model, subject.output
+    whole = output.judge(model, examples, thorough=False)
+    metric = next(name for name in whole.scores.values if name in subject.config.task.scores)
     every = list(every_head(model))
     found: Lost = {}
     for done, one in enumerate(every, start=1):
         with taps.watch(model, write=scale_head(*one, 0.0)):
-            without = shape.judge(model, examples, thorough=False)
+            without = output.judge(model, examples, thorough=False)
         lost = whole.scores[metric] - without.scores[metric]
         found[one] = lost, _lost_interval(metric, whole, without)
         if progress:

@@ -15,8 +15,8 @@ from regard.data.batches import cut, padded
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.nn import taps
+from regard.tasks.loaded import LoadedRun
 from regard.tasks.trace import SOURCE_ATTENTION, Side, check_cost, trace
-from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
 
@@ -44,7 +44,7 @@ class Pair:
     target_tokens: list[list[int]]
 
     @classmethod
-    def of(cls, translator: Translator, source: str, target: str) -> "Pair":
+    def of(cls, translator: LoadedRun, source: str, target: str) -> "Pair":
         """Texts as given: words are what stands between white space."""
         words = source.split(), target.split()
         tokenizers = translator.source_tokenizer, translator.target_tokenizer
@@ -83,7 +83,7 @@ Maps = dict[tuple[int | None, int | None], Tensor]
 
 
 def token_maps(
-    translator: Translator, pairs: Sequence[Pair], method: Method, *, progress: Progress | None = None
+    translator: LoadedRun, pairs: Sequence[Pair], method: Method, *, progress: Progress | None = None
 ) -> Iterator[tuple[int, Maps]]:
     """The maps of every pair that has words on both sides, with its place; in no particular order."""
     wanted = [place for place, pair in enumerate(pairs) if pair.source_ids and pair.target_ids]
@@ -119,7 +119,7 @@ def word_weights(weights: Tensor, pair: Pair, reading: Reading) -> Tensor:
     return merged / counts.clamp(min=1)[:, None]
 
 
-def _attention(translator: Translator, pairs: Sequence[Pair]) -> list[Maps]:
+def _attention(translator: LoadedRun, pairs: Sequence[Pair]) -> list[Maps]:
     """Attention to the source in one batch, by layer and head; means over heads, and over all."""
     model = translator.model
     device = model.output_bias.device
@@ -145,7 +145,7 @@ def _attention(translator: Translator, pairs: Sequence[Pair]) -> list[Maps]:
     return found
 
 
-def _contributions(translator: Translator, pair: Pair) -> Maps:
+def _contributions(translator: LoadedRun, pair: Pair) -> Maps:
     """What source tokens contribute inside each decoder layer, and through the whole model."""
     from regard.inspection.flow import decomposed
 
@@ -168,7 +168,7 @@ def _longest(pair: Pair) -> int:
     return max(len(pair.source_ids), len(pair.target_ids)) + 1
 
 
-def _check_positions(translator: Translator, pairs: Sequence[Pair]) -> None:
+def _check_positions(translator: LoadedRun, pairs: Sequence[Pair]) -> None:
     positions = translator.config.model.positions
     if positions is None or positions.kind != "learned":
         return

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config import shape
 from regard.config.cell import settled
+from regard.config.task import PooledTask, TaskSettings
 from regard.models.encoders import mean_state
 from regard.models.memory import Memory
 from regard.models.pooling import largest_state, make_pool
@@ -23,9 +23,9 @@ class Acceptor(Chooser):
 
     pools = True
 
-    def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
+    def __init__(self, cell: config.Model, how: TaskSettings, vocabulary: int, outputs: int) -> None:
         super().__init__(cell, vocabulary)
-        self.pool = make_pool(how.pool, self.width)
+        self.pool = make_pool(how.pool if isinstance(how, PooledTask) else None, self.width)
         self.dropout = Dropout(cell.dropout)
         self.classifier = self._classifier(outputs)
 
@@ -70,7 +70,7 @@ class Attended(Acceptor):
     difference means something only in one space, where the same word finds itself from the start.
     """
 
-    def __init__(self, cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int) -> None:
+    def __init__(self, cell: config.Model, how: TaskSettings, vocabulary: int, outputs: int) -> None:
         super().__init__(cell, how, vocabulary, outputs)
         self.between = Attention(
             query_width=self.width,
@@ -124,7 +124,8 @@ def _hidden(width_in: int, width: int, outputs: int, dropout: float) -> nn.Modul
     return nn.Sequential(nn.Linear(width_in, width), nn.ReLU(), Dropout(dropout), nn.Linear(width, outputs))
 
 
-def build_acceptor(cell: config.Model, how: shape.Acceptor, vocabulary: int, outputs: int, *, texts: int) -> Acceptor:
-    """The acceptor of a resolved cell, freshly initialised from torch's global generator."""
-    kinds: dict[str | None, type[Acceptor]] = {"joined": Acceptor, "apart": Apart, "attended": Attended}
-    return (kinds[how.pairs] if texts > 1 else Acceptor)(cell, how, vocabulary, outputs)
+def build_acceptor(cell: config.Model, how: TaskSettings, vocabulary: int, outputs: int, *, texts: int) -> Acceptor:
+    """The model of a resolved cell, freshly initialised from torch's global generator."""
+    kinds: dict[str, type[Acceptor]] = {"joined": Acceptor, "apart": Apart, "attended": Attended}
+    several = texts > 1 and isinstance(how, PooledTask)
+    return (kinds[how.pairs] if several else Acceptor)(cell, how, vocabulary, outputs)  # type: ignore[attr-defined]

@@ -3,6 +3,8 @@
 Axes: B batch, S source positions, E embedding width, D width.
 """
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -21,16 +23,21 @@ from regard.nn.taps import Tap
 class Encoder(nn.Module):
     """Source vectors B×S×E and mask B×S in, `Memory` out. Padding never changes a result.
 
+    An encoder that does not read tokens takes the tensor that its input makes of a batch instead, such as pixels.
+
     `drop_states=False` leaves out the dropout of the last states, for models that pool or compare them: a maximum, a
     product or a distance of dropped states is larger in training than without dropout, so that the model would be
     trained on other numbers than it is used with. Such models drop what pooling gives.
     """
 
+    reads_tokens: ClassVar[bool] = True
+    """Whether it reads token vectors and their mask."""
+
     def __init__(self) -> None:
         super().__init__()
         self.summary = Tap(time=1)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+    def forward(self, *source: Tensor) -> Memory:
         """Read the source."""
         raise NotImplementedError
 
@@ -44,7 +51,9 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
 class BagEncoder(Encoder):
     """The order-blind baseline: states are the embeddings, the summary their mean or sum."""
 
-    def __init__(self, cell: config.Model, part: config.BagEncoder, *, drop_states: bool = True) -> None:
+    def __init__(
+        self, cell: config.Model, part: config.BagEncoder, *, name: str = "encoder", drop_states: bool = True
+    ) -> None:
         super().__init__()
         self.entrance = Entrance(cell, part.width, positions=False)
         if not drop_states:  # its states are what enters
@@ -52,7 +61,7 @@ class BagEncoder(Encoder):
         self.pool = part.pool
         self.states = Tap(time=1)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
         """Read the source."""
         states = self.states(self.entrance(embedded))  # B×S×D
         summary = mean_state(states, mask) if self.pool == "mean" else (states * mask[:, :, None]).sum(1)  # B×D
@@ -65,7 +74,9 @@ class RnnEncoder(Encoder):
     Dropout stands between layers, never inside the recurrence (Zaremba et al., 2014).
     """
 
-    def __init__(self, cell: config.Model, part: config.RnnEncoder, *, drop_states: bool = True) -> None:
+    def __init__(
+        self, cell: config.Model, part: config.RnnEncoder, *, name: str = "encoder", drop_states: bool = True
+    ) -> None:
         super().__init__()
         self.entrance = Entrance(cell, None, positions=False)
         self.directions = ("forward", "backward") if part.direction == "both" else (part.direction,)
@@ -78,7 +89,7 @@ class RnnEncoder(Encoder):
         self.dropout = Dropout(cell.dropout)
         self.state_dropout = Dropout(cell.dropout if drop_states else 0.0)
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
         """Read the source, each direction within the row's own length."""
         states = self.entrance(embedded)  # B×S×E
         lengths = mask.sum(1)  # B
@@ -100,7 +111,9 @@ class RnnEncoder(Encoder):
 class ConvEncoder(Encoder):
     """Stacked gated convolutions (Gehring et al., 2017); the summary is the mean state."""
 
-    def __init__(self, cell: config.Model, part: config.ConvEncoder) -> None:
+    def __init__(
+        self, cell: config.Model, part: config.ConvEncoder, *, name: str = "encoder", drop_states: bool = True
+    ) -> None:
         super().__init__()
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
@@ -109,7 +122,7 @@ class ConvEncoder(Encoder):
         )
         self.states = Stack(Tap(time=1) for _ in range(part.layers))
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
         """Read the source; padding is zero before every layer, as it is beyond the ends."""
         states = self.entrance(embedded)  # B×S×D
         real = mask[:, :, None]  # B×S×1
@@ -146,34 +159,21 @@ class TransformerEncoderLayer(nn.Module):
 class TransformerEncoder(Encoder):
     """A stack of Transformer layers; the summary is the mean state."""
 
-    def __init__(self, cell: config.Model, part: config.TransformerEncoder) -> None:
+    def __init__(
+        self, cell: config.Model, part: config.TransformerEncoder, *, name: str = "encoder", drop_states: bool = True
+    ) -> None:
         super().__init__()
         width = settled(part.width)
         self.entrance = Entrance(cell, width, positions=True)
         self.layers = Stack(
-            TransformerEncoderLayer(cell, part, f"encoder.layers.{depth}") for depth in range(part.layers)
+            TransformerEncoderLayer(cell, part, f"{name}.layers.{depth}") for depth in range(part.layers)
         )
         self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:
+    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
         """Read the source."""
         states = self.entrance(embedded)  # B×S×D
         for layer in self.layers:
             states = layer(states, mask[:, None, None, :])
         states = self.norm(states)
         return Memory(states, mask, self.summary(mean_state(states, mask)))
-
-
-def make_encoder(cell: config.Model, *, drop_states: bool = True) -> Encoder:
-    """The encoder of a cell that reads text; `drop_states` as `Encoder` says."""
-    match cell.encoder:
-        case None | config.ImageEncoder():
-            raise ValueError("this cell has no encoder of text")
-        case config.BagEncoder() as part:
-            return BagEncoder(cell, part, drop_states=drop_states)
-        case config.RnnEncoder() as part:
-            return RnnEncoder(cell, part, drop_states=drop_states)
-        case config.ConvEncoder() as part:
-            return ConvEncoder(cell, part)
-        case config.TransformerEncoder() as part:
-            return TransformerEncoder(cell, part)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.encoders import TransformerEncoderLayer
+from regard.models.encoders import Encoder, TransformerEncoderLayer
 from regard.models.memory import Memory
 from regard.nn.dropout import Dropout
 from regard.nn.image import Halving, Residual, patches, places
@@ -19,12 +19,14 @@ from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
 
-class ImageEncoder(nn.Module):
+class ImageEncoder(Encoder):
     """Pixels B×3×H×W (numbers from −1 to 1) in, `Memory` out: no place is padding, the summary is the mean state.
 
     Each place has a learned vector of its own, added to its features: a decoder that looks at features finds out by
     these where they stand.
     """
+
+    reads_tokens = False
 
     def __init__(self, cell: config.Model, part: config.ImageEncoder) -> None:
         super().__init__()
@@ -32,9 +34,9 @@ class ImageEncoder(nn.Module):
         rows, columns = part.grid
         self.places = nn.Parameter(0.1 * torch.randn(rows * columns, settled(part.width)))  # S×D
         self.dropout = Dropout(cell.dropout)
-        self.states, self.summary = Tap(time=1), Tap(time=1)
+        self.states = Tap(time=1)
 
-    def forward(self, pixels: Tensor) -> Memory:
+    def forward(self, pixels: Tensor) -> Memory:  # type: ignore[override]
         """Look at pictures."""
         states = self.states(self.look(pixels))  # B×S×D
         mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
@@ -90,6 +92,8 @@ class PatchImageEncoder(ImageEncoder):
         return found
 
 
-def make_image_encoder(cell: config.Model, part: config.ImageEncoder, name: str = "encoder") -> ImageEncoder:
-    """The encoder of a cell that reads pictures, by its name in the model."""
+def make_image_encoder(
+    cell: config.Model, part: config.ImageEncoder, *, name: str = "encoder", drop_states: bool = True
+) -> ImageEncoder:
+    """The image encoder that a section describes, by its name in the model."""
     return ConvImageEncoder(cell, part) if part.form == "conv" else PatchImageEncoder(cell, part, name)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config import shape
 from regard.config.cell import settled
+from regard.config.task import VisualQuestions
 from regard.models.image_encoder import make_image_encoder
 from regard.models.memory import Memory
 from regard.models.parts import kept_heads
@@ -63,10 +63,10 @@ def _attention(cell: config.Model, width: int, memory_width: int, path: str) -> 
 class Looker(Chooser):
     """scores = W h + b, h the state of the question's first token behind so many looks."""
 
-    def __init__(self, cell: config.Model, how: shape.Questions, vocabulary: int, answers: int) -> None:
+    def __init__(self, cell: config.Model, how: VisualQuestions, vocabulary: int, answers: int) -> None:
         super().__init__(cell, vocabulary)
         part = settled(cell.picture)
-        self.picture = make_image_encoder(cell, part, "picture")
+        self.picture = make_image_encoder(cell, part, name="picture")
         self.looks = Stack(Look(cell, self.width, settled(part.width), depth) for depth in range(how.looks))
         self.norm = nn.LayerNorm(self.width, eps=cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)

@@ -12,13 +12,8 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.conv_decoder import ConvDecoder
-from regard.models.decoder import Decoder
-from regard.models.encoders import Encoder, make_encoder
-from regard.models.image_encoder import ImageEncoder, make_image_encoder
+from regard.models.components import make_decoder, make_encoder, reads_tokens
 from regard.models.memory import DecodingState, Memory
-from regard.models.recurrent_decoder import RnnDecoder
-from regard.models.transformer_decoder import TransformerDecoder
 from regard.nn.embeddings import TokenEmbedding
 from regard.text.specials import PAD
 
@@ -29,8 +24,8 @@ Mix = Callable[[Tensor, Tensor], Tensor]
 class Model(nn.Module):
     """P(target | source) = ∏ softmax(W o_t + b), o_t the decoder's output behind the first t target tokens.
 
-    Without an encoder it is a language model: the source is nothing, and so is what is remembered of it. With an
-    encoder of pictures the source is pixels, and there are no source embeddings.
+    Without an encoder it is a language model: the source is nothing, and so is what is remembered of it. An encoder of
+    something other than text reads the source tensor directly, and there are no source embeddings.
     """
 
     def __init__(self, cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -39,16 +34,10 @@ class Model(nn.Module):
         tie = settled(cell.embeddings.tie)
         self.cell = cell
         self.decoder = make_decoder(cell, target_vocabulary)
-        reads = cell.encoder is not None and not isinstance(cell.encoder, config.ImageEncoder)
         self._source_embedding = None
-        if reads and tie != "all":
+        if reads_tokens(cell) and tie != "all":
             self._source_embedding = TokenEmbedding(source_vocabulary, width, scaled=cell.embeddings.scale)
-        self.encoder: Encoder | ImageEncoder | None = None
-        if cell.encoder is not None:
-            part = cell.encoder
-            self.encoder = (
-                make_image_encoder(cell, part) if isinstance(part, config.ImageEncoder) else make_encoder(cell)
-            )
+        self.encoder = make_encoder(cell) if cell.encoder is not None else None
         self._output = None if tie != "none" else nn.Parameter(torch.randn(target_vocabulary, width) * width**-0.5)
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
 
@@ -66,7 +55,7 @@ class Model(nn.Module):
         """Read source tokens B×S, or look at pixels B×3×H×W; a language model takes nothing from them."""
         if self.encoder is None:
             return Memory.blank(source)
-        if isinstance(self.encoder, ImageEncoder):
+        if not self.encoder.reads_tokens:
             memory: Memory = self.encoder(source)
         else:
             memory = self.encoder(self.source_embedding(source), source != PAD)
@@ -117,19 +106,6 @@ class Model(nn.Module):
         """Read one token B: logits B×V of the next, and the state behind it."""
         states, state = self.decoder.step(tokens, state)
         return self.scores(states), state
-
-
-def make_decoder(cell: config.Model, vocabulary: int) -> Decoder:
-    """The decoder of a cell that has one."""
-    match cell.decoder:
-        case None:
-            raise ValueError("this cell has no decoder")
-        case config.RnnDecoder() as part:
-            return RnnDecoder(cell, part, vocabulary)
-        case config.ConvDecoder() as part:
-            return ConvDecoder(cell, part, vocabulary)
-        case config.TransformerDecoder() as part:
-            return TransformerDecoder(cell, part, vocabulary)
 
 
 def build(cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> Model:

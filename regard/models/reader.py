@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled, width_of
-from regard.models.encoders import make_encoder
+from regard.models.components import make_encoder, reads_tokens
 from regard.models.memory import Memory
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
@@ -27,18 +27,22 @@ class Reader(nn.Module):
         super().__init__()
         self.cell = cell
         self.width = width_of(cell.encoder)
-        self.source_embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+        if reads_tokens(cell):
+            self.source_embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
         self.encoder = make_encoder(cell, drop_states=not self.pools)
 
     def encode(self, source: Tensor) -> Memory:
-        """Read source tokens B×S."""
-        memory: Memory = self.encoder(self.source_embedding(source), source != PAD)
+        """Read source tokens B×S, or whatever else the encoder reads."""
+        if not self.encoder.reads_tokens:
+            memory: Memory = self.encoder(source)
+        else:
+            memory = self.encoder(self.source_embedding(source), source != PAD)
         return memory
 
     @property
     def device(self) -> torch.device:
         """Where it is."""
-        return self.source_embedding.weight.device
+        return next(self.parameters()).device
 
     def texts(self, source: Tensor) -> tuple[Tensor, ...]:
         """Sources B×S as they are encoded: whole, or in texts that are read apart."""

@@ -1,56 +1,89 @@
-"""Several runs that translate as one.
+"""Several runs that write text as one.
 
 Axes: B batch, S source positions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from regard.foundation.errors import UsageError
-from regard.search import Hypothesis, ModelSteps, StepModel
+from regard.models import Model
+from regard.search import Hypothesis, ModelSteps, Search, StepModel
 from regard.search.ensemble import EnsembleSteps, join_sources
 from regard.search.steps import Source
-from regard.tasks.translator import Translator
+from regard.tasks.generation import Rows, TextGenerator
+from regard.tasks.inputs.text import TextInput
+from regard.tasks.loaded import LoadedRun
+from regard.text.sentences import Piece
+from regard.text.tokenizer import Tokenizer
 
 
-class Ensemble(Translator):
-    """Several translators with the same target vocabulary as one; each reads the source in its own way.
+class EnsembleInput:
+    """The inputs of all members: each reads the source in tokens of its own; lengths are those of the first."""
 
-    Configuration and source lengths are those of the first.
-    """
+    is_text = True
+    aligns = False  # members may read different tokens
 
-    def __init__(self, members: Sequence[Translator]) -> None:
-        first = members[0]
-        for number, member in enumerate(members[1:], start=2):
-            if member.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
-                raise UsageError(
-                    f"Run {number} of the ensemble has another target vocabulary than the first: only runs that were "
-                    "trained with the same tokenizer can be averaged."
-                )
-        super().__init__(first.model, first.config, first.source_tokenizer, first.target_tokenizer)
-        self.trained_length = min(member.trained_length for member in members)
+    def __init__(self, members: Sequence[LoadedRun]) -> None:
         self.members = tuple(members)
+        self.inputs: list[TextInput] = []
+        for member in members:
+            assert isinstance(member.input, TextInput)
+            self.inputs.append(member.input)
+        first = self.inputs[0]
+        first.trained_length = min(one.trained_length for one in self.inputs)
 
     @property
-    def _positions(self) -> int | None:
+    def tokenizer(self) -> Tokenizer:
+        """That of the first member."""
+        return self.inputs[0].tokenizer
+
+    @property
+    def positions(self) -> int | None:
         """The fewest that any member has learned."""
-        learned = [member._positions for member in self.members if member._positions is not None]
-        return min(learned, default=None)
+        return min((one.positions for one in self.inputs if one.positions is not None), default=None)
 
-    @property
-    def _has_attention(self) -> bool:
-        """Members may read different tokens."""
-        return False
+    def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
+        """As the first member."""
+        return self.inputs[0].split(sources, search)
 
-    def explained(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
+    def rows(self, sources: Sequence[str]) -> Rows:
+        """The tokens of the first member."""
+        return self.inputs[0].rows(sources)
+
+    def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
+        """As the first member."""
+        return self.inputs[0].groups(rows, tokens)
+
+    def output_limit(self, row: list[int]) -> int:
+        """The first member's, or the fewest positions that any member has learned."""
+        limit = self.inputs[0].output_limit(row)
+        return limit if self.positions is None else min(limit, self.positions)
+
+    def step_model(
+        self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
+    ) -> tuple[StepModel[Any], Source]:
+        """All members, and the sources as each of them reads them."""
+        if with_attention:
+            raise UsageError("A coverage penalty needs the attention of one model: translate with one run.")
+        own = [
+            Source.of(one.collate(sources, one.rows(sources))[0].to(member.model.device))
+            for one, member in zip(self.inputs, self.members, strict=True)
+        ]
+        return EnsembleSteps([ModelSteps(member.model) for member in self.members]), join_sources(own)
+
+    def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Refused: members may read different tokens."""
         raise UsageError("Attention and alignment are of one model: translate with one run.")
 
-    def _steps(self, texts: list[str], sources: list[list[int]], *, attentive: bool) -> tuple[StepModel[Any], Source]:
-        if attentive:
-            raise UsageError("A coverage penalty needs the attention of one model: translate with one run.")
-        own = [member.source_tokenizer.encode_batch(texts) for member in self.members]
-        for rows in own:
-            self._check_lengths(rows)
-        read = [Source.of(member._batch(rows)) for member, rows in zip(self.members, own, strict=True)]
-        return EnsembleSteps([ModelSteps(member.model) for member in self.members]), join_sources(read)
+
+def ensemble(members: Sequence[LoadedRun]) -> TextGenerator:
+    """Several runs with the same target vocabulary as one."""
+    first = members[0]
+    for number, member in enumerate(members[1:], start=2):
+        if member.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
+            raise UsageError(
+                f"Run {number} of the ensemble has another target vocabulary than the first: only runs that were "
+                "trained with the same tokenizer can be averaged."
+            )
+    return TextGenerator(first.model, first.config, EnsembleInput(members), first.target_tokenizer)

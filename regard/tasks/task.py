@@ -1,190 +1,196 @@
-"""The contract of a shape: all that a run must know of what goes into its model and what comes out.
+"""A task: an input and an output, and what depends on both.
 
-The trainer, checkpoints, validation, views, cards and curves are written against it, once.
+Training, evaluation, cards and analyses are written against it, once for all tasks.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Self, TypeVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+from typing import Any, Self
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
 
+from regard.config.data import Cleaning
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches
 from regard.data.corpus import Pair
-from regard.data.form import Form
+from regard.data.labels import Labels
 from regard.data.store import TokenStore
-from regard.foundation.errors import UsageError
-from regard.metrics.scoring import Scores
-from regard.objectives.objective import Loss
-from regard.tasks.results import Result
-from regard.tasks.trace import Trace
+from regard.foundation.progress import Progress
+from regard.models import Model
+from regard.models.reader import Reader
+from regard.tasks.inputs import INPUTS, Input
+from regard.tasks.inputs.text import cut_rows
+from regard.tasks.outputs import OUTPUTS, Output
+from regard.tasks.training_batch import TrainingBatch
+from regard.tasks.vocabularies import Pairs, Vocabularies, learn_tokenizers
+from regard.text.dropout import BpeDropout
+from regard.text.joined import Joined
 
-M = TypeVar("M", bound=nn.Module)
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A batch as it is to be learnt from: its tensors by name, the first axis of each B.
-
-    Inspection knows some by their names: `source`, what is read (tokens B×S, or pixels); where a decoder writes,
-    `inputs` B×T, what it has read, and `outputs` B×T, what it is to say.
-    """
-
-    tensors: Mapping[str, Tensor]
-    count: int
-    """How many answers are asked for: what the loss is a mean over."""
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self.tensors[name]
-
-    def to(self, device: torch.device) -> Self:
-        """The same on a device."""
-        return replace(self, tensors={name: tensor.to(device) for name, tensor in self.tensors.items()})
-
-    def shares(self, number: int) -> list[Self]:
-        """Its rows in parts that are as even as can be, none empty; the count stays that of the whole."""
-        number = min(number, len(next(iter(self.tensors.values()))))
-        cut = {name: tensor.tensor_split(number) for name, tensor in self.tensors.items()}
-        return [replace(self, tensors={name: parts[i] for name, parts in cut.items()}) for i in range(number)]
+Rows = list[list[int]]
 
 
 @dataclass(frozen=True)
-class Course:
-    """Where in its training a model stands when it is given a lesson, and whence randomness comes."""
+class TaskKind:
+    """What is known of a run's task before anything is learned from its data."""
 
-    step: int
-    steps: int
-    random: torch.Generator
+    config: RunConfig
+    input: type[Input]
+    output: type[Output[Any]]
 
+    @classmethod
+    def of(cls, config: RunConfig) -> Self:
+        """The task that a configuration describes."""
+        return cls(config, INPUTS[config.task.input], OUTPUTS[config.task.output])
 
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """One example and what the model makes of it."""
+    @property
+    def noun(self) -> str:
+        """What examples are called, in the plural."""
+        return self.config.task.examples
 
-    source: str
-    reference: str
-    output: str
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The sides of an example that hold text: only these are cleaned and tokenised."""
+        return (*(["source"] if self.input.is_text else []), *(["target"] if self.output.writes_text else []))
 
+    @property
+    def cleaning(self) -> Cleaning:
+        """What is asked of an example before it is kept."""
+        return self.output.cleaning(self.config)
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A small table for people, such as a confusion matrix."""
+    def problem(self, pair: Pair) -> str | None:
+        """What is wrong with an example: the end of a sentence that begins with its place, or `None`."""
+        return self.input.problem(pair.source) or self.output.problem(pair)
 
-    title: str
-    head: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+    def group(self, pair: Pair) -> str:
+        """What examples have in common that must all be held out, or not at all."""
+        return self.input.group(pair.source)
 
+    def learn(self, pairs: Pairs, count: int) -> "Task":
+        """Learn tokenizers and labels from the training examples."""
+        self.input.check_corpora(self.config)
+        texts: Pairs = lambda: (Pair(self.input.text_of(pair.source), pair.target) for pair in pairs())  # noqa: E731
+        labels = None
+        if self.output.has_labels:
+            labels = Labels.learn(label for pair in pairs() for label in self.output.labels_of(pair))
+        source, target = learn_tokenizers(self.config, texts, count, self.texts)
+        return Task(self, Vocabularies(source=source, target=target, labels=labels))
 
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """How good a model's answers to some examples are."""
-
-    scores: Scores
-    samples: Sequence[Sample]
-    """The first examples, not chosen."""
-    tables: Sequence[Table] = ()
-    """What no single number says."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settled:
-    """What was fitted on validation data after training."""
-
-    note: str
-    """In a few words."""
-    warning: str | None = None
-    """Why the result is to be taken with care, in a sentence."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Usage:
-    """How a finished run is used, for its card."""
-
-    shell: str
-    python: str
+    def load(self, directory: Path) -> "Task":
+        """The task of a run with these tokenizers, and the data that its inputs name, where the run still has them."""
+        labels = self.output.has_labels
+        task = Task(self, Vocabularies.load(self.config, directory, self.texts, labels=labels))
+        task.input.open_data(directory.parent / "data")
+        return task
 
 
-class Shape(ABC, Generic[M]):
-    """What a run of one shape is made of."""
+class Task:
+    """An input and an output with what was learned from the training data."""
 
-    title: ClassVar[str]
-    """What its models are called."""
-    unit: ClassVar[str] = "token"
-    """What the loss is a mean over."""
-    loss_name: ClassVar[str] = "nats per token"
-    perplexity: ClassVar[bool] = True
-    """Whether e to the loss means anything."""
-    answers: ClassVar[bool] = True
-    """Whether it is judged by lines that it writes (`written`, `grade`), and not by what it thinks of texts."""
-    sampled: ClassVar[bool] = False
-    """Whether judging is so slow that validation looks at a sample (`training.validation_sample`) only."""
+    def __init__(self, kind: TaskKind, vocabularies: Vocabularies) -> None:
+        self.kind, self.config, self.vocabularies = kind, kind.config, vocabularies
+        self.input: Input = kind.input(kind.config, vocabularies.source, kind.output.source_frame)
+        self.output: Output[Any] = kind.output(kind.config, self.input, vocabularies)
 
-    def __init__(self, config: RunConfig, form: Form) -> None:
-        self.config, self.form = config, form
+    def configured(self, config: RunConfig) -> "Task":
+        """The same task and vocabularies under another configuration, such as another cell."""
+        task = Task(TaskKind.of(config), self.vocabularies)
+        task.input.share_data(self.input)
+        return task
 
-    @abstractmethod
-    def build(self) -> M:
-        """A model, freshly initialised from torch's global generator."""
+    @property
+    def noun(self) -> str:
+        """What examples are called, in the plural."""
+        return self.kind.noun
 
-    def batches(self, store: TokenStore, *, rank: int = 0, world_size: int = 1, learning: bool = False) -> Batches:
-        """The batches of one process."""
-        return self.form.batches(self.config, store, rank=rank, world_size=world_size, learning=learning)
+    def save(self, directory: Path) -> None:
+        """Write everything that was learned."""
+        self.vocabularies.save(directory)
 
-    @abstractmethod
-    def lesson(self, batch: Batch, random: torch.Generator, *, learning: bool) -> Lesson:
-        """What is asked of a batch: in learning with the damage that training does on purpose."""
+    def describe(self) -> str:
+        """What was learned, in a few words."""
+        source, target = self.vocabularies.source, self.vocabularies.target
+        if source is not None and target is not None:
+            if source.fingerprint == target.fingerprint:
+                return f"{source.size:,} tokens, {source.kind}, shared"
+            return f"{source.size:,} source tokens ({source.kind}), {target.size:,} target tokens ({target.kind})"
+        return "; ".join(part for part in (self.input.describe(), self.output.describe()) if part)
 
-    @abstractmethod
-    def loss(self, model: M, lesson: Lesson, *, scale: float = 1.0, course: Course | None = None) -> Loss:
-        """The loss of a lesson, times `scale`; without a course, plain: as a judge sees it."""
+    # Preparing data
 
-    @abstractmethod
-    def row_losses(self, model: M, lesson: Lesson) -> tuple[Tensor, Tensor]:
-        """Return the plain loss of each row of a lesson, and how many answers it asks for: B and B, on the CPU.
+    def check(self, pair: Pair, place: str) -> None:
+        """Refuse an example that does not go with what was learned, at a place such as `a.tsv, text 3`."""
+        self.output.check(pair, place)
 
-        They sum to the loss and the count of the lesson: what intervals over examples are made of.
+    def gather(self, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None) -> None:
+        """Store in a data directory what sources only name, such as images."""
+        self.input.gather((pair.source for pair in pairs), directory, progress)
+
+    @property
+    def id_limits(self) -> tuple[int, int]:
+        """One more than the largest id that each side of a store may hold."""
+        return self.input.id_limit, self.output.id_limit
+
+    @property
+    def largest_id(self) -> int:
+        """One more than the largest id that a store may have to hold."""
+        sizes = [vocabulary.size for vocabulary in self.vocabularies.by_name.values()]
+        return max(*sizes, self.input.id_limit) if sizes else self.input.id_limit
+
+    def rows(self, pairs: Sequence[Pair], longest: int) -> tuple[Rows, Rows, list[int]]:
+        """The ids of those examples that are no longer than `longest` tokens, and the places of those that are."""
+        sources, targets = self.output.encode(pairs)
+        if self.output.splits_long_sources:
+            pieces = [ids[start : start + longest] for ids in sources for start in range(0, len(ids), longest)]
+            return pieces, [[] for _ in pieces], []
+        fits = [max(len(source), len(target)) <= longest for source, target in zip(sources, targets, strict=True)]
+        too_long = [place for place, fit in enumerate(fits) if not fit]
+        return list(compress(sources, fits)), list(compress(targets, fits)), too_long
+
+    def scored_rows(self, pairs: Sequence[Pair], longest: int) -> tuple[Rows, Rows, list[int]]:
+        """Return the ids of all examples, sides cut to `longest` tokens, and the places of those that were cut.
+
+        What is scored is never left out, whatever its length.
         """
+        if self.output.splits_long_sources:
+            return self.rows(pairs, longest)
+        sides = self.output.encode(pairs)
+        cut = [place for place, row in enumerate(zip(*sides, strict=True)) if any(len(ids) > longest for ids in row)]
+        several = isinstance(self.vocabularies.source, Joined)
+        sources = [cut_rows(ids, longest, several=several) for ids in sides[0]]
+        return sources, [ids[:longest] for ids in sides[1]], cut
 
-    def judge(self, model: M, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """Let a model answer examples and score the answers; `thorough` as in use, otherwise as quickly as can be."""
-        texts, _ = self.readable([pair.source for pair in pairs])
-        return self.grade(self.written(model, texts, thorough=thorough), pairs)
+    def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
+        """How often each token of the text that is read, or else of the text that is written, occurs in a store."""
+        if self.vocabularies.source is not None:
+            return self.input.frequencies(store)
+        assert self.vocabularies.target is not None
+        return store.counts("target", self.vocabularies.target.size)
 
-    def readable(self, texts: Sequence[str]) -> tuple[list[str], int]:
-        """Return texts cut to what the model can read, and how many were cut: what is scored is never left out."""
-        return list(texts), 0
+    # Training
 
-    def written(self, model: M, texts: Sequence[str], *, thorough: bool = True) -> list[str]:
-        """What a model says of texts, a line each, as its verb writes it."""
-        return [answer.line for answer in self.answer(model, texts)]
+    def build(self) -> Model | Reader:
+        """A model, freshly initialised from torch's global generator."""
+        model: Model | Reader = self.output.build()
+        return model
 
-    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
-        """Score such lines, whoever wrote them, one for each example."""
-        raise UsageError(f"{self.title} is judged by what it thinks of texts, not by lines that it wrote.")
+    def batches(self, store: TokenStore, *, rank: int = 0, world_size: int = 1, training: bool = False) -> Batches:
+        """The batches of one process; only in training are words split into other tokens each time."""
+        own = self.output.batches(store, rank=rank, world_size=world_size)
+        if own is not None:
+            return own
+        share = self.config.text.bpe_dropout if training else 0.0
+        sides = (self.vocabularies.source, self.vocabularies.target)
+        dropout = tuple(BpeDropout(tokenizer, share) if tokenizer and share else None for tokenizer in sides)
+        frames = self.input.frame, self.output.target_frame
+        return self.input.batches(
+            store, rank=rank, world_size=world_size, dropout=(dropout[0], dropout[1]), frames=frames
+        )
 
-    def settle(self, model: M, pairs: Sequence[Pair]) -> "Settled | None":
-        """Fit what training leaves open (a temperature, a shift) on validation data, in place; what was done."""
-        return None
-
-    def calibrated_loss(self, model: M, pairs: Sequence[Pair]) -> tuple[float, float] | None:
-        """Return the mean loss at the temperature of the printed probabilities, and it; `None` without one."""
-        return None
-
-    def answer(self, model: M, texts: Sequence[str]) -> Sequence[Result]:
-        """What the model says of texts, in their order; a shape whose answers are texts has verbs of its own."""
-        raise UsageError(f"{self.title} writes text, and predicts no labels: {self.next_command('RUN')}")
-
-    def trace(self, model: M, text: str, answer: str | None = None) -> Trace:
-        """Watch the model answer a text, or ask it for another answer: every tap by its name."""
-        raise UsageError(f"{self.title} is traced by what it writes.")
-
-    @abstractmethod
-    def usage(self, place: str, example: Pair) -> Usage:
-        """How a run at a place is used, shown with an example."""
-
-    @abstractmethod
-    def next_command(self, place: str) -> str:
-        """What to type next."""
+    def training_batch(self, batch: Batch, random: torch.Generator, *, training: bool) -> TrainingBatch:
+        """What a model reads of a batch, and what is asked of it; in training with noise and augmentation."""
+        inputs = self.input.tensors(batch, random, training=training)
+        return self.output.training_batch(batch, inputs, random, training=training)

@@ -7,7 +7,7 @@ pair, so there is no batch.
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import accumulate
@@ -133,6 +133,10 @@ class Given:
     """What is looked at, where the source is a picture; its tokens are then places."""
     beside: bool = False
     """Whether the picture stands beside a source of text, and that is all that is asked about."""
+
+    def asking(self, asked: Sequence[int]) -> Self:
+        """The same, with something else asked for."""
+        return replace(self, asked=list(asked))
 
     def tensors(self, device: torch.device, rows: int = 1) -> tuple[Tensor, Tensor]:
         """Both as so many equal rows: B×S (of a picture, its pixels B×3×H×W) and B×T (or the picture beside)."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.config.run import RunConfig
-from regard.config.shape import Acceptor
+from regard.config.task import PooledTask
 from regard.data.corpus import Pair
 from regard.metrics.labels import score_labels, score_numbers
 from regard.metrics.scoring import NAMES, Scores
@@ -26,7 +26,7 @@ STRENGTHS = (3.0, 10.0, 30.0, 100.0)
 
 def is_wanted(config: RunConfig) -> bool:
     """Whether a run is of a kind that a linear model can do: one label or number for a text, or for two."""
-    return isinstance(config.shape, Acceptor)
+    return isinstance(config.task, PooledTask)
 
 
 def can_fit() -> bool:
@@ -38,8 +38,7 @@ def fit_baseline(
     config: RunConfig, train: Sequence[Pair], validation: Sequence[Pair], test: Sequence[Pair]
 ) -> dict[str, Any]:
     """Fit the linear baseline and score it: `{"name": …, "validation": {metric: score}, "test": {metric: score}}`."""
-    assert isinstance(config.shape, Acceptor)
-    classes = config.shape.output == "classes"
+    classes = config.task.output == "label"
     kept = list(train[:: -(-len(train) // MOST_EXAMPLES)])
     features = _Features([pair.source for pair in kept])
     inputs = features.of([pair.source for pair in kept])

@@ -11,12 +11,13 @@ import regard
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair
 from regard.data.corpus import describe as describe_corpus
-from regard.data.prepare import Prepared
 from regard.foundation import durable
 from regard.foundation.device import describe
 from regard.metrics.scoring import NAMES, written
 from regard.runs.run import Run
-from regard.tasks.task import Judgement, Shape
+from regard.tasks.judgement import Judgement
+from regard.tasks.preparation import Prepared
+from regard.tasks.task import Task
 from regard.text.joined import TAB
 from regard.training.progress import Progress
 from regard.training.summary import duration, parameters_by_part, short
@@ -32,7 +33,7 @@ class Card:
     run: Run
     config: RunConfig
     model: nn.Module
-    shape: Shape[Any]
+    task: Task
     prepared: Prepared
     progress: Progress
     device: torch.device
@@ -51,12 +52,12 @@ def write_card(card: Card) -> None:
 def _lines(card: Card) -> Iterator[str]:
     yield f"# {card.run.name}"
     yield ""
-    yield f"{card.shape.title}: {card.config.cell}. Trained with Regard {regard.__version__}."
+    yield f"{card.config.task.title}: {card.config.cell}. Trained with Regard {regard.__version__}."
     yield ""
     yield "## Use it"
     yield ""
     place = str(card.run.directory)
-    usage = card.shape.usage(place, Pair(*map(_texts, card.prepared.validation_pairs[0])))
+    usage = card.task.output.usage(place, Pair(*map(_texts, card.prepared.validation_pairs[0])))
     yield f"```\n{usage.shell}\n```"
     yield ""
     yield f"```python\n{usage.python}\n```"
@@ -67,7 +68,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield ""
     yield "## What it says"
     yield ""
-    yield f"The first validation {card.prepared.form.noun}, not chosen:"
+    yield f"The first validation {card.task.noun}, not chosen:"
     yield ""
     yield from _table(
         ("source", "reference", "model"),
@@ -85,10 +86,10 @@ def _lines(card: Card) -> Iterator[str]:
 
 
 def _scores(card: Card) -> Iterator[str]:
-    validation, shape, noun = card.validation.scores, card.shape, card.prepared.form.noun
+    validation, output, noun = card.validation.scores, card.task.output, card.task.noun
     tests = card.test.scores if card.test else None
     rows = [("loss", f"{card.validation.loss:.3f}", "")]
-    if shape.perplexity:
+    if output.has_perplexity:
         puzzled = card.validation.perplexity
         rows.append(("perplexity", "–" if puzzled is None else _shown(puzzled), ""))
     for metric, value in validation.values.items():
@@ -103,10 +104,12 @@ def _scores(card: Card) -> Iterator[str]:
     yield ""
     tested = f", the test scores to all {tests.sentences:,} test {noun}" if tests else ""
     losses = (
-        f"Loss ({shape.loss_name}) and perplexity belong" if shape.perplexity else f"Loss ({shape.loss_name}) belongs"
+        f"Loss ({output.loss_name}) and perplexity belong"
+        if output.has_perplexity
+        else f"Loss ({output.loss_name}) belongs"
     )
     beam = card.config.decoding.beam
-    search = (f"; beam {beam}" if beam > 1 else "; greedy") if card.config.shape.decoder else ""
+    search = (f"; beam {beam}" if beam > 1 else "; greedy") if card.config.task.output_kind().decoder else ""
     scored = f", the scores to {validation.sentences:,} of them{tested}{search}" if validation.values else ""
     yield f"{losses} to all {len(card.prepared.validation_pairs):,} validation {noun}{scored}."
     if isinstance(card.baseline, str):
@@ -148,8 +151,8 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
     parts = ", ".join(f"{name} {short(count)}" for name, count in parameters_by_part(card.model).items())
     total = short(sum(parameters_by_part(card.model).values()))
     yield "parameters", f"{total}: {parts}"
-    yield "vocabulary", card.prepared.form.fact()
-    kept = f"{report.train:,} {card.prepared.form.noun} of {report.pairs:,}"
+    yield "vocabulary", card.task.describe()
+    kept = f"{report.train:,} {card.task.noun} of {report.pairs:,}"
     yield "training data", f"{describe_corpus(config.data.train)}: {kept}"
     if report.dropped:
         yield "dropped", ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
@@ -160,7 +163,7 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
     if pruned := card.run.info.get("pruned"):
         yield "pruned", _pruning(pruned)
     yield "time", duration(progress.seconds)
-    yield "speed", f"{progress.tokens_per_second:,.0f} {card.shape.unit}s a second in updates"
+    yield "speed", f"{progress.tokens_per_second:,.0f} {card.task.output.unit}s a second in updates"
     processes = f", {progress.world_size} processes" if progress.world_size > 1 else ""
     yield "device", f"{describe(card.device)}{processes}"
     yield "seed", str(config.training.seed)

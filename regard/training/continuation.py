@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from regard.config.run import RunConfig
 from regard.foundation.errors import UsageError
 
-FIXED_SECTIONS = ("data", "shape", "text", "model")
+FIXED_SECTIONS = ("data", "task", "text", "model")
 FIXED = {
     "training.seed": "everything random so far follows from it",
     "training.batch_tokens": "the place in the data is counted in such batches",

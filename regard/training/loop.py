@@ -14,14 +14,13 @@ import torch
 from torch import nn
 
 from regard.config.run import RunConfig
-from regard.data.prepare import Prepared, is_prepared, prepare
 from regard.foundation.device import choose_device, choose_precision, keep_freed
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import build_to_fit, weights_of
 from regard.metrics.scoring import SMALLER_IS_BETTER
 from regard.runs.checkpoints import Checkpoints
 from regard.runs.run import Run
-from regard.tasks.choice import shape_of
+from regard.tasks.preparation import Prepared, is_prepared, prepare
 from regard.training.continuation import check_continuation
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.journal import Journal
@@ -118,9 +117,9 @@ class _Course:
             check_state=Progress.from_json,
         )
         self.prepared = self._prepare()
-        self.shape = shape_of(config, self.prepared.form)
+        self.task = self.prepared.task
         self.trainer = self._trainer()
-        self.scored = self.shape.batches(self.prepared.validation)
+        self.scored = self.task.batches(self.prepared.validation)
         self._shown = 0.0
 
     def go(self) -> Outcome:
@@ -163,7 +162,7 @@ class _Course:
         self.ranks.wait()
         self.view.facts("Data", data_facts(prepared))
         if prepared.report.overlap:
-            noun = prepared.form.noun
+            noun = prepared.task.noun
             self.view.warn(f"{prepared.report.overlap:,} validation {noun} also occur in the training data.")
         for note in prepared.report.notes:
             self.view.warn(note)
@@ -171,9 +170,9 @@ class _Course:
 
     def _trainer(self) -> Trainer:
         ranks, prepared = self.ranks, self.prepared
-        batches = self.shape.batches(prepared.train, rank=ranks.rank, world_size=ranks.world_size, learning=True)
+        batches = self.task.batches(prepared.train, rank=ranks.rank, world_size=ranks.world_size, training=True)
         trainer = Trainer(
-            self.config, self.shape, batches, device=self.device, ranks=ranks, build=self._build_to_resume()
+            self.config, self.task, batches, device=self.device, ranks=ranks, build=self._build_to_resume()
         )
         self.view.facts("Model", model_facts(self.config, trainer.model, prepared, self.device))
         if self.ranks.first:
@@ -181,7 +180,7 @@ class _Course:
                 parameters=sum(parameter.numel() for parameter in trainer.model.parameters()),
                 tokenizers={
                     name: {"fingerprint": vocabulary.fingerprint, "vocabulary": vocabulary.size}
-                    for name, vocabulary in prepared.form.vocabularies.items()
+                    for name, vocabulary in prepared.task.vocabularies.by_name.items()
                 },
             )
         return trainer
@@ -192,7 +191,7 @@ class _Course:
         if newest is None:
             return None
         elements = newest.stat().st_size // 2  # of at least two bytes each
-        return partial(build_to_fit, self.shape.build, elements, f"The weights in {newest}")
+        return partial(build_to_fit, self.task.build, elements, f"The weights in {newest}")
 
     def _take_up(self) -> None:
         """Go back to the newest whole checkpoint, if there is one, and forget what came after it."""
@@ -269,7 +268,7 @@ class _Course:
             "train",
             loss=window.loss * mean,
             nll=window.nll * mean,
-            perplexity=perplexity(window.nll * mean) if self.shape.perplexity else None,
+            perplexity=perplexity(window.nll * mean) if self.task.output.has_perplexity else None,
             learning_rate=self.trainer.rate,
             gradient_norm=window.norm,
             tokens=progress.tokens,
@@ -313,9 +312,9 @@ class _Course:
 
     def _judge(self, *, thorough: bool) -> Validation:
         pairs = self.prepared.validation_pairs
-        if self.shape.sampled:
+        if self.task.output.judged_on_sample:
             pairs = pairs[: self.training.validation_sample]
-        return validate(self.shape, self.trainer.model, self.scored, pairs, thorough=thorough, device=self.device)
+        return validate(self.task, self.trainer.model, self.scored, pairs, thorough=thorough, device=self.device)
 
     def _save(self, score: float | None, *, regular: bool) -> None:
         checkpoint = self.trainer.snapshot(score=score, regular=regular)
@@ -350,7 +349,7 @@ class _Course:
                 rate=self.trainer.rate,
                 tokens_per_second=window.tokens / max(window.seconds, 1e-9),
                 skipped=progress.skipped,
-                unit=self.shape.unit,
+                unit=self.task.output.unit,
             )
         )
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from regard.config.run import RunConfig
-from regard.data.prepare import Prepared, training_pairs
 from regard.foundation.errors import RegardError
 from regard.foundation.weights import put_weights, weights_of
 from regard.runs.checkpoints import Checkpoint, Checkpoints, Damaged
 from regard.runs.run import Run
-from regard.tasks.task import Judgement
+from regard.tasks.judgement import Judgement
+from regard.tasks.preparation import Prepared, training_pairs
 from regard.training.baseline import INSTALL, can_fit, fit_baseline, is_wanted
 from regard.training.card import Card, write_card
 from regard.training.curves import can_draw, draw_curves
@@ -105,10 +105,10 @@ def finish(
     weights, choice = choose_weights(trainer, checkpoints, config.training.average)
     put_weights(trainer.model, weights)
     trainer.model.eval()
-    if settled := trainer.shape.settle(trainer.model, prepared.validation_pairs):
-        choice = f"{choice}; {settled.note}"
-        if settled.warning:
-            view.warn(settled.warning)
+    if calibration := trainer.task.output.calibrate(trainer.model, prepared.validation_pairs):
+        choice = f"{choice}; {calibration.note}"
+        if calibration.warning:
+            view.warn(calibration.warning)
     run.save_weights(weights_of(trainer.model))
     view.say(f"Final weights: {choice}.")
 
@@ -116,8 +116,8 @@ def finish(
     journal.add("result", progress.step, **validation.facts())
     test: Judgement | None = None
     if prepared.test_pairs:
-        view.say(f"Judging by {len(prepared.test_pairs):,} test {prepared.form.noun} …")
-        test = trainer.shape.judge(trainer.model, prepared.test_pairs, thorough=True)
+        view.say(f"Judging by {len(prepared.test_pairs):,} test {prepared.task.noun} …")
+        test = trainer.task.output.judge(trainer.model, prepared.test_pairs, thorough=True)
         journal.add("test", progress.step, **test.scores.values)
 
     baseline = _baseline(config, prepared, view)
@@ -127,7 +127,7 @@ def finish(
             lines,
             run.directory / "curves.png",
             f"{run.name}: {config.cell}",
-            loss_name=trainer.shape.loss_name,
+            loss_name=trainer.task.output.loss_name,
             best=progress.best_step,
         )
     else:
@@ -137,7 +137,7 @@ def finish(
             run=run,
             config=config,
             model=trainer.model,
-            shape=trainer.shape,
+            task=trainer.task,
             prepared=prepared,
             progress=progress,
             device=trainer.device,
@@ -150,7 +150,7 @@ def finish(
     facts = validation.facts()
     facts.pop("seconds")
     tested = dict(test.scores.values) if test else None
-    following = trainer.shape.next_command(str(run.directory))
+    following = trainer.task.output.next_command(str(run.directory))
     run.note(baseline=None if isinstance(baseline, str) else baseline)
     run.note(status="finished", result={"choice": choice, "validation": facts, "test": tested, "next": following})
     return known_outcome(run)

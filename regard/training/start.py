@@ -8,7 +8,7 @@ from typing import Self
 from torch import Tensor, nn
 
 from regard.config.run import RunConfig
-from regard.config.start import refuse_differences, takes_eyes, tokenizer_sides
+from regard.config.start import refuse_differences, takes_image_encoder, tokenizer_sides
 from regard.config.training import Tune
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import shape_in_words, weights_of
@@ -17,7 +17,7 @@ from regard.training.summary import short
 
 TARGET_VECTORS = "decoder.embedding.weight"
 VECTORS = ("source_embedding.weight", "_source_embedding.weight", TARGET_VECTORS)
-"""The names that the vectors of source tokens have in models of different shapes; one with a single vocabulary has them
+"""The names that the vectors of source tokens have in models of different tasks; one with a single vocabulary has them
 under the name of its target vectors."""
 
 
@@ -28,7 +28,7 @@ class Start:
         self.config = config
         self.run = Run.open(directory)
         self.other = self.run.config
-        self.part = "picture." if takes_eyes(type(config.shape), self.other.shape) else "encoder."
+        self.part = "picture." if takes_image_encoder(type(config.task), self.other.task) else "encoder."
         """What is taken first of all: the end that reads, or only the eyes of a run that looks at pictures."""
         refuse_differences(config)
         own, known = config.model.encoder, self.other.model.encoder
@@ -68,7 +68,7 @@ class Start:
             raise RegardError(self._misfit(missing[0], "is not there but"))
         if not any(name.startswith((part, "decoder.layers.")) for name in taken):
             raise UsageError(
-                f"model.start_from names {self.run.directory} ({self.other.shape.arrow}: {self.other.cell}), which has "
+                f"model.start_from names {self.run.directory} ({self.other.task.arrow}: {self.other.cell}), which has "
                 f"no part that this model ({self.config.cell}) could take over."
             )
         return taken
@@ -94,8 +94,8 @@ class Start:
 
     def _same_answers(self) -> bool:
         """Whether what is said is the same: text, and not labels, which may be others."""
-        shape = self.config.shape
-        return shape.kind == self.other.shape.kind and (shape.decoder or shape.kind == "masked")
+        task = self.config.task
+        return task.kind == self.other.task.kind and task.output_kind().tokens
 
     def _misfit(self, name: str, how: str) -> str:
         return (

@@ -4,13 +4,13 @@ import torch
 from torch import nn
 
 from regard.config.run import RunConfig
-from regard.data.prepare import Prepared
 from regard.foundation.device import describe
+from regard.tasks.preparation import Prepared
 
 
 def data_facts(prepared: Prepared) -> dict[str, str]:
     """Where the examples went."""
-    report, noun = prepared.report, prepared.form.noun
+    report, noun = prepared.report, prepared.task.noun
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
     facts = {
         "training": f"{report.train:,} {noun} of {report.pairs:,}"
@@ -29,7 +29,7 @@ def model_facts(config: RunConfig, model: nn.Module, prepared: Prepared, device:
     return {
         "cell": config.cell,
         "parameters": f"{short(sum(parameters_by_part(model).values()))} ({parts})",
-        "vocabulary": prepared.form.fact(),
+        "vocabulary": prepared.task.describe(),
         "device": describe(device),
     }
 

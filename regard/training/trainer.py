@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,11 +16,12 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import put_weights, weights_of
 from regard.objectives.objective import Loss
 from regard.runs.checkpoints import Checkpoint
-from regard.tasks.task import Course, Lesson, Shape
+from regard.tasks.task import Task
+from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 from regard.training import optimizer as optimizers
 from regard.training.ahead import Ahead
-from regard.training.crew import Crew
 from regard.training.ema import MovingAverage
+from regard.training.gradient_threads import GradientThreads
 from regard.training.progress import Progress, Window
 from regard.training.ranks import Ranks
 from regard.training.schedule import learning_rate
@@ -37,28 +37,28 @@ class Trainer:
     def __init__(
         self,
         config: RunConfig,
-        shape: Shape[Any],
+        task: Task,
         batches: Batches,
         *,
         device: torch.device,
         ranks: Ranks | None = None,
-        crew: Crew | None = None,
+        threads: GradientThreads | None = None,
         build: Callable[[], nn.Module] | None = None,
     ) -> None:
         self.config = config
         self.training = config.training
-        self.shape = shape
+        self.task = task
         self.batches = batches
         self.device = device
         self.ranks = ranks or Ranks()
-        self.crew = crew or Crew(None if device.type == "cpu" else 1)
+        self.threads = threads or GradientThreads(None if device.type == "cpu" else 1)
         seed = self.training.seed % 2**62  # what torch's generators can take, with room for ranks
         torch.manual_seed(seed)
-        self.model: nn.Module = (build or shape.build)().to(device)
+        self.model: nn.Module = (build or task.build)().to(device)
         torch.manual_seed(seed + self.ranks.rank)  # each rank has dropout of its own
         self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
         _freeze(self.model, self.training.frozen or [])
-        self.optimizer = optimizers.build(self.training.optimizer, self.model, self.crew.do)
+        self.optimizer = optimizers.build(self.training.optimizer, self.model, self.threads.run)
         self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
         self.precision = choose_precision(self.training.precision, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
@@ -78,7 +78,7 @@ class Trainer:
         start = time.monotonic()
         progress, training = self.progress, self.training
         parts = [self._next() for _ in range(training.accumulate)]
-        counted = [sum(lesson.count for lesson in parts), float(stop)]
+        counted = [sum(batch.count for batch in parts), float(stop)]
         total, stops = self.ranks.total(counted, self.device)
         self.others_stop = stops > 0
         progress.step += 1
@@ -190,30 +190,30 @@ class Trainer:
         if self._stream:
             self._stream.close()
             self._stream = None
-        self.crew.close()
+        self.threads.close()
 
-    def _next(self) -> Lesson:
-        """What the next batch has to teach, on the device."""
+    def _next(self) -> TrainingBatch:
+        """The next batch, on the device."""
         if self._stream is None:
             self._stream = Ahead(self.batches.after(self.progress.cursor))
         batch, cursor = next(self._stream)
         self.progress.cursor = cursor
-        return self.shape.lesson(batch, self.random, learning=True).to(self.device)
+        return self.task.training_batch(batch, self.random, training=True).to(self.device)
 
-    def _backward(self, parts: Sequence[Lesson], scale: float) -> tuple[Tensor, Tensor]:
+    def _backward(self, parts: Sequence[TrainingBatch], scale: float) -> tuple[Tensor, Tensor]:
         """Gradients of the mean loss; and that loss and the summed negative log-likelihood of this rank."""
 
-        def teach(lesson: Lesson, random: torch.Generator) -> Loss:
-            course = Course(self.progress.step, self.training.steps, random)
+        def loss_fn(batch: TrainingBatch, random: torch.Generator) -> Loss:
+            point = TrainingPoint(self.progress.step, self.training.steps, random)
             with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
-                return self.shape.loss(self.model, lesson, scale=scale, course=course)
+                return self.task.output.loss(self.model, batch, scale=scale, point=point)
 
         loss = nll = torch.zeros((), device=self.device)
-        for lesson in parts:
-            if self.crew.size > 1:
-                more_loss, more_nll = self.crew.learn(self.model, lesson, teach)
+        for batch in parts:
+            if self.threads.size > 1:
+                more_loss, more_nll = self.threads.backward(self.model, batch, loss_fn)
             else:
-                part = teach(lesson, self.random)
+                part = loss_fn(batch, self.random)
                 self.scaler.scale(part.smoothed).backward()  # type: ignore[no-untyped-call]
                 more_loss, more_nll = part.smoothed.detach(), part.nll
             loss, nll = loss + more_loss, nll + more_nll

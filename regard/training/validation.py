@@ -12,7 +12,8 @@ from torch import nn
 from regard.data.batches import Batches
 from regard.data.corpus import Pair
 from regard.metrics.scoring import SMALLER_IS_BETTER, Scores
-from regard.tasks.task import Judgement, Sample, Shape
+from regard.tasks.judgement import Judgement, Sample
+from regard.tasks.task import Task
 from regard.training.progress import perplexity
 
 JUDGING_SEED = 5
@@ -24,7 +25,7 @@ class Validation:
     """One judgement of the model."""
 
     loss: float
-    """Mean loss of what is asked for, as the shape counts it, without smoothing."""
+    """Mean loss of what is asked for, as the task counts it, without smoothing."""
     perplexity: float | None
     """e to the loss, where that means something."""
     judgement: Judgement
@@ -57,7 +58,7 @@ class Validation:
 
 
 def validate(
-    shape: Shape[Any],
+    task: Task,
     model: nn.Module,
     batches: Batches,
     pairs: Sequence[Pair],
@@ -70,26 +71,26 @@ def validate(
     training, random = model.training, torch.get_rng_state()
     model.eval()
     try:
-        loss = mean_loss(shape, model, batches, device=device)
-        judgement = shape.judge(model, pairs, thorough=thorough)
+        loss = mean_loss(task, model, batches, device=device)
+        judgement = task.output.judge(model, pairs, thorough=thorough)
     finally:
         model.train(training)
         torch.set_rng_state(random)
     return Validation(
         loss=loss,
-        perplexity=perplexity(loss) if shape.perplexity and math.isfinite(loss) else None,
+        perplexity=perplexity(loss) if task.output.has_perplexity and math.isfinite(loss) else None,
         judgement=judgement,
         seconds=time.monotonic() - start,
     )
 
 
 @torch.no_grad()
-def mean_loss(shape: Shape[Any], model: nn.Module, batches: Batches, *, device: torch.device) -> float:
-    """The mean loss of a shape over all examples, each once; not a number where they ask for nothing."""
+def mean_loss(task: Task, model: nn.Module, batches: Batches, *, device: torch.device) -> float:
+    """The mean loss of a task over all examples, each once; not a number where they ask for nothing."""
     random = torch.Generator().manual_seed(JUDGING_SEED)
     nll, count = 0.0, 0
     for batch in batches.once():
-        loss = shape.loss(model, shape.lesson(batch, random, learning=False).to(device))
+        loss = task.output.loss(model, task.training_batch(batch, random, training=False).to(device))
         nll += loss.nll.item()
         count += loss.tokens
     return nll / count if count else math.nan

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.metrics.scoring import NAMES, written
-from regard.tasks.task import Sample
+from regard.tasks.judgement import Sample
 
 LINES_EVERY = 30.0
 """Seconds between progress lines where there is no terminal."""

@@ -12,8 +12,6 @@ from regard.config.data import Corpus, Generated
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, survey, with_fate
 from regard.data.corpus import Pair, describe, located
-from regard.data.form import Form
-from regard.data.forms import form_of
 from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.lines import check_rereadable
 from regard.data.store import StoreWriter, TokenStore
@@ -22,7 +20,7 @@ from regard.foundation.errors import RegardError, TooFew
 from regard.foundation.progress import Progress, reported
 from regard.runs.manifest import Manifest
 from regard.runs.records import DamagedFile, read_file, read_record
-from regard.text.tokenizer import Tokenizer
+from regard.tasks.task import Task, TaskKind
 
 _CHUNK = 2000
 _SMALL = 200_000
@@ -34,8 +32,8 @@ _TOKENIZERS = (*(f"{side}.{end}" for side in ("shared", "source", "target") for 
 class Prepared:
     """All that training needs of text and data."""
 
-    form: Form
-    """What examples are made of, with its tokenizers."""
+    task: Task
+    """The task, with its tokenizers and labels."""
     train: TokenStore
     validation: TokenStore
     validation_pairs: list[Pair]
@@ -47,17 +45,7 @@ class Prepared:
     def verify(self) -> None:
         """Compare the token stores with their checksums, and their ids with the vocabularies."""
         for store in (self.train, self.validation):
-            store.verify(self.form.limits)
-
-    @property
-    def source_tokenizer(self) -> Tokenizer:
-        """The tokenizer of the text that is read."""
-        return self.form.source
-
-    @property
-    def target_tokenizer(self) -> Tokenizer:
-        """The tokenizer of the text that is written."""
-        return self.form.target
+            store.verify(self.task.id_limits)
 
 
 def is_prepared(directory: Path) -> bool:
@@ -102,14 +90,14 @@ def _check_untrained(directory: Path) -> None:
 
 
 def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
-    data, form_kind = config.data, form_of(config)
-    cleaning, texts = form_kind.cleaning(config), form_kind.texts
+    data, kind = config.data, TaskKind.of(config)
+    cleaning, texts = kind.cleaning, kind.texts
     check_rereadable(file for corpus in (data.train, data.validation, data.test) if corpus for file in corpus.files)
     _make_room(directory)
     held = {"validation": data.validation, "test": data.test}
-    known = {name: list(sound(corpus, form_kind)) for name, corpus in held.items() if corpus}
+    known = {name: list(sound(corpus, kind)) for name, corpus in held.items() if corpus}
     validation = [pair for _, pair in known.get("validation", ())]  # what is scored is never filtered
-    train = _source(data.train, form_kind, data.every)
+    train = _source(data.train, kind, data.every)
     fate, report = survey(
         train(),
         cleaning,
@@ -118,15 +106,15 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         seed=config.training.seed,
         validation=validation,
         texts=texts,
-        together=form_kind.together,
+        together=kind.group,
         progress=progress,
     )
     if not report.train:
-        raise TooFew(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
-    refuse_large_losses(data.cleaning, report, form_kind.noun)
+        raise TooFew(f"cleaning left no training {_one(kind)}: see data.cleaning.\n{report}")
+    refuse_large_losses(data.cleaning, report, kind.noun)
     for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
         if (fate == aside).any():
-            one = f"{describe(data.train)}, {_one(form_kind)}"
+            one = f"{describe(data.train)}, {_one(kind)}"
             known[name] = [
                 (f"{one} {number:,}, held out for {name},", pair) for number, pair in with_fate(train(), fate, aside)
             ]
@@ -135,33 +123,33 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
 
     learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
-    form = form_kind.learn(config, lambda: learning(kept()), report.train)
-    form.save(directory / "tokenizers")
-    report.notes += form.remarks()
+    task = kind.learn(lambda: learning(kept()), report.train)
+    task.save(directory / "tokenizers")
+    report.notes += task.output.remarks()
     for name in [name for name in known if held[name] is None]:
-        known[name] = _answerable(known[name], form, report.notes)
+        known[name] = _answerable(known[name], task, report.notes)
     if not data.validation:
         validation = [pair for _, pair in known["validation"]]
     test = [pair for _, pair in known.get("test", ())]
-    form.gather(chain(kept(), validation, test), directory / "data", progress)
+    task.gather(chain(kept(), validation, test), directory / "data", progress)
     for where, pair in chain(*known.values()):
-        form.check(pair, where)
+        task.check(pair, where)
     for name, some in known.items():
-        if missing := form.missing([pair for _, pair in some]):
+        if missing := task.output.missing([pair for _, pair in some]):
             report.notes.append(f"The {name} data {missing}")
     numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
     joined = with_joined(numbered, data.joined, config.training.seed) if data.joined else numbered
-    too_long = stored(joined, form, cleaning.max_length, directory / "data" / "train")
+    too_long = stored(joined, task, cleaning.max_length, directory / "data" / "train")
     if too_long := [number for number in too_long if number != NO_NUMBER]:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
-        refuse_large_losses(data.cleaning, report, form_kind.noun)
+        refuse_large_losses(data.cleaning, report, kind.noun)
     if not report.train:
-        raise TooFew(f"cleaning left no training {_one(form_kind)}: see data.cleaning.\n{report}")
+        raise TooFew(f"cleaning left no training {_one(kind)}: see data.cleaning.\n{report}")
     if not validation:
-        raise RegardError(f"There is no validation {_one(form_kind)}. Name more under data.validation.")
-    cut = stored(enumerate(validation), form, cleaning.max_length, directory / "data" / "validation", scored=True)
-    report.notes += _notes_on_scored({"validation": validation, "test": test}, form_kind, len(cut), cleaning.max_length)
+        raise RegardError(f"There is no validation {_one(kind)}. Name more under data.validation.")
+    cut = stored(enumerate(validation), task, cleaning.max_length, directory / "data" / "validation", scored=True)
+    report.notes += _notes_on_scored({"validation": validation, "test": test}, kind, len(cut), cleaning.max_length)
     report.joined = len(TokenStore(directory / "data" / "train")) - report.train if data.joined else 0
     _write_pairs(directory / "data" / "validation.jsonl", validation)
     _write_pairs(directory / "data" / "test.jsonl", test)
@@ -169,16 +157,16 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     (directory / "data" / _UNFINISHED).unlink()
 
 
-def _notes_on_scored(scored: Mapping[str, list[Pair]], form: type[Form], cut: int, longest: int) -> list[str]:
+def _notes_on_scored(scored: Mapping[str, list[Pair]], kind: TaskKind, cut: int, longest: int) -> list[str]:
     """Return what must be said of examples that are scored and empty, or too long to be read whole."""
     found = []
     for name, pairs in scored.items():
-        empty = sum(not all(getattr(pair, text).strip() for text in form.texts) for pair in pairs)
+        empty = sum(not all(getattr(pair, text).strip() for text in kind.texts) for pair in pairs)
         if empty:
-            found.append(f"Of {len(pairs):,} {name} {form.noun}, {empty:,} have an empty side. They are scored too.")
+            found.append(f"Of {len(pairs):,} {name} {kind.noun}, {empty:,} have an empty side. They are scored too.")
     if cut:
         found.append(
-            f"Of {len(scored['validation']):,} validation {form.noun}, {cut:,} have a side of more than {longest:,} "
+            f"Of {len(scored['validation']):,} validation {kind.noun}, {cut:,} have a side of more than {longest:,} "
             f"tokens (data.cleaning.max_length). Their loss is that of the first {longest:,} tokens of each side. They "
             "are scored too."
         )
@@ -187,32 +175,32 @@ def _notes_on_scored(scored: Mapping[str, list[Pair]], form: type[Form], cut: in
 
 def training_pairs(config: RunConfig) -> Iterator[Pair]:
     """The raw pairs that a run learns from: its corpus is read and surveyed again, which gives the same split."""
-    data, form_kind = config.data, form_of(config)
-    train = _source(data.train, form_kind, data.every)
+    data, kind = config.data, TaskKind.of(config)
+    train = _source(data.train, kind, data.every)
     fate, _ = survey(
         train(),
-        form_kind.cleaning(config),
+        kind.cleaning,
         held_out=0 if data.validation else data.held_out,
         tested=0 if data.test else data.held_out_test,
         seed=config.training.seed,
-        texts=form_kind.texts,
-        together=form_kind.together,
+        texts=kind.texts,
+        together=kind.group,
     )
     return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
 
 
-def _answerable(held: list[tuple[str, Pair]], form: Form, notes: list[str]) -> list[tuple[str, Pair]]:
+def _answerable(held: list[tuple[str, Pair]], task: Task, notes: list[str]) -> list[tuple[str, Pair]]:
     """What was held out and goes with what was learnt; where something does not, it is noted."""
     fits, odd = [], []
     for where, pair in held:
         try:
-            form.check(pair, where)
+            task.check(pair, where)
             fits.append((where, pair))
         except RegardError:
             odd.append(pair)
     if odd:
         labels = ", ".join(f"`{label[:40]}`" for label in dict.fromkeys(pair.target.strip() for pair in odd[:3]))
-        several = f"{len(odd):,} {type(form).noun}" if len(odd) > 1 else f"one of the {type(form).noun}"
+        several = f"{len(odd):,} {task.noun}" if len(odd) > 1 else f"one of the {task.noun}"
         more = ", …" if len(odd) > 3 else ""
         notes.append(f"Of what was held out, {several} had a label that no other shows ({labels}{more}): left out.")
     return fits
@@ -234,15 +222,15 @@ def _make_room(directory: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _source(corpus: Corpus, form: type[Form], every: int) -> Callable[[], Iterable[Pair]]:
+def _source(corpus: Corpus, kind: TaskKind, every: int) -> Callable[[], Iterable[Pair]]:
     """A corpus, or every so many-th of it, to be read several times: a small generated one from memory."""
 
     def read() -> Iterator[Pair]:
-        pairs = (pair for _, pair in sound(corpus, form))
+        pairs = (pair for _, pair in sound(corpus, kind))
         if every == 1 or not corpus.pictures:
             return islice(pairs, 0, None, every)
         seen: dict[str, int] = {}  # a picture with all that is said of it
-        return (pair for pair in pairs if seen.setdefault(form.together(pair), len(seen)) % every == 0)
+        return (pair for pair in pairs if seen.setdefault(kind.group(pair), len(seen)) % every == 0)
 
     if isinstance(corpus, Generated) and corpus.size <= _SMALL:
         pairs = list(read())
@@ -250,31 +238,31 @@ def _source(corpus: Corpus, form: type[Form], every: int) -> Callable[[], Iterab
     return read
 
 
-def sound(corpus: Corpus, form: type[Form]) -> Iterator[tuple[str, Pair]]:
+def sound(corpus: Corpus, kind: TaskKind) -> Iterator[tuple[str, Pair]]:
     """The pairs of a corpus with their places, none of which has anything wrong with it."""
     for place, pair in located(corpus):
-        if problem := form.problem(pair):
+        if problem := kind.problem(pair):
             raise RegardError(f"{place} {problem}")
         yield place, pair
 
 
-def _one(form: type[Form]) -> str:
+def _one(kind: TaskKind) -> str:
     """What one example is called."""
-    return form.noun.removesuffix("s")
+    return kind.noun.removesuffix("s")
 
 
 def stored(
-    pairs: Iterable[tuple[int, Pair]], form: Form, max_length: int, directory: Path, *, scored: bool = False
+    pairs: Iterable[tuple[int, Pair]], task: Task, max_length: int, directory: Path, *, scored: bool = False
 ) -> list[int]:
     """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned.
 
     Pairs that are too long to learn from are left out; those that are `scored` are cut to `max_length` tokens.
     """
     too_long = []
-    with StoreWriter(directory, form.ids) as writer:
+    with StoreWriter(directory, task.largest_id) as writer:
         pairs = iter(pairs)
         while chunk := list(islice(pairs, _CHUNK)):
-            rows = form.scored_rows if scored else form.rows
+            rows = task.scored_rows if scored else task.rows
             source, target, left_out = rows([pair for _, pair in chunk], max_length)
             too_long += [chunk[place][0] for place in left_out]
             writer.write(source, target)
@@ -285,9 +273,9 @@ def _open(config: RunConfig, directory: Path) -> Prepared:
     data = directory / "data"
     manifest = Manifest.load(directory)
     manifest.check(directory, (name for name in manifest.under("data") if not name.startswith("data/pictures/")))
-    form = form_of(config).load(config, directory / "tokenizers")
+    task = TaskKind.of(config).load(directory / "tokenizers")
     prepared = Prepared(
-        form=form,
+        task=task,
         train=TokenStore(data / "train"),
         validation=TokenStore(data / "validation"),
         validation_pairs=_read_pairs(data / "validation.jsonl"),
@@ -297,9 +285,9 @@ def _open(config: RunConfig, directory: Path) -> Prepared:
     for name, pairs in (("validation", prepared.validation_pairs), ("test", prepared.test_pairs)):
         for number, pair in enumerate(pairs, start=1):
             place = f"{data / name}.jsonl, line {number:,},"
-            if problem := form.problem(pair):
+            if problem := task.kind.problem(pair):
                 raise DamagedFile(f"{place} {problem}")
-            form.check(pair, place)
+            task.check(pair, place)
     return prepared
 
 

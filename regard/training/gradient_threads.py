@@ -1,9 +1,9 @@
-"""Threads that learn side by side: each takes some rows of a lesson, and their gradients are added up.
+"""Threads that compute gradients: each takes some rows of a batch, and their gradients are added up.
 
 On a CPU the matrices of a small model are hardly worth dividing: cores that share every product wait for one another
-more than they compute. Each core does better with rows of its own. What is learnt is the same: the loss is a sum over
-rows, gradients are added in the order of the shares, and every share draws from a seed that the trainer's own generator
-gave it, so that a run can be continued bit for bit.
+more than they compute. Each core does better with rows of its own. The result is the same: the loss is a sum over rows,
+gradients are added in the order of the shares, and every share draws from a seed that the trainer's own generator gave
+it, so that a run can be continued bit for bit.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,17 +17,17 @@ from torch import Tensor, nn
 
 from regard.nn.dropout import drawn_from
 from regard.objectives.objective import Loss
-from regard.tasks.task import Lesson
+from regard.tasks.training_batch import TrainingBatch
 
 LARGEST = 4
 """Shares at most: with more, threads would wait for Python's lock; each gets several cores instead."""
 
 Found = TypeVar("Found")
-Teach = Callable[[Lesson, torch.Generator], Loss]
-"""The loss of a share, exposed by what a generator draws."""
+LossFunction = Callable[[TrainingBatch, torch.Generator], Loss]
+"""The loss of a share of a batch; the generator is the source of exposure."""
 
 
-class Crew:
+class GradientThreads:
     """As many shares as torch may use threads, up to four."""
 
     def __init__(self, size: int | None = None) -> None:
@@ -35,35 +35,35 @@ class Crew:
         self.size = min(LARGEST, self.threads) if size is None else size
         self._pool: ThreadPoolExecutor | None = None
 
-    def learn(self, model: nn.Module, lesson: Lesson, teach: Teach) -> tuple[Tensor, Tensor]:
-        """Add the gradients of a lesson to those of the model; its loss and summed negative log-likelihood."""
+    def backward(self, model: nn.Module, batch: TrainingBatch, loss_fn: LossFunction) -> tuple[Tensor, Tensor]:
+        """Add the gradients of a batch to those of the model; return its loss and summed negative log-likelihood."""
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        shares = lesson.shares(self.size)
+        shares = batch.shares(self.size)
         seeds = torch.randint(2**62, (len(shares), 2)).tolist()  # by the global generator, which checkpoints keep
-        found = self.do([partial(_learn, teach, *each, parameters) for each in zip(shares, seeds, strict=True)])
+        found = self.run([partial(_gradients, loss_fn, *each, parameters) for each in zip(shares, seeds, strict=True)])
         for _, gradients in found:
             _add(parameters, gradients)
         loss = torch.stack([loss.smoothed.detach() for loss, _ in found]).sum()
         return loss, torch.stack([loss.nll for loss, _ in found]).sum()
 
-    def do(self, works: Sequence[Callable[[], Found]]) -> list[Found]:
-        """What each of some works gives; every thread takes the next one as soon as it is free."""
+    def run(self, calls: Sequence[Callable[[], Found]]) -> list[Found]:
+        """Return what each call returns; every thread takes the next call as soon as it is free."""
         numbers = count()
         found: dict[int, Found] = {}
 
         def take() -> None:
-            while (number := next(numbers)) < len(works):
-                found[number] = works[number]()
+            while (number := next(numbers)) < len(calls):
+                found[number] = calls[number]()
 
         torch.set_num_threads(self._each)
         try:
-            others = [self._others().submit(take) for _ in range(min(self.size, len(works)) - 1)]
+            others = [self._others().submit(take) for _ in range(min(self.size, len(calls)) - 1)]
             take()
             for other in others:
                 other.result()
         finally:
             torch.set_num_threads(self.threads)
-        return [found[number] for number in range(len(works))]
+        return [found[number] for number in range(len(calls))]
 
     def close(self) -> None:
         """End the threads."""
@@ -88,13 +88,13 @@ def _begin(threads: int) -> None:
     torch.set_flush_denormal(True)
 
 
-def _learn(
-    teach: Teach, share: Lesson, seeds: Sequence[int], parameters: Sequence[nn.Parameter]
+def _gradients(
+    loss_fn: LossFunction, share: TrainingBatch, seeds: Sequence[int], parameters: Sequence[nn.Parameter]
 ) -> tuple[Loss, Sequence[Tensor | None]]:
     """The loss of a share and its gradients, with randomness of its own."""
     drops, exposes = (torch.Generator().manual_seed(seed) for seed in seeds)
     with drawn_from(drops):
-        loss = teach(share, exposes)
+        loss = loss_fn(share, exposes)
     gradients = torch.autograd.grad(loss.smoothed, parameters, allow_unused=True)
     return loss, gradients
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.data.batches import Cursor
-from regard.data.prepare import prepare
+from regard.tasks.preparation import prepare
 from regard.tasks.choice import shape_of
 from regard.tasks.task import Course
 from regard.training import muon, optimizer

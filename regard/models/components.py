@@ -1,0 +1,49 @@
+"""Which class stands behind each kind of encoder and decoder in a configuration."""
+
+from collections.abc import Callable
+from typing import Any
+
+from regard.config import model as config
+from regard.models.conv_decoder import ConvDecoder
+from regard.models.decoder import Decoder
+from regard.models.encoders import BagEncoder, ConvEncoder, Encoder, RnnEncoder, TransformerEncoder
+from regard.models.image_encoder import make_image_encoder
+from regard.models.recurrent_decoder import RnnDecoder
+from regard.models.transformer_decoder import TransformerDecoder
+
+MakeEncoder = Callable[..., Encoder]
+"""Called with the cell, its own section, and the keywords `name` (its path in the model) and `drop_states`."""
+MakeDecoder = Callable[[config.Model, Any, int], Decoder]
+"""Called with the cell, its own section, and the size of the target vocabulary."""
+
+ENCODERS: dict[str, MakeEncoder] = {
+    "bag": BagEncoder,
+    "rnn": RnnEncoder,
+    "conv": ConvEncoder,
+    "transformer": TransformerEncoder,
+    "image": make_image_encoder,
+}
+"""Encoders by the kind of their section."""
+DECODERS: dict[str, MakeDecoder] = {"rnn": RnnDecoder, "conv": ConvDecoder, "transformer": TransformerDecoder}
+"""Decoders by the kind of their section."""
+
+
+def make_encoder(cell: config.Model, *, drop_states: bool = True) -> Encoder:
+    """The encoder of a cell that has one; `drop_states` as `Encoder` says."""
+    if cell.encoder is None:
+        raise ValueError("this cell has no encoder")
+    return ENCODERS[cell.encoder.kind](cell, cell.encoder, name="encoder", drop_states=drop_states)
+
+
+def reads_tokens(cell: config.Model) -> bool:
+    """Whether the encoder of a cell reads token vectors; otherwise it reads the tensors of its input directly."""
+    if cell.encoder is None:
+        return False
+    return bool(getattr(ENCODERS[cell.encoder.kind], "reads_tokens", False))
+
+
+def make_decoder(cell: config.Model, vocabulary: int) -> Decoder:
+    """The decoder of a cell that has one."""
+    if cell.decoder is None:
+        raise ValueError("this cell has no decoder")
+    return DECODERS[cell.decoder.kind](cell, cell.decoder, vocabulary)

@@ -1,0 +1,321 @@
+"""Generating text: from raw sources and a search to hypotheses.
+
+Axes: B batch, S source positions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from threading import Event
+from typing import Any, Protocol, overload
+
+from regard.config.run import RunConfig
+from regard.foundation.errors import RegardError, UsageError
+from regard.models import Model
+from regard.nn import taps
+from regard.search import Constraints, Hypothesis, Search, SearchTree, StepModel, beam, greedy, sample
+from regard.search.assembly import assemble, choose
+from regard.search.forbidden import Forbidden, Reading
+from regard.search.kept import Pieces, kept_rule
+from regard.search.rules import Every, Free, Rule, Stuck, may_end
+from regard.search.side_by_side import MOST, Interruptible, side_by_side
+from regard.search.steps import Source
+from regard.text.loops import patience_for
+from regard.text.sentences import Piece
+from regard.text.tokenizer import Tokenizer
+
+Texts = list[str] | tuple[str, ...]
+Rows = list[list[int]]
+
+_NOTHING_READ: frozenset[Reading] = frozenset()
+
+LEAST_ROWS = 2
+"""A batch holds `decoding.batch_tokens` divided by the beam, or at least by this: even greedy search has one batch for
+each core."""
+
+
+class SourceReader(Protocol):
+    """What generation needs to know of what is read: a `regard.tasks.inputs.Input`, or those of an ensemble."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of sources, where they are text."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether sources are text."""
+
+    @property
+    def aligns(self) -> bool:
+        """Whether attention to the source says which of its words an output word belongs to."""
+
+    @property
+    def positions(self) -> int | None:
+        """How many positions the model has learned; `None` where no position is too far."""
+
+    def split(self, sources: Sequence[str], search: Search, /) -> tuple[list[list[Piece]], Rows]:
+        """Each source in pieces that fit the model, and the ids of all pieces, one after the other."""
+
+    def rows(self, sources: Sequence[str], /) -> Rows:
+        """The ids of sources."""
+
+    def groups(self, rows: Rows, tokens: int, /) -> Iterator[list[int]]:
+        """Places of sources that are searched together."""
+
+    def output_limit(self, row: list[int], /) -> int:
+        """The largest number of tokens that may be generated for a source."""
+
+    def step_model(
+        self, model: Model, sources: Sequence[str], rows: Rows, /, *, with_attention: bool
+    ) -> tuple[StepModel[Any], Source]:
+        """What search runs on for a batch of sources."""
+
+    def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis, /) -> Hypothesis:
+        """The hypothesis with its attention to the source, and its word alignment."""
+
+
+class TextGenerator:
+    """A model, what it reads, and the tokenizer of what it writes: searches for texts."""
+
+    def __init__(self, model: Model, config: RunConfig, source: SourceReader, tokenizer: Tokenizer) -> None:
+        self.model = model
+        self.config = config
+        self.source = source
+        self.tokenizer = tokenizer
+        self._rules: dict[Constraints, Rule] = {}
+        self._spellings: Pieces | None = None
+
+    @overload
+    def translate(self, text: str, search: Search | None = None, *, beam: int | None = None) -> str: ...
+
+    @overload
+    def translate(self, text: Texts, search: Search | None = None, *, beam: int | None = None) -> list[str]: ...
+
+    def translate(self, text: str | Texts, search: Search | None = None, *, beam: int | None = None) -> str | list[str]:
+        """The best output for a source, or for each of a list of sources; `beam` 1 is greedy.
+
+        An empty text stays empty. Neither the order of the sources nor the other sources matter.
+        """
+        _check_texts(text)
+        if isinstance(text, str):
+            return self.translate([text], search, beam=beam)[0]
+        return [best[0].text if best else "" for best in self.hypotheses(text, search, beam=beam)]
+
+    def hypotheses(
+        self,
+        texts: Texts,
+        search: Search | None = None,
+        *,
+        beam: int | None = None,
+        count: int | None = None,
+        trees: Sequence[SearchTree] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses for each source, best first; none for an empty text.
+
+        `beam` and `count` change those of `search`; `trees`, one per source, record the beam (of texts not split).
+        """
+        if isinstance(texts, str):
+            raise UsageError("Hypotheses are for a list of texts: write [text].")
+        _check_texts(texts)
+        if search is not None and not isinstance(search, Search):
+            raise UsageError(
+                f"The search is {str(search)[:80]!r} ({type(search).__name__}). It must be an object of "
+                "regard.search.Search."
+            )
+        if trees is not None and len(trees) != len(texts):
+            raise UsageError(f"There are {len(trees)} search trees for {len(texts)} texts: give one for each.")
+        search = self._complete(search or Search(), beam, count)
+        if search.splits is False:
+            return self.find(texts, search, trees)
+        cut, rows = self.source.split(texts, search)
+        if all(len(pieces) == 1 for pieces in cut):
+            return self.find([pieces[0].text for pieces in cut], search, trees, rows=rows)
+        found = self._find_pieces(cut, search, rows)
+        return [assemble(pieces, best, search) for pieces, best in zip(cut, found, strict=True)]
+
+    def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
+        """The hypothesis with its attention to the source, and where that says something, its word alignment."""
+        return self.source.explain(self.model, self.tokenizer, source, hypothesis)
+
+    def _complete(self, search: Search, beam: int | None, count: int | None) -> Search:
+        """A search with every default filled in."""
+        decoding = self.config.decoding
+        search = replace(
+            search,
+            beam=search.beam if beam is None else beam,
+            count=search.count if count is None else count,
+            length_penalty=decoding.length_penalty if search.length_penalty is None else search.length_penalty,
+        )
+        if search.beam is not None or search.samples:
+            return search
+        return replace(search, beam=max(decoding.beam, search.count))
+
+    def _find_pieces(self, cut: Sequence[list[Piece]], search: Search, rows: Rows) -> list[list[list[Hypothesis]]]:
+        """The hypotheses for each piece of each text.
+
+        Where phrases are forbidden, pieces are searched one after the other: each must not complete a phrase that any
+        hypothesis for those before it begins.
+        """
+        if not search.constraints.forbid:
+            each = iter(self.find([piece.text for row in cut for piece in row], search, None, rows=rows))
+            return [[next(each) for _ in row] for row in cut]
+        forbidden = search.constraints.rule(self.tokenizer)
+        assert isinstance(forbidden, Forbidden)  # other constraints are for texts that are not split
+        readings = [frozenset([forbidden.start]) for _ in cut]
+        found: list[list[list[Hypothesis]]] = [[] for _ in cut]
+        for number in range(max(map(len, cut), default=0)):
+            left = [row for row in range(len(cut)) if len(cut[row]) > number]
+            before = [readings[row] for row in left] if number else None
+            best = self.find([cut[row][number].text for row in left], search, None, before)
+            for row, hypotheses in zip(left, best, strict=True):
+                found[row].append(hypotheses)
+                said = [one.tokens for one in hypotheses] or [()]
+                readings[row] = frozenset(
+                    forbidden.follow(reading, tokens, spaced=bool(cut[row][number].space))
+                    for reading in readings[row]
+                    for tokens in said
+                )
+        return found
+
+    def find(
+        self,
+        texts: Sequence[str],
+        search: Search,
+        trees: Sequence[SearchTree] | None,
+        before: Sequence[frozenset[Reading]] | None = None,
+        rows: Rows | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses for each source, by batches of similar length, each distinct source searched once.
+
+        `before` says how forbidden phrases may have begun before the output for each source; `rows` are the ids of the
+        sources, where they are known.
+        """
+        asked = list(zip(texts, before or [_NOTHING_READ] * len(texts), strict=True))
+        distinct_asked = list(dict.fromkeys(asked)) if trees is None else asked
+        distinct_texts = [text for text, _ in distinct_asked]
+        if rows is None:
+            sources = self.source.rows(distinct_texts)
+        else:
+            by_asked = dict(zip(asked, rows, strict=True))
+            sources = rows if len(distinct_asked) == len(asked) else [by_asked[one] for one in distinct_asked]
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        rows_each = max(search.samples or search.beam or 1, LEAST_ROWS)
+        rules = self._rules_for(distinct_asked, search)
+        batches = list(self.source.groups(sources, self.config.decoding.batch_tokens // rows_each))
+        batches += [[place] for place, ids in enumerate(sources) if not ids and not self._may_be_empty(rules, place)]
+        with_attention = search.coverage_penalty != 0 or (bool(search.keep) and self._has_attention)
+
+        def searched(batch: list[int], stop: Event) -> list[list[Hypothesis]]:
+            shown = [trees[place] for place in batch] if trees else None
+            asked = [distinct_texts[one] for one in batch], [sources[one] for one in batch]
+            own = [rules[place] for place in batch] if rules else None
+            return self._search(*asked, search, own, shown, stop, with_attention=with_attention)
+
+        # Taps see one batch after the other, and a graphics card computes one after the other.
+        single = len(batches) == 1 or with_attention or self.model.device.type != "cpu"
+        results = side_by_side(searched, batches, most=1 if single or taps.watched(self.model) else MOST)
+        for batch in batches:
+            try:
+                best = next(results)
+            except Stuck as error:
+                text = distinct_texts[batch[error.row]]
+                raise RegardError(
+                    f'No output found for "{text[:80]}" keeps to all constraints: relax one, or use a wider beam.'
+                ) from None
+            for place, hypotheses in zip(batch, best, strict=True):
+                said = [replace(one, text=self.tokenizer.decode(one.tokens)) for one in hypotheses]
+                found[place] = choose(said, search)
+        if len(distinct_asked) == len(texts):
+            return found
+        by_text = dict(zip(distinct_asked, found, strict=True))
+        return [by_text[one] for one in asked]
+
+    def _search(
+        self,
+        texts: list[str],
+        sources: list[list[int]],
+        search: Search,
+        rules: list[Rule] | None,
+        trees: list[SearchTree] | None,
+        stop: Event,
+        *,
+        with_attention: bool,
+    ) -> list[list[Hypothesis]]:
+        steps, batch = self.source.step_model(self.model, texts, sources, with_attention=with_attention)
+        steps = Interruptible(steps, stop)
+        limits = [self.source.output_limit(row) for row in sources]
+        if rules is not None:
+            limits = [self._with_room(limit, rule.needs) for limit, rule in zip(limits, rules, strict=True)]
+        options: dict[str, Any] = {
+            "length_penalty": search.length_penalty,
+            "rules": rules,
+            "patience": [patience_for(ids) for ids in sources],
+        }
+        if search.samples:
+            drawn: dict[str, Any] = {name: getattr(search, name) for name in ("seed", "temperature", "top_k", "top_p")}
+            return sample(steps, batch, limits, count=search.samples, **drawn, **options)
+        if search.beam == 1 and not trees and not search.coverage_penalty:
+            return [[one] for one in greedy(steps, batch, limits, **options)]
+        kinds: dict[str, Any] = {
+            name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
+        }
+        return beam(
+            steps,
+            batch,
+            limits,
+            width=search.beam or 1,
+            full=search.full_beam,
+            text=self.tokenizer.decode,
+            trees=trees,
+            **kinds,
+            **options,
+        )
+
+    def _rules_for(self, asked: Sequence[tuple[str, frozenset[Reading]]], search: Search) -> list[Rule] | None:
+        """What the output for each text must keep to; nothing, if there is nothing to keep to."""
+        if not search.constraints and not search.keep:
+            return None
+        return [self._rule(search, text, before) for text, before in asked]
+
+    def _rule(self, search: Search, text: str, before: frozenset[Reading]) -> Rule:
+        """What the output for a text must keep to."""
+        constraints = search.constraints
+        if constraints not in self._rules:
+            self._rules[constraints] = constraints.rule(self.tokenizer) if constraints else Free()
+        rule = self._rules[constraints]
+        if before and isinstance(rule, Forbidden):
+            rule = rule.resumed(before)
+        kept = search.kept(text)
+        if not kept:
+            return rule
+        if self._spellings is None:
+            self._spellings = Pieces(self.tokenizer)
+        offsets = self.source.tokenizer.encode(text).offsets
+        return Every([rule, kept_rule(text, kept, offsets, constraints, self._spellings)])
+
+    def _may_be_empty(self, rules: list[Rule] | None, place: int) -> bool:
+        """Whether the output for a text may be empty, as far as its rule is concerned."""
+        return rules is None or may_end(rules[place], (), self.tokenizer.size)
+
+    @property
+    def _has_attention(self) -> bool:
+        """Whether search can tell where in the source the model looks."""
+        return self.source.aligns and any(name.endswith("source_attention.weights") for name in taps.names(self.model))
+
+    def _with_room(self, limit: int, needs: int) -> int:
+        """A limit that leaves room for what rules need."""
+        positions = self.source.positions
+        if positions is not None and needs >= positions:
+            raise UsageError(f"The constraints need {needs} tokens, but this model has learned {positions} positions.")
+        room = limit + needs + 1 if needs else limit
+        return room if positions is None else min(room, positions)
+
+
+def _check_texts(given: object) -> None:
+    """Refuse what is neither a text nor a list of texts."""
+    if isinstance(given, str):
+        return
+    if not isinstance(given, list | tuple):
+        raise UsageError(f"A text, or a list of texts, can be translated; this is of type {type(given).__name__}.")
+    for place, text in enumerate(given, start=1):
+        if not isinstance(text, str):
+            raise UsageError(f"Text {place} of the list is no text, but of type {type(text).__name__}.")

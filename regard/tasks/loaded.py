@@ -1,0 +1,218 @@
+"""A trained run, loaded: its task, its model, and what both do together."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config.run import RunConfig
+from regard.data.store import TokenStore
+from regard.foundation.device import choose_device, keep_freed
+from regard.foundation.errors import RegardError, UsageError
+from regard.models import Model
+from regard.models.reader import Reader
+from regard.runs.run import Run
+from regard.search import Hypothesis, Search, SearchTree
+from regard.tasks.generation import TextGenerator
+from regard.tasks.inputs import Input
+from regard.tasks.outputs import Output
+from regard.tasks.outputs.text import TextOutput
+from regard.tasks.results import Nothing, Result
+from regard.tasks.task import Task, TaskKind
+from regard.tasks.trace import Trace
+from regard.text.joined import check_parts
+from regard.text.specials import BOS, EOS
+from regard.text.tokenizer import Tokenizer
+
+Texts = list[str] | tuple[str, ...]
+
+DOING = {
+    "translate": "translates nothing",
+    "generate": "is no language model",
+    "caption": "captions no pictures",
+    "predict": "predicts no labels, numbers or tags",
+}
+"""What is wrong with a run that another command uses, by the command that was tried."""
+
+
+class LoadedRun:
+    """A task with a trained model, whatever the task is.
+
+    Sources are texts: the text itself, several with tabs between them, or the names of images.
+    """
+
+    def __init__(self, task: Task, model: nn.Module) -> None:
+        self.task = task
+        self.model: Any = model
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the run."""
+        return self.task.config
+
+    @property
+    def input(self) -> Input:
+        """What the model reads."""
+        return self.task.input
+
+    @property
+    def output(self) -> Output[Any]:
+        """What the model answers."""
+        return self.task.output
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of what is read."""
+        return self.task.input.tokenizer
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """The tokenizer of what is written."""
+        return self._text_output("a tokenizer of outputs").tokenizer
+
+    @property
+    def writes_text(self) -> bool:
+        """Whether its answers are texts that a decoder writes."""
+        return isinstance(self.output, TextOutput)
+
+    @property
+    def translates_text(self) -> bool:
+        """Whether it reads text and writes text."""
+        return self.writes_text and self.config.task.input_kind().encoder and self.input.is_text
+
+    def untrained(self) -> Model | Reader:
+        """A model of the same configuration that has learned nothing."""
+        return self.task.build()
+
+    # Answers
+
+    @cached_property
+    def generator(self) -> TextGenerator:
+        """What searches for texts, where the task writes text."""
+        return self._text_output("a search").generator(self.model)
+
+    def translate(self, text: Any, search: Search | None = None, *, beam: int | None = None) -> Any:
+        """The best output as a string for a source, or for each of a list of sources."""
+        return self.generator.translate(text, search, beam=beam)
+
+    def hypotheses(
+        self,
+        texts: Texts,
+        search: Search | None = None,
+        *,
+        beam: int | None = None,
+        count: int | None = None,
+        trees: Sequence[SearchTree] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses for each source, best first."""
+        return self.generator.hypotheses(texts, search, beam=beam, count=count, trees=trees)
+
+    def write(self, sources: Texts, search: Search | None = None) -> list[Result]:
+        """The best text for each source with its score, and the alternatives that the search keeps."""
+        if self.translates_text:
+            for source in filter(str.strip, sources):
+                check_parts(source, self.config.data.train.texts)
+        return self._text_output("a text").results(sources, self.hypotheses(sources, search))
+
+    def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
+        """The hypothesis with its attention to the source, and where that says something, its word alignment."""
+        return self.generator.explain(source, hypothesis)
+
+    def predict(self, sources: Sequence[str]) -> list[Result]:
+        """What the model answers to each source; an empty source has an empty answer.
+
+        A source of more texts or fewer than the model reads is refused.
+        """
+        for source in sources:
+            if source.strip():
+                check_parts(source, self.config.data.train.texts)
+        asked = [source for source in sources if source.strip()]
+        answers = iter(self.output.answer(self.model, asked) if asked else ())
+        return [next(answers) if source.strip() else Nothing() for source in sources]
+
+    # Analyses
+
+    def trace(self, source: str, target: str | None = None) -> Trace:
+        """Run the model on a source, with its own answer or another one, and record every tap by its name."""
+        if isinstance(source, str) and not self.writes_text:
+            check_parts(source, self.config.data.train.texts)
+        return self.output.trace(self.model, source, target)
+
+    def trace_hypothesis(self, source: str, hypothesis: Hypothesis) -> Trace:
+        """Run the model on a source and an output that search has found."""
+        return self._text_output("an output to trace").trace_tokens(self.model, source, hypothesis.tokens)
+
+    def forced(self, source: str, target: str | None = None) -> tuple[Tensor, Tensor]:
+        """Source tokens 1×S and target tokens 1×T (with their specials) of a given target, or of the model's own."""
+        if not self.translates_text:
+            raise UsageError("This analysis is of models that read a text and write another.")
+        ids = self.source_tokenizer.encode_batch([source])[0]
+        if target is None:
+            best = self.hypotheses([source])[0]
+            tokens = list(best[0].tokens) if best else []
+        else:
+            tokens = self.target_tokenizer.encode_batch([target])[0]
+        device = self.model.device
+        return torch.tensor([[*ids, EOS]], device=device), torch.tensor([[BOS, *tokens, EOS]], device=device)
+
+    def _text_output(self, what: str) -> TextOutput:
+        if not isinstance(self.output, TextOutput):
+            raise UsageError(f"This run writes no text ({self.config.task.arrow}), so it has no {what}.")
+        return self.output
+
+
+def load_run(directory: Path | str | Run, overrides: Sequence[str] = (), *, verb: str | None = None) -> LoadedRun:
+    """Load a trained run on the best device at hand.
+
+    Args:
+        directory: The run directory.
+        overrides: Settings as on the command line.
+        verb: The command that wants to use it: a run of a task for which there is another command is refused.
+    """
+    run = Run.open(directory)
+    check_overrides(overrides)
+    config = run.load_config(overrides)
+    if verb is not None:
+        check_verb(run, config, verb)
+    keep_freed()
+    task = TaskKind.of(config).load(run.tokenizers)
+    model = run.load_model(task.build, task.vocabularies.fingerprints)
+    model = model.to(choose_device(config.training.device)).eval()
+    if isinstance(model, Model):
+        model = model.laid_out()
+    task.input.trained_length = trained_length(run) or task.input.trained_length
+    return LoadedRun(task, model)
+
+
+def check_verb(run: Run, config: RunConfig, verb: str) -> None:
+    """Refuse a run that another command uses, and name that command."""
+    if config.task.verb != verb:
+        use = f"regard {config.task.verb} {run.directory}"
+        raise UsageError(f"{run.directory} {DOING[verb]} ({config.task.arrow}: {config.cell}): use {use}.")
+
+
+def load_task(run: Run, config: RunConfig) -> Task:
+    """The task of a trained run, with the vocabularies that it keeps."""
+    return TaskKind.of(config).load(run.tokenizers)
+
+
+def trained_length(run: Run) -> int | None:
+    """The longest source in tokens among a run's training data, if it is still there."""
+    try:
+        return int(TokenStore(run.data / "train").lengths[0].max())
+    except (OSError, ValueError, RegardError):
+        return None
+
+
+def check_overrides(overrides: Sequence[str]) -> None:
+    """Refuse settings that a trained model cannot change any more."""
+    for override in overrides:
+        name = override.partition("=")[0].strip()
+        if not name.startswith("decoding.") and name not in ("model.positions.ntk", "training.device"):
+            raise UsageError(
+                f"{name} cannot be changed in a trained run: decoding.* can, and training.device, and "
+                "model.positions.ntk (for rotary positions)."
+            )

@@ -1,0 +1,138 @@
+"""A number as an output.
+
+Axes: B batch.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.data.batches import Batch
+from regard.data.corpus import Pair
+from regard.foundation.errors import UsageError
+from regard.metrics.labels import score_numbers
+from regard.models.acceptor import Acceptor
+from regard.objectives.objective import Loss
+from regard.tasks.judgement import Calibration, Judgement, Sample
+from regard.tasks.outputs.choice import ChoiceOutput
+from regard.tasks.results import Number
+from regard.tasks.trace import Side, Trace
+from regard.tasks.training_batch import TrainingBatch, TrainingPoint
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+class NumberOutput(ChoiceOutput[Acceptor]):
+    """(estimate − number)², judged by correlation; in a store a number is the two halves of a 32-bit float."""
+
+    loss_name = "squared error per text"
+
+    @property
+    def outputs(self) -> int:
+        """The number."""
+        return 1
+
+    @classmethod
+    def problem(cls, pair: Pair) -> str | None:
+        """What is no finite number is refused."""
+        try:
+            finite = abs(float(pair.target)) <= LARGEST
+        except ValueError:
+            finite = False
+        given = pair.target.strip()[:40]
+        return None if finite else f"has `{given}` where a number is wanted: fix it, or set task.kind=classification."
+
+    def targets(self, pairs: Sequence[Pair]) -> list[list[int]]:
+        """The halves of each number."""
+        numbers = np.asarray([float(pair.target) for pair in pairs], dtype="<f4")
+        halves: list[list[int]] = numbers.view("<u2").reshape(-1, 2).tolist()
+        return halves
+
+    @property
+    def id_limit(self) -> int:
+        """Halves of a number have 16 bits."""
+        return 1 << 16
+
+    def training_batch(
+        self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
+    ) -> TrainingBatch:
+        """The number B."""
+        return TrainingBatch({**inputs, "number": numbers_in(batch.target)}, len(batch))
+
+    def loss(
+        self, model: Acceptor, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+    ) -> Loss:
+        """The squared error."""
+        estimates = self.batch_scores(model, batch)[:, 0].float()  # B
+        error = F.mse_loss(estimates, batch["number"], reduction="sum")
+        return Loss(error * scale, error.detach(), batch.count)
+
+    def row_losses(self, model: Acceptor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+        """Return the squared error of each example."""
+        estimates = self.batch_scores(model, batch)[:, 0].float()  # B
+        found = F.mse_loss(estimates, batch["number"], reduction="none").double().cpu()
+        return found, torch.ones_like(found)
+
+    def calibrate(self, model: Acceptor, pairs: Sequence[Pair]) -> Calibration:
+        """Fit on validation data the line from estimates to numbers: noise in training shifts and stretches them."""
+        if warning := self.check_enough(pairs, "The shift and scale of estimates"):
+            return Calibration(note="estimates as learnt", warning=warning)
+        sources, _ = self.readable([pair.source for pair in pairs])
+        estimates = self.scores(model, sources)[:, 0].double()
+        true = torch.tensor([float(pair.target) for pair in pairs], dtype=torch.float64)
+        slope, shift = fit_line(estimates, true)
+        last = model.classifier[-1] if isinstance(model.classifier, nn.Sequential) else model.classifier
+        assert isinstance(last, nn.Linear)
+        with torch.no_grad():
+            last.weight.mul_(slope)
+            last.bias.mul_(slope).add_(shift)
+        return Calibration(note=f"estimates times {slope:.2f} plus {shift:.2f}")
+
+    def answer(self, model: Acceptor, sources: Sequence[str]) -> list[Number]:
+        """The estimate for each input."""
+        return [Number(number) for number in self.scores(model, sources)[:, 0].tolist()]
+
+    def trace(self, model: Acceptor, source: str, target: str | None = None) -> Trace:
+        """Run the model on a source."""
+        if target is not None:
+            raise UsageError("An estimate is one number, so that no other answer can be asked for: leave out --target.")
+        return self.choice_trace(model, source, (), lambda scores: Side.of_labels([f"{scores.item():.4g}"], [0]))
+
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
+        """Compare estimates with the true numbers."""
+        estimates = [number_in(line, number) for number, line in enumerate(lines, start=1)]
+        samples = [
+            Sample(source=pair.source, reference=pair.target.strip(), output=f"{one:.2f}")
+            for pair, one in zip(pairs, estimates, strict=True)
+        ]
+        return Judgement(scores=score_numbers(estimates, [float(pair.target) for pair in pairs]), samples=samples)
+
+
+def numbers_in(halves: Tensor) -> Tensor:
+    """The numbers B of which a batch holds the halves B×2."""
+    return torch.from_numpy(halves.numpy().astype("<u2").view("<f4").astype(np.float32)[:, 0])
+
+
+def number_in(text: str, place: int) -> float:
+    """The number that answer `place` is."""
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"Answer {place:,} has `{text.strip()[:40]}` where a number is wanted.") from None
+
+
+def fit_line(estimates: Tensor, true: Tensor) -> tuple[float, float]:
+    """Slope and shift of the least squared error of slope · estimate + shift, N and N.
+
+    A slope that would reverse estimates, or equal estimates for all inputs, leave nothing to stretch: then only the
+    shift is fitted.
+    """
+    centred = estimates - estimates.mean()
+    spread = centred.square().sum().item()
+    slope = (centred * (true - true.mean())).sum().item() / spread if spread > 0 else 1.0
+    slope = slope if 0 < slope < math.inf else 1.0
+    return slope, (true.mean() - slope * estimates.mean()).item()

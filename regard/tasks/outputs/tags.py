@@ -1,0 +1,232 @@
+"""A tag for each word as an output.
+
+Axes: B batch, S source positions, C tags.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.batches import Batch, Frame
+from regard.data.corpus import Pair
+from regard.data.labels import Labels
+from regard.foundation.errors import UsageError
+from regard.metrics.labels import score_labels
+from regard.models.transducer import Transducer
+from regard.objectives.objective import Loss
+from regard.tasks.inputs.text import TextInput
+from regard.tasks.judgement import Judgement, Sample, Table
+from regard.tasks.outputs.label import check_labels, missing_labels, rare_labels
+from regard.tasks.outputs.output import Output, Rows, read_all
+from regard.tasks.results import Tags
+from regard.tasks.trace import Side, Trace, check_cost, trace
+from regard.tasks.training_batch import TrainingBatch, TrainingPoint
+from regard.text.specials import PAD, UNK
+
+NO_TAG = -1
+
+
+class TagsOutput(Output[Transducer]):
+    """−log P(tag | sentence) of every word, the words being what is between white space.
+
+    A word's tag is read off its first token. In a store it is there too, as its number plus one; at the other tokens of
+    the word there is 0.
+    """
+
+    has_labels = True
+    target_frame = Frame((PAD,), (PAD,))
+    unit = "word"
+    loss_name = "nats per word"
+    has_perplexity = False
+
+    @property
+    def known(self) -> Labels:
+        """The tags with their counts."""
+        assert self.vocabularies.labels is not None
+        return self.vocabularies.labels
+
+    @property
+    def text(self) -> TextInput:
+        """What is read."""
+        assert isinstance(self.input, TextInput)
+        return self.input
+
+    # Preparing data
+
+    @classmethod
+    def problem(cls, pair: Pair) -> str | None:
+        """As many tags as words are needed."""
+        words, tags = pair.source.split(), pair.target.split()
+        if len(words) == len(tags):
+            return None
+        return f"has {len(words)} words and {len(tags)} tags: fix it (it begins `{' '.join(words[:5])}`)."
+
+    @classmethod
+    def labels_of(cls, pair: Pair) -> list[str]:
+        """The tags of a sentence."""
+        return pair.target.split()
+
+    def check(self, pair: Pair, place: str) -> None:
+        """Refuse a tag that training never shows."""
+        check_labels(self.known, self.labels_of(pair), place)
+
+    def missing(self, pairs: Sequence[Pair]) -> str | None:
+        """Tags that training shows and these sentences do not: nothing is measured of them."""
+        return missing_labels(self.known, (tag for pair in pairs for tag in self.labels_of(pair)))
+
+    def remarks(self) -> list[str]:
+        """Tags that occur once."""
+        return rare_labels(self.known)
+
+    def word_tokens(self, words: Sequence[str]) -> Rows:
+        """The tokens of each word, at least one."""
+        return [ids or [UNK] for ids in self.input.tokenizer.encode_batch(words)]
+
+    def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
+        """The tokens of all words; the tag of each word at its first token."""
+        sources, targets = [], []
+        for pair in pairs:
+            words = self.word_tokens(pair.source.split())
+            tags = [self.known.number(tag) for tag in pair.target.split()]
+            sources.append([token for word in words for token in word])
+            targets.append(
+                [number for word, tag in zip(words, tags, strict=True) for number in (tag + 1, *[0] * (len(word) - 1))]
+            )
+        return sources, targets
+
+    @property
+    def id_limit(self) -> int:
+        """Tags are counted from 1."""
+        return self.known.size + 1
+
+    def describe(self) -> str:
+        """How many tags there are."""
+        return f"{self.known.size} tags"
+
+    # Training
+
+    def build(self) -> Transducer:
+        """A model of the configured encoder."""
+        return Transducer(self.config.model, self.input.tokenizer.size, self.known.size)
+
+    def training_batch(
+        self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
+    ) -> TrainingBatch:
+        """The tags B×S, where there is one."""
+        tags = batch.target - 1  # B×S
+        return TrainingBatch({**inputs, "tags": tags}, int((tags != NO_TAG).sum()))
+
+    def loss(
+        self, model: Transducer, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+    ) -> Loss:
+        """Cross-entropy of the tags, label-smoothed in training."""
+        scores, tags = model(batch["source"]).float().flatten(0, 1), batch["tags"].flatten()  # BS×C, BS
+        nll = F.cross_entropy(scores, tags, ignore_index=NO_TAG, reduction="sum")
+        smoothed = nll
+        if point is not None and (smoothing := self.config.training.label_smoothing):
+            smoothed = F.cross_entropy(scores, tags, ignore_index=NO_TAG, reduction="sum", label_smoothing=smoothing)
+        return Loss(smoothed * scale, nll.detach(), batch.count)
+
+    def row_losses(self, model: Transducer, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of words of each sentence."""
+        scores, tags = model(batch["source"]).float(), batch["tags"]  # B×S×C, B×S
+        found = F.cross_entropy(scores.transpose(1, 2), tags, ignore_index=NO_TAG, reduction="none")  # B×S
+        return found.double().sum(1).cpu(), (tags != NO_TAG).sum(1).double().cpu()
+
+    # Using a model
+
+    def readable(self, sources: Sequence[str]) -> tuple[list[str], int]:
+        """Return sentences as they are: long ones are tagged piece by piece."""
+        return list(sources), 0
+
+    def answer(self, model: Transducer, sources: Sequence[str]) -> list[Tags]:
+        """A tag for each word between white space."""
+        sentences = [source.split() for source in sources]
+        return [Tags(words, tags) for words, tags in zip(sentences, self.tags(model, sentences), strict=True)]
+
+    def tags(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The likeliest tag of each word of sentences."""
+        pieces = [self._pieces(words) for words in sentences]
+        found = iter(self._tags_of(model, [piece for row in pieces for piece in row]))
+        return [[tag for _ in row for tag in next(found)] for row in pieces]
+
+    def _pieces(self, words: Sequence[str]) -> list[Sequence[str]]:
+        """Return a sentence whole, or in pieces of as many words as fit the positions that the model has learned."""
+        positions = self.config.model.learned_positions
+        if positions is None:
+            return [words]
+        found: list[list[str]] = [[]]
+        room = positions - 2
+        for word, tokens in zip(words, self.word_tokens(words), strict=True):
+            if len(tokens) > room and found[-1]:
+                found.append([])
+                room = positions - 2
+            found[-1].append(word)
+            room -= len(tokens)
+        return list(found)
+
+    def _tags_of(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        cut = [self._tokens(words) for words in sentences]
+        positions = self.config.model.learned_positions
+        most = None if positions is None else positions - 2
+        rows = [ids[:most] for ids, _ in cut]  # only a single word can still be longer
+        found = read_all(self.input, model, [""] * len(rows), lambda source: model(source).argmax(2), rows=rows)
+        names = self.known.names
+        return [[names[int(row[one])] for one in places] for (_, places), row in zip(cut, found, strict=True)]
+
+    def _tokens(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
+        """The tokens of a sentence, and the place of each word's first token after the start symbol."""
+        cut = self.word_tokens(words)
+        starts = accumulate((len(word) for word in cut), initial=1)
+        return [token for word in cut for token in word], list(starts)[:-1]
+
+    def trace(self, model: Transducer, source: str, target: str | None = None) -> Trace:
+        """Run the model on a sentence; the tags are its own, or those that are asked for."""
+        names = self.known.names
+        ids, places = self._tokens(source.split())
+        view = self.text.view_of(ids)
+        self.text.check_lengths([ids])
+        asked = None if target is None else self._tags_in(target, Pair(source, ""), 1)
+        check_cost(model, len(view.side))
+        given = view.given.asking(places)
+        with torch.inference_mode():
+            scores = model.scores(model.outputs(*given.tensors(model.device)))[0].cpu()  # T×C
+        numbers = scores.argmax(1).tolist() if asked is None else [names.index(tag) for tag in asked]
+        answer = Side.of_labels([names[number] for number in numbers], numbers)
+        return trace(model, view.side, answer, Side.of_labels([], []), labels=names, given=given)
+
+    # Judging
+
+    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
+        """Compare the tags of all words."""
+        rows = enumerate(zip(lines, pairs, strict=True), start=1)
+        answers = [self._tags_in(line, pair, number) for number, (line, pair) in rows]
+        true = [tag for pair in pairs for tag in pair.target.split()]
+        scores = score_labels([tag for row in answers for tag in row], true, self.known.names)
+        samples = [
+            Sample(source=pair.source, reference=pair.target, output=" ".join(row))
+            for pair, row in zip(pairs, answers, strict=True)
+        ]
+        f1 = scores.details["macro_f1"]
+        scores = replace(scores, sentences=len(pairs))
+        counts = Counter(true)
+        table = [(tag, f"{counts[tag]:,}", f"{f1[tag]:.1f}") for tag in sorted(f1, key=lambda tag: -counts[tag])]
+        return Judgement(
+            scores=scores, samples=samples, tables=[Table(title="By tag", head=("tag", "words", "F1"), rows=table)]
+        )
+
+    def _tags_in(self, line: str, pair: Pair, number: int) -> list[str]:
+        """The tags of a line of word/tag, or of tags alone."""
+        words, parts = pair.source.split(), line.split()
+        if len(parts) != len(words):
+            raise UsageError(f"Answer {number:,} has {len(parts)} tags, but its sentence has {len(words)} words.")
+        tags = [part.removeprefix(f"{word}/") for word, part in zip(words, parts, strict=True)]
+        for tag in tags:
+            if tag not in self.known.names:
+                raise UsageError(f"Answer {number:,} has `{tag[:40]}`, which is no tag of this run.")
+        return tags

@@ -1,0 +1,126 @@
+"""What a run learns from its training data before it trains: tokenizers and labels."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from regard.config.run import RunConfig
+from regard.config.start import reads_text, tokenizer_sides
+from regard.data.corpus import Pair
+from regard.data.labels import Labels
+from regard.text.joined import Joined
+from regard.text.learning import train_target, train_tokenizer, train_tokenizers
+from regard.text.tokenizer import Tokenizer
+
+Pairs = Callable[[], Iterable[Pair]]
+"""Examples that can be read again and again."""
+
+
+class Vocabulary(Protocol):
+    """A tokenizer or a set of labels."""
+
+    @property
+    def size(self) -> int:
+        """How many entries it has."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that determines it."""
+
+    def save(self, path: Path, /) -> None:
+        """Write it as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocabularies:
+    """The tokenizers of both sides, one object where they share it, and the labels; `None` where a task has none."""
+
+    source: Tokenizer | None = None
+    target: Tokenizer | None = None
+    labels: Labels | None = None
+
+    @property
+    def by_name(self) -> Mapping[str, Vocabulary]:
+        """Those that there are, by name; the weights of a run belong to these and to no others."""
+        named = {"source": self.source, "target": self.target, "labels": self.labels}
+        return {name: vocabulary for name, vocabulary in named.items() if vocabulary is not None}
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprint of each by name."""
+        return {name: vocabulary.fingerprint for name, vocabulary in self.by_name.items()}
+
+    @classmethod
+    def load(cls, config: RunConfig, directory: Path, sides: Iterable[str], *, labels: bool) -> Self:
+        """Read what `save` wrote.
+
+        Args:
+            config: The configuration of the run.
+            directory: The `tokenizers` directory of the run.
+            sides: The sides of a pair that are text: `source`, `target` or both.
+            labels: Whether the task has labels.
+        """
+        source, target = load_tokenizers(directory)
+        sides = tuple(sides)
+        return cls(
+            source=with_texts(config, source) if "source" in sides else None,
+            target=target if "target" in sides else None,
+            labels=Labels.load(directory / "labels.json") if labels else None,
+        )
+
+    def save(self, directory: Path) -> None:
+        """Write each to a file; a tokenizer that both sides share is written once."""
+        tokenizers = [tokenizer for tokenizer in (self.target, self.source) if tokenizer is not None]
+        if len({tokenizer.fingerprint for tokenizer in tokenizers}) == 1:
+            tokenizers[0].save(directory / "shared.json")
+        else:
+            for name, tokenizer in (("source", self.source), ("target", self.target)):
+                if tokenizer is not None:
+                    tokenizer.save(directory / f"{name}.json")
+        if self.labels is not None:
+            self.labels.save(directory / "labels.json")
+
+
+def learn_tokenizers(
+    config: RunConfig, pairs: Pairs, count: int, sides: Iterable[str]
+) -> tuple[Tokenizer | None, Tokenizer | None]:
+    """Return source and target tokenizer, learned, or taken from the run that this one starts from."""
+    sides = tuple(sides)
+    known = known_tokenizers(config)
+    if "source" in sides and "target" in sides:
+        source, target = known
+        if source is None:
+            source, target = train_tokenizers(config.text, pairs, count)
+        return with_texts(config, source), target or train_target(config.text, pairs, count)
+    if "source" in sides:
+        tokenizer = known[0 if reads_text(type(config.task)) else 1] or train_tokenizer(
+            config.text, pairs, count, "source"
+        )
+        return with_texts(config, tokenizer), None
+    if "target" in sides:
+        return None, known[1] or train_tokenizer(config.text, pairs, count, "target")
+    return None, None
+
+
+def known_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer | None]:
+    """The tokenizers of source and target that come from the run that this one starts from; `None` where one is new."""
+    source, target = tokenizer_sides(config)
+    if config.model.start_from is None or (source is None and target is None):
+        return None, None
+    there = dict(zip(("source", "target"), load_tokenizers(Path(config.model.start_from) / "tokenizers"), strict=True))
+    return there[source] if source else None, there[target] if target else None
+
+
+def with_texts(config: RunConfig, tokenizer: Tokenizer) -> Tokenizer:
+    """The tokenizer of sources: one that reads several texts with tabs between them, where sources are such."""
+    several = config.data.train.texts > 1 and not config.task.input_kind().image
+    return Joined(tokenizer) if several else tokenizer
+
+
+def load_tokenizers(directory: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target tokenizer of a run's `tokenizers` directory, one object twice if shared."""
+    if (directory / "shared.json").exists():
+        shared = Tokenizer.load(directory / "shared.json")
+        return shared, shared
+    return Tokenizer.load(directory / "source.json"), Tokenizer.load(directory / "target.json")
