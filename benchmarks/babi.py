@@ -19,7 +19,7 @@ from regard.data.stories import Question, questions
 from regard.foundation.display import bar, columns
 from regard.inspection import attention
 from regard.metrics.scoring import score_text
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun, load_run
 from regard.text.joined import TAB
 
 
@@ -36,7 +36,7 @@ class Lookup:
     """Whether the token looked at most stands there."""
 
 
-def look_up(translator: Translator, question: Question) -> Lookup:
+def look_up(translator: LoadedRun, question: Question) -> Lookup:
     """Let a model answer a question whose evidence is known."""
     source = f"{' '.join(question.story)}{TAB}{question.text}"
     trace = translator.trace(source)
@@ -72,7 +72,7 @@ def main() -> None:
     if not arguments.run.exists():
         print(f"{arguments.run} is not there: regard train recipes/answering.yaml --run {arguments.run}")
         return
-    translator = Translator.load(arguments.run)
+    translator = load_run(arguments.run)
     test = translator.config.data.test
     files = arguments.files or [Path(path) for path in getattr(test, "babi", ())]
     rows = [["questions of", "", "exact", "F1", "on evidence", "chance", "most on evidence"]]

@@ -120,7 +120,7 @@ def _prepare(place: Path, name: str, data: dict[str, Any], vocabulary: int) -> C
     facts: dict[str, Any] = {"form": FORM, "data": data, "asked": vocabulary}
     corpus = Corpus(place, name, facts)
     prepared = prepare(from_mapping({"preset": "transformer-tiny", **corpus.settings}), place / "prepared")
-    size = prepared.target_tokenizer.size
+    size = prepared.task.output.tokenizer.size
     for part, store in (("train", prepared.train), ("valid", prepared.validation)):
         for side, end in enumerate(("src", "trg")):
             with (place / f"{part}.{end}").open("w") as file:

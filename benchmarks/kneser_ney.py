@@ -144,11 +144,11 @@ def discounts_of(counts: Numbers) -> Floats:
 
 
 def main() -> None:
-    from regard.tasks.preparation import prepare
     from regard.evaluation.likelihood import total
     from regard.evaluation.perplexity import text_likelihoods
     from regard.foundation.display import bar
-    from regard.tasks.writer import Writer
+    from regard.tasks.loaded import load_run
+    from regard.tasks.preparation import prepare
     from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -158,7 +158,7 @@ def main() -> None:
     if not arguments.run.exists():
         print(f"{arguments.run} is not there: regard train recipes/language-model.yaml --run {arguments.run}")
         return
-    writer = Writer.load(arguments.run)
+    writer = load_run(arguments.run)
     prepared = prepare(writer.config, arguments.run)
     held_out = prepared.test_pairs or prepared.validation_pairs
     texts = [pair.source for pair in held_out]

@@ -21,7 +21,7 @@ import torch
 from regard.data.scenes import SIDE, Asked, Scene, questions, scenes
 from regard.foundation.display import bar, columns
 from regard.inspection.looks import Look, overlap
-from regard.tasks.predictor import Predictor
+from regard.tasks.loaded import LoadedRun, load_run
 
 EACH = 4
 """Questions about each scene."""
@@ -41,7 +41,7 @@ class Looked:
     """Whether the place looked at most touches one."""
 
 
-def looked(predictor: Predictor, scene: Scene, one: Asked) -> Looked:
+def looked(predictor: LoadedRun, scene: Scene, one: Asked) -> Looked:
     """Where a model looks for the answer to a question about things that are there."""
     look = Look.of(predictor.trace(f"{scene.name}\t{one.question}"))
     maps = look.maps()
@@ -61,7 +61,7 @@ def main() -> None:
     if not arguments.run.exists():
         print(f"{arguments.run} is not there: regard train recipes/visual-questions.yaml --run {arguments.run}")
         return
-    predictor, generator = Predictor.load(arguments.run), random.Random(f"looking {arguments.seed}")
+    predictor, generator = load_run(arguments.run), random.Random(f"looking {arguments.seed}")
     made = scenes(arguments.scenes, arguments.seed)
     asked = [(scene, one) for scene in made for one in questions(scene, generator, EACH)]
     said = predictor.predict([f"{scene.name}\t{one.question}" for scene, one in asked])

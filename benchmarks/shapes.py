@@ -21,7 +21,7 @@ from regard.data.scenes import SHAPES, SIDE, Scene, Thing, is_true, parse, scene
 from regard.foundation.display import bar, columns
 from regard.inspection.looks import Look, overlap
 from regard.search import Search
-from regard.tasks.captioner import Captioner
+from regard.tasks.loaded import load_run
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def main() -> None:
     if not arguments.run.exists():
         print(f"{arguments.run} is not there: regard train recipes/captions.yaml --run {arguments.run}")
         return
-    captioner = Captioner.load(arguments.run)
+    captioner = load_run(arguments.run)
     if arguments.pictures:
         names = [scene.name for scene in scenes(arguments.pictures, arguments.seed)]
     else:

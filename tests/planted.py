@@ -14,14 +14,12 @@ from torch import Tensor
 from regard.config.loading import from_mapping
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer as Settings
-from regard.data.form import Parallel
 from regard.models import Model, build
 from regard.nn.attention import Attention
-from regard.tasks.predictor import Predictor
-from regard.tasks.translation import Translation
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import LoadedRun
 from regard.text.learning import train as learn
 from regard.text.specials import SPECIALS
+from tests.loading import loaded
 
 SYMBOLS = "abcdefghijkl"
 LONGEST = 18
@@ -41,17 +39,11 @@ SHARP = 4.0
 """How much better a wanted key fits than any other, in units of the normed vectors."""
 
 
-def planted() -> Translator:
+def planted() -> LoadedRun:
     """The model with its tokenizer, ready to be asked."""
     settings = Settings(kind="words", min_frequency=1)
     tokenizer = learn(settings, lambda: iter([" ".join(SYMBOLS)]), "text.tokenizer")
-    return Translator(model(), config(), tokenizer, tokenizer)
-
-
-def subject(translator: Translator) -> Predictor:
-    """A translator as any run is opened: by its shape."""
-    form = Parallel(translator.source_tokenizer, translator.target_tokenizer)
-    return Predictor(Translation(translator.config, form), translator.model)
+    return loaded(model(), config(), tokenizer)
 
 
 def config() -> RunConfig:

@@ -3,10 +3,10 @@
 import torch
 
 from regard.config.loading import from_mapping
-from regard.tasks.preparation import prepare
 from regard.foundation.weights import weights_of
 from regard.models import build
 from regard.runs.run import Run
+from regard.tasks.preparation import prepare
 
 
 def random_run(directory, model, tokenizer="words", target=None, corpus=None):
@@ -21,11 +21,11 @@ def random_run(directory, model, tokenizer="words", target=None, corpus=None):
     run = Run.create(directory, config)
     prepared = prepare(config, directory)
     torch.manual_seed(0)
-    made = build(config.model, prepared.source_tokenizer.size, prepared.target_tokenizer.size)
+    made = build(config.model, prepared.task.input.tokenizer.size, prepared.task.output.tokenizer.size)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    sides = {"source": prepared.source_tokenizer, "target": prepared.target_tokenizer}
+    sides = {"source": prepared.task.input.tokenizer, "target": prepared.task.output.tokenizer}
     run.note(tokenizers={side: {"fingerprint": each.fingerprint} for side, each in sides.items()}, status="finished")
     run.save_weights(weights_of(made))
     return run

@@ -271,7 +271,7 @@ def odd_weights(run: Path, chance: random.Random, outside: Path) -> bool:
     changed = {
         "int8": {name: tensor.to(torch.int8)},
         "surplus": {"more": tensor},
-        "shape": {name: torch.zeros(*tensor.shape, 2)},
+        "task": {name: torch.zeros(*tensor.shape, 2)},
     }.get(way, {name: tensor})
     weights |= changed
     if way == "missing":

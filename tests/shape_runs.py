@@ -8,7 +8,6 @@ import torch
 
 from regard.config.loading import from_mapping
 from regard.tasks.preparation import prepare
-from regard.tasks.choice import shape_of
 
 ENCODERS = ("bag", "rnn", "conv", "transformer")
 COURSE = {"steps": 12, "validate_every": 6, "checkpoint_every": 6, "batch_tokens": 300, "device": "cpu", "log_every": 3}
@@ -55,17 +54,17 @@ def tagged_lines(count: int) -> list[str]:
 def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
     """A tiny run of a shape, over a corpus that is made for it."""
     shapes: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-        "classes": ({"kind": "acceptor"}, {"labelled": corpus(directory / "labelled.txt", labelled_lines(120))}),
+        "classes": ({"kind": "classification"}, {"labelled": corpus(directory / "labelled.txt", labelled_lines(120))}),
         "number": (
-            {"kind": "acceptor", "output": "number"},
+            {"kind": "regression"},
             {"tsv": corpus(directory / "pairs.tsv", pair_lines(120)), "second_column": 2, "target_column": 4},
         ),
         "pairs": (
-            {"kind": "acceptor"},
+            {"kind": "classification"},
             {"tsv": corpus(directory / "pairs.tsv", pair_lines(120)), "second_column": 2, "target_column": 3},
         ),
         "tags": (
-            {"kind": "transducer"},
+            {"kind": "tagging"},
             {"columns": corpus(directory / "tagged.txt", tagged_lines(120))},
         ),
         "language": (
@@ -73,15 +72,15 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
             {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
         ),
         "captions": (
-            {"kind": "captions", "shift": 1, "doubly_stochastic": 0.1},
+            {"kind": "captioning", "shift": 1, "doubly_stochastic": 0.1},
             {"generate": "shapes", "size": 80, "captions": 2},
         ),
         "questions": (
-            {"kind": "questions", "looks": 1},
+            {"kind": "visual-questions", "looks": 1},
             {"generate": "questions", "size": 60, "questions": 4},
         ),
         "masked": (
-            {"kind": "masked"},
+            {"kind": "masked-words"},
             {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
         ),
     }
@@ -94,7 +93,7 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
     elif kind == "captions":
         ends = {"encoder": {"kind": "image", "size": 16, "patch": 4, "layers": 1}, "decoder": {"kind": "rnn"}}
     found: dict[str, Any] = {
-        "shape": shape,
+        "task": shape,
         "data": {"train": data, "held_out": 20},
         "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
         "model": {"width": 16, **ends},
@@ -112,10 +111,10 @@ READING = ("classes", "number", "pairs", "tags")
 def shape_and_model(kind: str, directory: Path, **more: Any):
     config = from_mapping(settings(kind, directory, **more))
     prepared = prepare(config, directory / "run")
-    shape = shape_of(config, prepared.form)
+    task = prepared.task
     torch.manual_seed(0)
-    model = shape.build().eval()
+    model = task.build().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
-    return shape, model, prepared
+    return task, model, prepared

@@ -12,7 +12,7 @@ import pytest
 from regard.cli import main
 from regard.config.loading import from_mapping, load
 from regard.data.stories import Question, questions
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 from regard.training.loop import train
 from regard.training.view import View
 from tests.random_runs import run_of_two_texts
@@ -92,7 +92,7 @@ def test_an_answer_is_looked_up_in_the_sentence_it_follows_from(tmp_path: Path):
         "decoding": {"beam": 1, "max_length": 4},
     })  # fmt: skip
     train(config, tmp_path / "run", view=View())
-    model, look_up = Translator.load(tmp_path / "run"), benchmark("babi").look_up
+    model, look_up = load_run(tmp_path / "run"), benchmark("babi").look_up
     asked = list(set(questions(lookups(tmp_path / "test.txt", 200, seed=2))) - set(questions(told)))
     assert len(asked) > 100
     found = [look_up(model, question) for question in asked]
@@ -109,7 +109,7 @@ def test_of_several_sentences_about_a_person_the_last_is_looked_up(tmp_path: Pat
     changes = [f"data.train.babi={told['train']}", "data.test=null", "training.steps=900", "training.device=cpu"]
     config = load(ROOT / "recipes" / "answering.yaml", changes)
     train(config, tmp_path / "run", view=View())
-    model, look_up = Translator.load(tmp_path / "run"), benchmark("babi").look_up
+    model, look_up = load_run(tmp_path / "run"), benchmark("babi").look_up
     asked = [one for one in questions(told["test"]) if mentions(one) > 1][:150]
     found = [look_up(model, question) for question in asked]
     right = fmean(one.said == question.answer for one, question in zip(found, asked, strict=True))

@@ -15,9 +15,9 @@ from regard.config.run import RunConfig
 from regard.config.text import Text
 from regard.data.batches import Batch, Batches, Cursor, bucketed, cut
 from regard.data.corpus import Pair
-from regard.tasks.preparation import prepare
 from regard.data.store import StoreWriter, TokenStore
 from regard.foundation.errors import RegardError
+from regard.tasks.preparation import prepare
 from regard.text.dropout import BpeDropout
 from regard.text.learning import train_tokenizers
 from regard.text.specials import BOS, EOS, PAD

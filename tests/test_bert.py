@@ -13,7 +13,7 @@ from regard.config.text import Tokenizer as TokenizerSettings
 from regard.formats.from_huggingface import import_run
 from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
-from regard.tasks.predictor import Predictor
+from regard.tasks.loaded import load_run
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, MASK, SEP, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer
@@ -86,7 +86,7 @@ def random_texts() -> torch.Tensor:
 
 def test_hidden_states_and_guesses_are_those_of_transformers(imported):
     theirs, place = imported
-    ours = Predictor.load(place).model
+    ours = load_run(place).model
     ids = random_texts()
     with torch.no_grad():
         there = theirs(old_numbers()[ids], output_hidden_states=True)
@@ -103,7 +103,7 @@ def test_a_plain_encoder_is_imported_whatever_its_activation_and_its_head_is_fre
     ids = random_texts()
     with torch.no_grad():
         there = theirs(old_numbers()[ids]).last_hidden_state
-        states = Predictor.load(tmp_path / "run").model.encode(ids).states
+        states = load_run(tmp_path / "run").model.encode(ids).states
     torch.testing.assert_close(states, there, atol=1e-4, rtol=0)
     assert run.info["head"] == "fresh" and "mean nothing" in run.card.read_text()
 
@@ -134,7 +134,7 @@ def test_case_is_kept_where_the_model_keeps_it(tmp_path):
     (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
     import_run(tmp_path / "theirs", tmp_path / "run")
     assert Run.open(tmp_path / "run").config.text.tokenizer.lower is False
-    assert UNK in Predictor.load(tmp_path / "run").source_tokenizer.encode("The").ids
+    assert UNK in load_run(tmp_path / "run").source_tokenizer.encode("The").ids
 
 
 def test_a_vocabulary_file_can_be_the_tokenizer_of_a_run_of_ones_own(tmp_path):
@@ -158,13 +158,13 @@ def start_from(place: Path, directory: Path, **model: Any) -> dict[str, Any]:
     given["data"] = {"train": {"labelled": str(directory / "labelled.txt")}, "held_out": 5}
     given["data"]["cleaning"] = {"duplicates": "keep"}
     course = {"steps": 4, "validate_every": 4, "checkpoint_every": 4, "batch_tokens": 300, "tune": "fresh"}
-    return {**given, "shape": {"kind": "acceptor", "pool": "first"}, "training": course}
+    return {**given, "task": {"kind": "classification", "pool": "first"}, "training": course}
 
 
 def test_an_acceptor_starts_from_it_with_all_that_was_learnt(imported, tmp_path):
     _, place = imported
     train(from_mapping(start_from(place, tmp_path)), tmp_path / "run", view=View())
-    old, new = (Predictor.load(one) for one in (place, tmp_path / "run"))
+    old, new = (load_run(one) for one in (place, tmp_path / "run"))
     taken = [name for name in new.model.state_dict() if name.startswith(("encoder.", "source_embedding."))]
     assert len(taken) == 3 * 16 + 4 and new.source_tokenizer.fingerprint == old.source_tokenizer.fingerprint
     assert all(torch.equal(old.model.state_dict()[name], new.model.state_dict()[name]) for name in taken)
@@ -232,7 +232,7 @@ def test_a_tokenizer_json_serves_as_well_as_a_list(imported, tmp_path):
     (tmp_path / "theirs" / "vocab.txt").unlink(missing_ok=True)
     assert (tmp_path / "theirs" / "tokenizer.json").is_file()
     import_run(tmp_path / "theirs", tmp_path / "run")
-    one, other = (Predictor.load(each).source_tokenizer for each in (place, tmp_path / "run"))
+    one, other = (load_run(each).source_tokenizer for each in (place, tmp_path / "run"))
     assert one.vocabulary == other.vocabulary and one.encode(TEXTS[1]) == other.encode(TEXTS[1])
 
 
@@ -241,7 +241,7 @@ def test_the_command_line_says_how_to_start_from_it_and_blanks_are_filled(tmp_pa
     assert main(["import", str(tmp_path / "theirs"), str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert f"start_from: {tmp_path / 'run'}" in said
-    answer = Predictor.load(tmp_path / "run").predict("the ___ runs")
+    answer = load_run(tmp_path / "run").predict("the ___ runs")
     assert len(answer.facts["blanks"]) == 1 and len(answer.facts["blanks"][0]) == 5
     assert main(["inspect", "attention", str(tmp_path / "run"), "the ___ runs"]) == 0
     assert main(["inspect", "heads", str(tmp_path / "run")]) == 2

@@ -10,8 +10,8 @@ from selenium.webdriver.common.keys import Keys
 
 from regard import inspection
 from regard.inspection.maps import Attention, Heads
+from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side
-from regard.tasks.translator import Translator
 from tests.test_browser_pages import NARROW, all_of, luminance, one_of, opened
 
 SENTENCE = "a b c d"
@@ -44,7 +44,7 @@ def pieces(tmp_path_factory):
 
 
 def _saved(run, folder):
-    found = inspection.attention(Translator.load(run).trace(SENTENCE))
+    found = inspection.attention(load_run(run).trace(SENTENCE))
     found.save(folder / "page.html")
     found.save(folder / "data.json")
     return folder / "page.html", json.loads((folder / "data.json").read_text())

@@ -10,19 +10,19 @@ from PIL import Image
 from regard import inspection
 from regard.cli import main
 from regard.config.loading import from_mapping
-from regard.tasks.preparation import prepare
 from regard.data.scenes import SHAPES, SIDE, Scene, Thing, draw, scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.looks import Look, overlap
 from regard.nn import taps
 from regard.search import Search
 from regard.search.steps import SOURCE_ATTENTION
-from regard.tasks.captioner import Captioner
-from regard.tasks.captions import mirrored, moved, unevenness
-from regard.tasks.choice import shape_of
-from regard.tasks.task import Course
+from regard.tasks.inputs.image import mirrored, moved
+from regard.tasks.loaded import LoadedRun, load_run
+from regard.tasks.outputs.caption import unevenness
+from regard.tasks.preparation import prepare
+from regard.tasks.training_batch import TrainingPoint
 from regard.text.specials import PAD
-from regard.training.crew import Crew
+from regard.training.gradient_threads import GradientThreads
 from regard.training.loop import train
 from regard.training.view import View
 
@@ -46,7 +46,7 @@ NAMES = [scene.name for scene in scenes(6, seed=99)]
 
 def settings(cell="conv>rnn/attention", **more):
     return {
-        "shape": {"kind": "captions", **more.pop("shape", {})},
+        "task": {"kind": "captioning", **more.pop("shape", {})},
         "data": {"train": {"generate": "shapes", "size": 60}, "held_out": 10},
         "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
         "model": {"width": 16, "dropout": 0.0, **CELLS[cell]},
@@ -59,14 +59,13 @@ def settings(cell="conv>rnn/attention", **more):
 def captioner(cell, directory):
     """A captioner with random weights, sharp enough to have preferences."""
     config = from_mapping(settings(cell))
-    form = prepare(config, directory / "run").form
-    shape = shape_of(config, form)
+    task = prepare(config, directory / "run").task
     torch.manual_seed(3)
-    model = shape.build().eval()
+    model = task.build().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.0)
-    return Captioner(model, config, form.target)
+    return LoadedRun(task, model)
 
 
 @pytest.fixture(scope="module")
@@ -131,15 +130,15 @@ class TestLearning:
     def test_the_penalty_is_added_to_the_loss_and_to_nothing_else(self, cell, tmp_path):
         found = {}
         for price in (0.0, 0.7):
-            config = from_mapping(settings(cell, shape={"doubly_stochastic": price}))
+            config = from_mapping(settings(cell, task={"doubly_stochastic": price}))
             prepared = prepare(config, tmp_path / f"run{price}")
-            shape = shape_of(config, prepared.form)
+            task = prepared.task.configured(config)
             torch.manual_seed(0)
-            model = shape.build()
-            batch = next(iter(shape.batches(prepared.train).once()))
-            lesson = shape.lesson(batch, torch.Generator().manual_seed(0), learning=True)
-            found[price] = shape.loss(model, lesson, scale=0.5, course=Course(1, 4, torch.Generator()))
-            plain = shape.loss(model, lesson, scale=0.5)
+            model = task.build()
+            batch = next(iter(task.batches(prepared.train).once()))
+            lesson = task.training_batch(batch, torch.Generator().manual_seed(0), training=True)
+            found[price] = task.output.loss(model, lesson, scale=0.5, point=TrainingPoint(1, 4, torch.Generator()))
+            plain = task.output.loss(model, lesson, scale=0.5)
             assert plain.smoothed.item() == pytest.approx(0.5 * plain.nll.item(), rel=1e-5)
             with torch.no_grad(), taps.watch(model, SOURCE_ATTENTION) as seen:
                 model(lesson["source"], lesson["inputs"])
@@ -151,26 +150,26 @@ class TestLearning:
         assert found[0.7].nll.item() == pytest.approx(found[0.0].nll.item())
 
     def test_threads_that_learn_side_by_side_learn_the_same(self, tmp_path):
-        config = from_mapping(settings(shape={"doubly_stochastic": 0.5}))
+        config = from_mapping(settings(task={"doubly_stochastic": 0.5}))
         prepared = prepare(config, tmp_path / "run")
-        shape = shape_of(config, prepared.form)
+        task = prepared.task.configured(config)
         torch.manual_seed(0)
-        model = shape.build()
-        batch = next(iter(shape.batches(prepared.train).once()))
-        lesson = shape.lesson(batch, torch.Generator().manual_seed(0), learning=True)
+        model = task.build()
+        batch = next(iter(task.batches(prepared.train).once()))
+        lesson = task.training_batch(batch, torch.Generator().manual_seed(0), training=True)
 
         def teach(share, exposes):
-            return shape.loss(model, share, scale=0.1, course=Course(1, 4, exposes))
+            return task.output.loss(model, share, scale=0.1, point=TrainingPoint(1, 4, exposes))
 
         gradients = []
         for size in (1, 3):
             model.zero_grad()
-            crew = Crew(size)
+            threads = GradientThreads(size)
             if size == 1:
                 teach(lesson, torch.Generator()).smoothed.backward()
             else:
-                crew.learn(model, lesson, teach)
-                crew.close()
+                threads.backward(model, lesson, teach)
+                threads.close()
             gradients.append([parameter.grad.clone() for parameter in model.parameters()])
         for one, other in zip(*gradients, strict=True):
             torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
@@ -199,7 +198,7 @@ class TestLearning:
 class TestCommand:
     def test_saved_is_loaded_and_a_file_is_its_scene(self, run, tmp_path, capsys):
         draw(next(scenes(1, seed=99))).save(tmp_path / "a.png")
-        model = Captioner.load(run)
+        model = load_run(run)
         assert model.translate(str(tmp_path / "a.png")) == model.translate(NAMES[0])
         assert main(["caption", str(run), str(tmp_path / "a.png"), NAMES[1]]) == 0
         assert capsys.readouterr().out.splitlines() == model.translate([NAMES[0], NAMES[1]])
@@ -313,15 +312,13 @@ class TestCommand:
     def test_without_pillow_it_says_what_to_install(self, run, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "PIL", None)
         with pytest.raises(RegardError, match=r'pip install "regard\[images\]"'):
-            Captioner.load(run).translate(NAMES[0])
+            load_run(run).translate(NAMES[0])
 
 
 def test_an_image_run_refuses_what_only_text_has(run):
     with pytest.raises(UsageError, match="no tokens"):
-        Captioner.load(run).forced(NAMES[0])
-    assert inspection.attention(Captioner.load(run).trace(NAMES[0])).look.caption == Captioner.load(run).translate(
-        NAMES[0]
-    )
+        load_run(run).forced(NAMES[0])
+    assert inspection.attention(load_run(run).trace(NAMES[0])).look.caption == load_run(run).translate(NAMES[0])
 
 
 def two_things(count, seed):
@@ -348,7 +345,7 @@ def test_while_it_writes_the_name_of_a_shape_it_looks_at_the_shape(tmp_path):
         lines.append(f"{number}.png\t{sentence}\n")
     (tmp_path / "captions.tsv").write_text("".join(lines))
     config = {
-        "shape": {"kind": "captions"},
+        "task": {"kind": "captioning"},
         "data": {
             "train": {"images": str(tmp_path / "scenes"), "captions": str(tmp_path / "captions.tsv")},
             "held_out": 60,
@@ -372,7 +369,7 @@ def test_while_it_writes_the_name_of_a_shape_it_looks_at_the_shape(tmp_path):
         "decoding": {"beam": 1, "max_length": 12},
     }
     train(from_mapping(config), tmp_path / "run", view=View())
-    model, attended, chance, found = Captioner.load(tmp_path / "run"), [], [], []
+    model, attended, chance, found = load_run(tmp_path / "run"), [], [], []
     fresh = list(two_things(100, seed=2))
     for scene, best in zip(fresh, model.hypotheses([scene.name for scene in fresh]), strict=True):
         look = Look.of(model.watched(scene.name, best[0]))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 
 
 def typed(*arguments, text=None, where=None):
@@ -25,11 +25,11 @@ def test_a_pipe_goes_in_and_a_pipe_comes_out(copy_run):
 def test_the_command_and_the_library_say_the_same(copy_run):
     texts = ["a b c d", "f e", "b", "c c c a a"]
     done = typed("translate", copy_run, text="\n".join(texts).encode())
-    assert done.stdout.decode().splitlines() == Translator.load(copy_run).translate(texts)
+    assert done.stdout.decode().splitlines() == load_run(copy_run).translate(texts)
 
 
 def test_one_text_gives_one_text_and_a_list_a_list_whatever_the_company(copy_run):
-    model = Translator.load(copy_run)
+    model = load_run(copy_run)
     texts = ["a b c d", "", "f e", "b", "f e", "   "]
     together = model.translate(texts)
     assert together == [model.translate(text) for text in texts]

@@ -91,8 +91,8 @@ def test_a_change_of_corpus_drops_what_only_the_other_sort_knows() -> None:
 
 
 def test_a_name_that_two_sorts_of_corpus_share_is_what_the_sort_says() -> None:
-    made = {"shape": {"kind": "captions"}, "data": {"train": {"generate": "shapes", "size": 10, "captions": 2}}}
-    files = {"shape": {"kind": "captions"}, "data": {"train": {"images": "photos", "captions": "a.tsv"}}}
+    made = {"task": {"kind": "captioning"}, "data": {"train": {"generate": "shapes", "size": 10, "captions": 2}}}
+    files = {"task": {"kind": "captioning"}, "data": {"train": {"images": "photos", "captions": "a.tsv"}}}
     assert from_mapping(made, ["data.train.captions=3"]).data.train.model_dump()["captions"] == 3
     assert from_mapping(made, ["data.train.size=5", "data.train.captions=3"]).data.train.model_dump()["size"] == 5
     assert from_mapping(files, ["data.train.captions=b.tsv"]).data.train.model_dump()["captions"] == ["b.tsv"]
@@ -107,12 +107,12 @@ def test_a_name_that_two_sorts_of_corpus_share_is_what_the_sort_says() -> None:
     [
         ("questions", {"generate": "shapes"}, "generate: questions"),
         ("questions", {"images": "photos", "captions": "a.tsv"}, "set question_column"),
-        ("captions", {"generate": "questions"}, "set shape.kind to questions"),
+        ("captions", {"generate": "questions"}, "set task.kind to questions"),
     ],
 )
 def test_questions_beside_pictures_are_for_a_shape_that_reads_them(kind: str, corpus: Any, remedy: str) -> None:
     with pytest.raises(UsageError, match=remedy):
-        from_mapping({"shape": {"kind": kind}, "data": {"train": corpus}})
+        from_mapping({"task": {"kind": kind}, "data": {"train": corpus}})
 
 
 def test_a_misspelt_key_is_never_dropped_by_a_change_of_kind() -> None:
@@ -532,7 +532,7 @@ def test_a_vocabulary_too_small_for_bytes_is_refused_before_any_data_is_read():
     "shape, corpus", [("transducer", {"conllu": "a.conllu"}), ("language-model", {"text": "a.txt"})]
 )
 def test_words_are_not_cut_anew_where_tokens_keep_their_places(shape: str, corpus: dict[str, str]):
-    settings = {"shape": {"kind": shape}, "data": {"train": corpus}}
+    settings = {"task": {"kind": shape}, "data": {"train": corpus}}
     assert from_mapping(settings).text.bpe_dropout == 0
     with pytest.raises(UsageError, match="keeps its tokens in place"):
         from_mapping(settings, ["text.bpe_dropout=0.1"])

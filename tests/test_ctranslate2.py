@@ -17,13 +17,14 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
 from regard.search import Constraints, Search
 from regard.search.steps import sayable
+from regard.tasks.loaded import load_run
 from regard.text.specials import BOS, EOS, SEP
 from tests.random_runs import random_run, run_of_two_texts
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs pip install 'regard[fast]'")
 
+
 from regard.formats.to_ctranslate2 import export_ctranslate2  # noqa: E402
-from regard.tasks.translator import Translator  # noqa: E402
 
 POST = {"norm_place": "post", "activation": "silu", "layers": 2, "feed_forward": 40}
 MODERN = {"norm": "rms", "activation": "swiglu", "layers": 2, "feed_forward": 24}
@@ -55,7 +56,7 @@ def run(tmp_path_factory) -> Run:
 def test_an_exported_cell_gives_the_same_log_probabilities(model, target, tmp_path):
     run = random_run(tmp_path / "run", model, target=target)
     export_ctranslate2(run, tmp_path / "ct")
-    translator = Translator.load(run.directory)
+    translator = load_run(run.directory)
     source, said = translator.source_tokenizer.encode("a b c d"), translator.target_tokenizer.encode("c a d b a")
     engine = ctranslate2.Translator(str(tmp_path / "ct"), inter_threads=1, intra_threads=1)
     theirs = engine.score_batch([source.tokens], [said.tokens])[0].log_probs
@@ -110,7 +111,7 @@ def test_an_export_is_made_once_and_anew_when_the_weights_change(tmp_path):
     made = (place / "model.bin").stat().st_mtime_ns
     open_engine("ctranslate2", [run.directory])
     assert (place / "model.bin").stat().st_mtime_ns == made
-    weights = {name: tensor + 0.5 for name, tensor in Translator.load(run.directory).model.state_dict().items()}
+    weights = {name: tensor + 0.5 for name, tensor in load_run(run.directory).model.state_dict().items()}
     del weights["decoder.embedding.weight"]
     run.save_weights(weights | {"decoder.embedding.weight": torch.randn(18, 32)})
     native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))
@@ -151,16 +152,16 @@ def test_what_the_engine_cannot_do_falls_back_with_a_word(run, capsys):
         assert fast.translate(TEXTS, search) == native.translate(TEXTS, search)
         assert word in capsys.readouterr().err
     best = fast.hypotheses(["a b"], beam=1)[0][0]
-    assert fast.explained("a b", best).attention == native.explained("a b", best).attention
+    assert fast.explain("a b", best).attention == native.explain("a b", best).attention
     assert "attention" in capsys.readouterr().err
     assert type(open_engine("ctranslate2", [run.directory], token_scores=True)) is type(native)
     assert type(open_engine("ctranslate2", [run.directory, run.directory])) is not type(fast)
 
 
 def test_auto_takes_the_fast_engine_where_it_can(run, tmp_path, capsys):
-    assert type(open_engine("auto", [run.directory])).__name__ == "CTranslate2Translator"
+    assert type(open_engine("auto", [run.directory])).__name__ == "CTranslate2Generator"
     other = random_run(tmp_path / "rnn", {"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}})
-    assert type(open_engine("auto", [other.directory])).__name__ == "Translator"
+    assert type(open_engine("auto", [other.directory])).__name__ == "TextGenerator"
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "model.encoder.kind `rnn`. The native engine does it." in told
     assert not (other.directory / "engines").exists()
@@ -174,7 +175,7 @@ def test_a_library_that_cannot_be_imported_is_told_and_auto_does_without(tmp_pat
     monkeypatch.syspath_prepend(tmp_path)
     for name in [name for name in sys.modules if name.partition(".")[0] == "ctranslate2"]:
         monkeypatch.delitem(sys.modules, name)
-    assert type(open_engine("auto", [run.directory])).__name__ == "Translator"
+    assert type(open_engine("auto", [run.directory])).__name__ == "TextGenerator"
     assert "cannot be imported (No module named 'a_part_that_is_gone')" in capsys.readouterr().err
     with pytest.raises(RegardError, match=r"cannot be imported .*pip install 'regard\[fast\]'"):
         open_engine("ctranslate2", [run.directory])

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 
 from regard.config.data import Cleaning, JsonLines, PairedFiles, TsvFiles
 from regard.config.run import RunConfig
-from regard.data import prepare as preparing
 from regard.data.alignment import first_misaligned
 from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
 from regard.data.corpus import Pair, read
-from regard.data.form import share_room, shorten
 from regard.data.joining import NO_NUMBER, with_joined
 from regard.data.lines import LONGEST_LINE, read_lines
-from regard.tasks.preparation import prepare
 from regard.data.store import StoreWriter, TokenStore
 from regard.foundation.errors import RegardError
 from regard.runs.records import parse
+from regard.tasks import preparation as preparing
+from regard.tasks.inputs.text import cut_rows, share_room
+from regard.tasks.preparation import prepare
 from regard.text.specials import SEP
 
 MULTI30K = Path("/work/shared/data/multi30k")
@@ -298,7 +298,7 @@ def test_a_test_part_can_be_held_out_beside_validation(tmp_path: Path) -> None:
 def test_every_so_many_th_pair_is_taken_and_no_other_is_learnt_or_held_out(tmp_path: Path) -> None:
     prepared = prepare(config(numbers(tmp_path / "x.tsv", 310), every=3, held_out=10), tmp_path / "run")
     assert len(prepared.train) == 94 and len(prepared.validation_pairs) == 10
-    learnt = {prepared.source_tokenizer.decode(prepared.train[place][0]) for place in range(94)}
+    learnt = {prepared.task.input.tokenizer.decode(prepared.train[place][0]) for place in range(94)}
     met = learnt | {pair.source for pair in prepared.validation_pairs}
     assert met == {f"row {n} of many" for n in range(0, 310, 3)}
 
@@ -316,7 +316,10 @@ def test_joined_pairs_are_whole_pairs_of_the_corpus_one_behind_the_other(tmp_pat
     corpus = numbers(tmp_path / "x.tsv", 300)
     plain = prepare(config(corpus, held_out=20), tmp_path / "plain")
     joined = prepare(config(corpus, held_out=20, joined=0.5), tmp_path / "joined")
-    assert joined.validation_pairs == plain.validation_pairs and joined.form.source.size == plain.form.source.size
+    assert (
+        joined.validation_pairs == plain.validation_pairs
+        and joined.task.input.tokenizer.size == plain.task.input.tokenizer.size
+    )
     kept = {tuple(map(tuple, plain.train[place])) for place in range(len(plain.train))}
     pairs = [tuple(map(tuple, joined.train[place])) for place in range(len(joined.train))]
     longer = [pair for pair in pairs if pair not in kept]
@@ -369,10 +372,10 @@ def test_validation_pairs_and_store_are_the_same_pairs(tmp_path: Path) -> None:
     }
     settings = config(numbers(tmp_path / "x.tsv", 50), validation=validation, cleaning={"max_length": 20})
     prepared = prepare(settings, tmp_path / "run")
-    long = prepared.source_tokenizer.encode_batch(["long " * 99])[0]
+    long = prepared.task.input.tokenizer.encode_batch(["long " * 99])[0]
     assert [pair.source for pair in prepared.validation_pairs] == ["row 1 of many", "", "long " * 99, "row 2"]
-    stored = [prepared.source_tokenizer.decode(prepared.validation[i][0]) for i in range(len(prepared.validation))]
-    assert stored == ["row 1 of many", "", prepared.source_tokenizer.decode(long[:20]), "row 2"]
+    stored = [prepared.task.input.tokenizer.decode(prepared.validation[i][0]) for i in range(len(prepared.validation))]
+    assert stored == ["row 1 of many", "", prepared.task.input.tokenizer.decode(long[:20]), "row 2"]
     assert [note.split(":")[0] for note in prepared.report.notes] == [
         "Of 4 validation pairs, 1 have an empty side. They are scored too.",
         "Of 4 validation pairs, 1 have a side of more than 20 tokens (data.cleaning.max_length). Their loss is that of "
@@ -488,11 +491,11 @@ def test_multi30k_is_prepared_whole(tmp_path: Path) -> None:
     train = {"source": str(MULTI30K / "val.en"), "target": str(MULTI30K / "val.de")}
     settings = RunConfig.model_validate({"data": {"train": train}})
     prepared = prepare(settings, tmp_path)
-    assert prepared.source_tokenizer is prepared.target_tokenizer
+    assert prepared.task.input.tokenizer is prepared.task.output.tokenizer
     source, target = prepared.train[0]
     pairs = dict.fromkeys(read(settings.data.train))
-    decoded = Pair(prepared.source_tokenizer.decode(source), prepared.target_tokenizer.decode(target))
-    assert decoded in {Pair(*(prepared.source_tokenizer.normalise(side) for side in pair)) for pair in pairs}
+    decoded = Pair(prepared.task.input.tokenizer.decode(source), prepared.task.output.tokenizer.decode(target))
+    assert decoded in {Pair(*(prepared.task.input.tokenizer.normalise(side) for side in pair)) for pair in pairs}
     assert np.all(prepared.train.lengths[0] > 0)
 
 
@@ -513,7 +516,7 @@ def test_all_validation_pairs_of_a_summarising_corpus_are_scored(tmp_path: Path)
 
 
 def test_of_several_texts_the_longest_is_cut() -> None:
-    assert shorten([7, 7, 7, 7, 7, SEP, 8], 5) == [7, 7, 7, SEP, 8]
-    assert shorten([7, SEP, 8, 8, 8, 8], 4) == [7, SEP, 8, 8]
-    assert shorten([7, 7, 7], 2) == [7, 7] and shorten([7, SEP, 8], 9) == [7, SEP, 8]
+    assert cut_rows([7, 7, 7, 7, 7, SEP, 8], 5, several=True) == [7, 7, 7, SEP, 8]
+    assert cut_rows([7, SEP, 8, 8, 8, 8], 4, several=True) == [7, SEP, 8, 8]
+    assert cut_rows([7, 7, 7], 2, several=True) == [7, 7] and cut_rows([7, SEP, 8], 9, several=True) == [7, SEP, 8]
     assert share_room([10, 2, 9], 12) == [5, 2, 5]

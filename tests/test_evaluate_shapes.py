@@ -9,9 +9,9 @@ import pytest
 
 from regard.cli import main
 from regard.config.loading import from_mapping
-from regard.tasks.preparation import prepare
 from regard.metrics.labels import calibration
 from regard.runs.run import Run
+from regard.tasks.preparation import prepare
 from regard.training.loop import train
 from regard.training.view import View
 from tests.shape_runs import corpus, pair_lines, settings, tagged_lines
@@ -58,7 +58,7 @@ def test_the_score_is_the_one_that_training_reports(kind, runs, capsys):
 @pytest.mark.parametrize("kind", SHAPES)
 def test_examples_are_counted_by_what_they_are_called(kind, runs, capsys):
     prepared = prepare(Run.open(runs[kind]).config, runs[kind])
-    found, noun, count = facts(capsys, runs[kind]), prepared.form.noun, len(prepared.validation_pairs)
+    found, noun, count = facts(capsys, runs[kind]), prepared.task.noun, len(prepared.validation_pairs)
     assert found[noun] == count and not {"texts", "sentences", "captions", "documents"} - {noun} & set(found)
     assert main(["evaluate", str(runs[kind])]) == 0
     assert f"\n{count} {noun}\n" in capsys.readouterr().out
@@ -151,7 +151,7 @@ def test_long_and_empty_examples_are_scored_whatever_the_model_can_read(kind, tm
     assert len(prepared.validation_pairs) == len(prepared.validation) == 2
     assert any("more than 14 tokens" in note for note in prepared.report.notes)
     found = facts(capsys, tmp_path / "run")
-    assert found[prepared.form.noun] == 2 and math.isfinite(found["loss"])
+    assert found[prepared.task.noun] == 2 and math.isfinite(found["loss"])
     assert "1 of 2" in found["notes"][0]
 
 

@@ -16,7 +16,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text
 from regard.nn.recurrence import make_recurrence
 from regard.runs.run import Run
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 
 DOCS = Path(__file__).parent.parent / "docs" / "extending.md"
 SETTINGS = {
@@ -60,7 +60,7 @@ def run(request, my_parts, tmp_path_factory) -> Path:
 
 
 def test_an_extension_trains_and_translates_step_by_step_as_all_at_once(run):
-    translator = Translator.load(run)
+    translator = load_run(run)
     tokens, target = translator.forced("a b c", "c b a")
     with torch.inference_mode():
         swept = translator.model(tokens, target[:, :-1])
@@ -83,7 +83,7 @@ def test_a_run_never_imports_an_extension_by_itself(run, monkeypatch):
     monkeypatch.setattr(plugins, "_loaded", set())
     monkeypatch.delitem(sys.modules, "my_parts")
     with pytest.raises(UsageError, match="--plugin my_parts"):
-        Translator.load(run)
+        load_run(run)
     assert "my_parts" not in sys.modules
 
 
@@ -95,7 +95,7 @@ def test_the_command_line_loads_an_extension(run, monkeypatch, capsys):
 def test_the_environment_loads_an_extension(run, monkeypatch):
     monkeypatch.setattr(plugins, "_loaded", set())
     monkeypatch.setenv("REGARD_PLUGINS", "my_parts")
-    assert Translator.load(run).translate("a") is not None
+    assert load_run(run).translate("a") is not None
 
 
 def test_the_module_is_there_after_import_regard():

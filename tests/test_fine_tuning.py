@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from regard import planning
 from regard.cli import main
 from regard.config.loading import from_mapping, load
-from regard.data.form import load_tokenizers
-from regard.tasks.preparation import prepare
 from regard.foundation.errors import UsageError
 from regard.foundation.weights import read_weights
 from regard.objectives.objective import cross_entropy
 from regard.runs.run import Run
+from regard.tasks.preparation import prepare
+from regard.tasks.vocabularies import load_tokenizers
 from regard.training.journal import Journal
 from regard.training.loop import train
 from regard.training.start import Start
@@ -25,7 +25,7 @@ pytest.importorskip("transformers", reason="needs pip install 'regard[huggingfac
 pytest.importorskip("sentencepiece", reason="needs pip install 'regard[huggingface]'")
 
 from regard.formats.from_huggingface import import_run
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 
 KINDS = {
     "one vocabulary, two SentencePiece models": {},
@@ -74,7 +74,7 @@ def test_an_imported_model_is_tuned_with_its_own_cell_tokenizers_and_search(kind
     assert [one.fingerprint for one in there] == [one.fingerprint for one in here]
     assert here[0].fingerprint != here[1].fingerprint
     prepared = prepare(config, tmp_path / "tuned")
-    target = prepared.target_tokenizer.encode_batch(["ein hund läuft auf der straße"])
+    target = prepared.task.output.tokenizer.encode_batch(["ein hund läuft auf der straße"])
     assert target == there[1].encode_batch(["ein hund läuft auf der straße"]) and 3 not in target[0]  # 3 is unknown
     taken = Run.open(tmp_path / "tuned").info["taken"]
     weights = read_weights(Run.open(tmp_path / "tuned").weights)
@@ -85,7 +85,7 @@ def test_an_imported_model_is_tuned_with_its_own_cell_tokenizers_and_search(kind
     assert losses and all(0 < loss < 20 for loss in losses)
     # A run is complete: it opens where its base is gone.
     (tmp_path / "base").rename(tmp_path / "elsewhere")
-    assert isinstance(Translator.load(tmp_path / "tuned").translate("a dog runs"), str)
+    assert isinstance(load_run(tmp_path / "tuned").translate("a dog runs"), str)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_language_model_that_starts_from_a_translator_has_the_words_that_it_wr
     save_marian(tmp_path / "hf", shared=False, longer=2)
     base = import_run(tmp_path / "hf", tmp_path / "base")
     (tmp_path / "text.txt").write_text("\n".join(sentences("target", 60)) + "\n", encoding="utf-8")
-    given = settings(tmp_path / "base", tmp_path, shape={"kind": "language-model", "length": 16})
+    given = settings(tmp_path / "base", tmp_path, task={"kind": "language-model", "length": 16})
     given["data"] = {"train": {"text": str(tmp_path / "text.txt")}, "held_out": 5, "cleaning": {"duplicates": "keep"}}
     train(from_mapping(given), tmp_path / "run", view=View())
     own = load_tokenizers(tmp_path / "run" / "tokenizers")[0]
@@ -199,7 +199,7 @@ class TestSmoothing:
             model.final_logits_bias[0, model.config.pad_token_id] = -1e9
         model.save_pretrained(tmp_path / "hf")
         run = import_run(tmp_path / "hf", tmp_path / "run")
-        found = Translator.load(run.directory).model
+        found = load_run(run.directory).model
         targets = torch.randint(6, 30, (4, 6))
         states = torch.randn(4, 6, 32)
         loss = cross_entropy(states, found.output_weight, found.output_bias, targets, smoothing=0.1)

@@ -11,6 +11,7 @@ from regard.config.loading import from_mapping
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.runs.run import Run
+from regard.tasks.loaded import load_run
 from regard.text.specials import BOS, EOS, PAD
 from tests.marian import save_marian, sentences, tokenizer_of
 from tests.random_runs import random_run
@@ -18,10 +19,10 @@ from tests.random_runs import random_run
 transformers = pytest.importorskip("transformers", reason="needs pip install 'regard[huggingface]'")
 pytest.importorskip("sentencepiece", reason="needs pip install 'regard[huggingface]'")
 
+
 from regard.formats.from_huggingface import import_run, renumbering  # noqa: E402
 from regard.formats.hub_settings import HubSettings  # noqa: E402
 from regard.formats.to_huggingface import export_huggingface  # noqa: E402
-from regard.tasks.translator import Translator  # noqa: E402
 
 CASES = {
     "as OPUS has it": {},
@@ -42,7 +43,7 @@ def taught(tmp_path_factory):
 
 def both_logits(model, hf, run):
     """Logits of random input from both sides, in the imported vocabulary's order and for its tokens."""
-    translator = Translator.load(run)
+    translator = load_run(run)
     settings = HubSettings.read(hf / "config.json")
     source = renumbering(hf / "vocab.json", settings, settings.integer("vocab_size"))
     apart = hf / "target_vocab.json"
@@ -71,7 +72,7 @@ def test_an_imported_marian_model_gives_the_logits_of_transformers(settings, tmp
 
 def test_it_says_what_transformers_says_greedily_and_by_beam(taught):
     model, hf, run = taught
-    translator, tokenizer = Translator.load(run), tokenizer_of(hf)
+    translator, tokenizer = load_run(run), tokenizer_of(hf)
     texts = sentences("source", 8, seed=5)
     said = {1: 0, 4: 0}
     for text in texts:
@@ -87,7 +88,7 @@ def test_it_says_what_transformers_says_greedily_and_by_beam(taught):
 
 def test_its_attention_can_be_inspected_and_is_that_of_transformers(taught):
     model, hf, run = taught
-    seen = Translator.load(run).trace("a dog runs", "ein hund läuft")
+    seen = load_run(run).trace("a dog runs", "ein hund läuft")
     tokenizer = tokenizer_of(hf)
     batch = tokenizer(["a dog runs"], text_target=["ein hund läuft"], return_tensors="pt")
     start = torch.tensor([[model.config.decoder_start_token_id]])
@@ -106,7 +107,7 @@ def test_a_torch_file_is_read_like_safetensors(taught, tmp_path):
     (tmp_path / "hf" / "model.safetensors").unlink()
     torch.save(model.state_dict(), tmp_path / "hf" / "pytorch_model.bin")
     import_run(tmp_path / "hf", tmp_path / "run")
-    mine, theirs = (Translator.load(each).model.state_dict() for each in (tmp_path / "run", run))
+    mine, theirs = (load_run(each).model.state_dict() for each in (tmp_path / "run", run))
     assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
 
 
@@ -210,7 +211,7 @@ def test_transformers_loads_what_is_exported_and_gives_the_same_logits(model, ta
     theirs, told = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf", output_loading_info=True)
     unexpected = [name for name in (*told["missing_keys"], *told["unexpected_keys"]) if "embed_positions" not in name]
     assert not unexpected
-    translator = Translator.load(run.directory)
+    translator = load_run(run.directory)
     source, inputs = torch.randint(6, 15, (2, 7)), torch.randint(6, 15, (2, 5))
     source[:, -1], source[1, 4:], source[1, 3], inputs[:, 0] = EOS, PAD, EOS, BOS
     with torch.inference_mode():
@@ -222,7 +223,7 @@ def test_exported_tokenizers_cut_text_as_ours_do(tmp_path):
     run = random_run(tmp_path / "run", {"encoder": POST, "decoder": POST}, tokenizer="bpe")
     export_huggingface(run, tmp_path / "hf")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
-    ours = Translator.load(run.directory).source_tokenizer
+    ours = load_run(run.directory).source_tokenizer
     for text in ("a b c", "  unseen wörds, 12 </s>"):
         assert theirs(text)["input_ids"] == [*ours.encode(text).ids, EOS]
         assert theirs.decode(ours.encode(text).ids) == ours.decode(ours.encode(text).ids)
@@ -273,9 +274,9 @@ def test_a_sentencepiece_model_serves_to_train_ones_own(tmp_path):
         }
     )
     prepared = prepare(config, tmp_path / "run")
-    tokenizer = prepared.source_tokenizer
+    tokenizer = prepared.task.input.tokenizer
     assert tokenizer.kind == "sentencepiece"
-    assert tokenizer.fingerprint == prepare(config, tmp_path / "run").source_tokenizer.fingerprint
+    assert tokenizer.fingerprint == prepare(config, tmp_path / "run").task.input.tokenizer.fingerprint
     text = "  a dog\truns "
     encoded = tokenizer.encode(text)
     assert tokenizer.encode_batch([text, ""]) == [encoded.ids, []]

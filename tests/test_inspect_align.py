@@ -19,19 +19,19 @@ from regard.inspection.links import Gold, combine, grow_diag, pharaoh, read_gold
 from regard.inspection.reading_choice import FILE, Asked, Association, choose, choose_for_run, maxima
 from regard.inspection.reading_choice import diagonal as diagonal_links
 from regard.inspection.word_weights import Pair
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
 
 
 @pytest.fixture(scope="module")
 def recurrent(copy_run):
-    return Translator.load(copy_run)
+    return load_run(copy_run)
 
 
 @pytest.fixture(scope="module")
 def transformer(transformer_run):
-    return Translator.load(transformer_run)
+    return load_run(transformer_run)
 
 
 @pytest.fixture(scope="module")

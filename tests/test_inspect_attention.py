@@ -12,14 +12,14 @@ from regard import inspection
 from regard.cli import main
 from regard.foundation.errors import UsageError
 from regard.inspection.page import pack
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 from tests.cells import CELLS, model_of
 from tests.test_trace import traced
 
 
 @pytest.fixture(scope="module")
 def trace(transformer_run):
-    return Translator.load(transformer_run).trace("a b c d")
+    return load_run(transformer_run).trace("a b c d")
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -61,7 +61,7 @@ def test_a_choice_that_is_not_there_is_refused_with_those_that_are(trace, choice
 
 def test_a_kind_that_a_model_lacks_is_refused_with_the_reason(copy_run):
     with pytest.raises(UsageError, match=r"encoder has no self-attention\. It has attention of the kind source"):
-        inspection.attention(Translator.load(copy_run).trace("a b"), "encoder")
+        inspection.attention(load_run(copy_run).trace("a b"), "encoder")
 
 
 def test_the_command_writes_what_the_ending_says(transformer_run, tmp_path, capsys):

@@ -13,8 +13,8 @@ from regard.foundation.errors import UsageError
 from regard.inspection import other_word as other_words
 from regard.inspection.attribution import METHODS, along, attribute, borne, occlude
 from regard.inspection.vectors import Question, Vectors
+from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
-from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS, UNK
 from tests.cells import model_of
 from tests.test_browser_pages import all_of, one_of, opened
@@ -127,7 +127,7 @@ def test_a_word_is_taken_away_whole():
 
 @pytest.mark.parametrize("run", ["copy_run", "transformer_run"])
 def test_a_copying_model_prefers_what_it_says_because_of_the_word_it_copies(request, run):
-    seen = Translator.load(request.getfixturevalue(run)).trace("d a c b", target="d a c b")
+    seen = load_run(request.getfixturevalue(run)).trace("d a c b", target="d a c b")
     lead = attribute(seen).answers[1]  # over the runner-up: a log-probability of 0 has nothing more to lose
     for method in ("integrated", "occlusion"):
         assert lead.methods[method].source[:4].argmax(-1).tolist() == [0, 1, 2, 3]
@@ -211,7 +211,7 @@ def test_what_is_no_word_to_be_set_against_is_refused(text, message):
 
 
 def test_a_table_says_how_much_of_what_all_tokens_do_is_covered(transformer_run):
-    found = attribute(Translator.load(transformer_run).trace("d a c b", target="d a c b"))
+    found = attribute(load_run(transformer_run).trace("d a c b", target="d a c b"))
     for answer, facts in zip(found.answers, found.to_json()["explanations"], strict=True):
         for method, one in answer.methods.items():
             rows = (one.source.sum(-1) + one.prefix.sum(-1)).tolist()
@@ -246,7 +246,7 @@ def test_the_table_and_the_data_say_the_same(transformer_run, capsys):
 @pytest.fixture(scope="module")
 def page(transformer_run, tmp_path_factory):
     path = tmp_path_factory.mktemp("attribution") / "page.html"
-    inspection.attribute(Translator.load(transformer_run).trace("d a c b", target="d a c b")).save(path)
+    inspection.attribute(load_run(transformer_run).trace("d a c b", target="d a c b")).save(path)
     return path
 
 

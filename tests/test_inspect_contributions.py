@@ -18,8 +18,8 @@ from regard.inspection.gain import Gain
 from regard.inspection.shares import contributions
 from regard.models import build
 from regard.nn.attention import Attention
+from regard.tasks.loaded import load_run
 from regard.tasks.trace import trace
-from regard.tasks.translator import Translator
 from regard.text.specials import EOS, UNK
 from tests.cells import CELLS, model_of
 from tests.test_browser_pages import all_of, one_of, opened
@@ -133,11 +133,11 @@ def test_heads_that_were_taken_out_contribute_nothing():
 def test_a_recurrent_decoder_is_told_of_attribution(copy_run, capsys):
     assert main(["inspect", "contributions", str(copy_run), "a b"]) == 2
     assert "regard inspect attribute" in capsys.readouterr().err
-    assert [one.name for one in flows(Translator.load(copy_run).trace("a b"))] == ["attention"]
+    assert [one.name for one in flows(load_run(copy_run).trace("a b"))] == ["attention"]
 
 
 def test_a_copying_model_gets_each_word_from_the_one_it_copies(transformer_run):
-    found = contributions(Translator.load(transformer_run).trace("d a c b", target="d a c b"))
+    found = contributions(load_run(transformer_run).trace("d a c b", target="d a c b"))
     assert found.source[:4].argmax(-1).tolist() == [0, 1, 2, 3]
 
 
@@ -156,7 +156,7 @@ def test_a_word_gains_what_its_tokens_gain_and_is_flagged_whole_below_zero():
 
 
 def test_words_that_the_source_does_not_hold_gain_less_than_those_that_it_holds(copy_run):
-    translator = Translator.load(copy_run)
+    translator = load_run(copy_run)
     right, wrong = [], []
     for row in ("dacb", "bcad", "cabd", "abdc", "bdca", "cdba"):
         for place in range(4):
@@ -185,7 +185,7 @@ def test_table_data_and_page_say_how_much_is_the_source(transformer_run, capsys,
     data = json.loads(capsys.readouterr().out)
     assert len(data["sourceShare"]) == len(data["target"]["tokens"]) and min(data["gain"]["words"][:4]) > 0
     path = tmp_path / "page.html"
-    found = contributions(Translator.load(transformer_run).trace("d a c b"))
+    found = contributions(load_run(transformer_run).trace("d a c b"))
     found = replace(found, gain=Gain(torch.tensor([1.0, -2.0, 3.0, 4.0, -5.0]), found.trace.target))
     assert "▾ less likely with its source than with a blank one (gain, in nats, of the whole word): a." in str(found)
     found.save(path)

@@ -11,7 +11,6 @@ from regard import inspection
 from regard.cli import main
 from regard.data.conllu import Sentence, Word, read_conllu
 from regard.data.corpus import Pair
-from regard.tasks.preparation import prepare
 from regard.data.store import TokenStore
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.dependencies import Dependencies, is_reported, merging, sign_test
@@ -21,12 +20,12 @@ from regard.inspection.interventions import attentions
 from regard.inspection.roles import _roles as named_roles
 from regard.inspection.roles import describe
 from regard.inspection.words import Matched, match
-from regard.tasks.choice import shape_of
-from regard.tasks.translation import written
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
+from regard.tasks.preparation import prepare
+from regard.tasks.training_batch import TrainingBatch
 from tests.cells import CELLS, model_of, sentences
 from tests.null import most_by_chance
-from tests.planted import ENCODER, LONGEST, SOURCE, SYMBOLS, TRUTH, planted, subject
+from tests.planted import ENCODER, LONGEST, SOURCE, SYMBOLS, TRUTH, planted
 from tests.shape_runs import shape_and_model
 
 
@@ -43,7 +42,7 @@ def translator():
 @pytest.fixture(scope="module")
 def found(translator):
     read = texts(60)
-    return describe(subject(translator), [Pair(text, text) for text in read[:20]], read)
+    return describe(translator, [Pair(text, text) for text in read[:20]], read)
 
 
 def test_the_planted_model_says_its_source_again(translator):
@@ -68,7 +67,7 @@ def test_the_head_that_copies_is_the_one_that_is_needed(found, translator):
     across = max((one for one in found.heads if one.kind == "source"), key=lambda one: one.rise)
     assert across.head == 1 and across.importance == pytest.approx(1.0)
     read = texts(6, seed=4)
-    told = describe(subject(translator), [Pair(text, text) for text in read], read, score=True)
+    told = describe(translator, [Pair(text, text) for text in read], read, score=True)
     lost = {(one.attention, one.head): one.score_lost for one in told.heads}
     assert told.metric == "bleu"
     assert lost[SOURCE, 1] > 50 and lost[SOURCE, 0] == lost[ENCODER, 2] == 0
@@ -259,7 +258,7 @@ def test_the_sign_test_by_hand():
 def test_relations_are_counted_each_direction_apart_against_the_best_offset(tmp_path, copy_run):
     path = tmp_path / "small.conllu"
     path.write_text(CONLLU)
-    tokenizer = Translator.load(copy_run).source_tokenizer
+    tokenizer = load_run(copy_run).source_tokenizer
     batch = [match(one, tokenizer) for one in read_conllu(path)]
     looks = torch.zeros(2, 2, 5, 5)
     looks[:, 0] = torch.diag(torch.ones(4), 1)  # head 0 looks at the next word
@@ -284,7 +283,7 @@ def test_relations_are_counted_each_direction_apart_against_the_best_offset(tmp_
 def test_a_word_is_given_the_sum_and_gives_the_mean(tmp_path, copy_run):
     path = tmp_path / "small.conllu"
     path.write_text(CONLLU)
-    batch = [match(one, Translator.load(copy_run).source_tokenizer) for one in read_conllu(path)]
+    batch = [match(one, load_run(copy_run).source_tokenizer) for one in read_conllu(path)]
     batch[0].tokens[1][:] = [1, 2]  # as if `dog` were two tokens
     giving, given = merging(batch, 6)
     assert giving[0, 1].tolist() == [0, 0.5, 0.5, 0, 0, 0] and given[0, :, 1].tolist() == [0, 1, 1, 0, 0, 0]
@@ -294,29 +293,36 @@ def test_a_word_is_given_the_sum_and_gives_the_mean(tmp_path, copy_run):
 ATTENTIVE = [name for name, cell in CELLS.items() if cell.attentions]
 
 
+def written_batch(source, inputs, outputs):
+    tensors = {"source": source, "inputs": inputs, "outputs": outputs}
+    return TrainingBatch(tensors, int((outputs != 0).sum()))
+
+
 @pytest.mark.parametrize("name", ATTENTIVE[::4])
 def test_gradients_say_how_the_loss_of_a_sentence_moves_with_a_head(name):
     model = model_of(name)
     source, inputs = sentences(3, 5, seed=5)
     target = torch.cat([inputs, inputs[:, :1] * 0], dim=1)
     target[torch.arange(3), (inputs != 0).sum(1)] = 2
-    shape = subject(planted()).shape
-    lesson = written(source, target[:, :-1], target[:, 1:])
-    rows = [written(source[row : row + 1], target[row : row + 1, :-1], target[row : row + 1, 1:]) for row in range(3)]
-    together = gradients(shape, model, [lesson])
-    apart = [gradients(shape, model, [row]) for row in rows]
+    task = planted().task
+    lesson = written_batch(source, target[:, :-1], target[:, 1:])
+    rows = [
+        written_batch(source[row : row + 1], target[row : row + 1, :-1], target[row : row + 1, 1:]) for row in range(3)
+    ]
+    together = gradients(task, model, [lesson])
+    apart = [gradients(task, model, [row]) for row in rows]
     for one in attentions(model):  # the mean over answers, so that a sentence of many has as many votes
         mean = sum(each[one] * row.count for each, row in zip(apart, rows, strict=True)) / lesson.count
         torch.testing.assert_close(together[one], mean, rtol=1e-3, atol=1e-6)
-    whole, without = absences(shape, model, [lesson])
+    whole, without = absences(task, model, [lesson])
     assert set(without) == set(attentions(model)) and whole > 0
 
 
 def test_importance_is_a_vector_of_length_one_in_each_layer(transformer_run):
-    model = Translator.load(transformer_run).model
+    model = load_run(transformer_run).model
     source = torch.tensor([[6, 7, 8, 2]])
     target = torch.tensor([[1, 6, 7, 8, 2]])
-    weighed = importance(subject(planted()).shape, model, [written(source, target[:, :-1], target[:, 1:])])
+    weighed = importance(planted().task, model, [written_batch(source, target[:, :-1], target[:, 1:])])
     for name in attentions(model):
         assert weighed.share(name).norm().item() == pytest.approx(1.0)
 
@@ -335,14 +341,14 @@ def test_importance_has_intervals_over_examples(found):
 
 @pytest.mark.parametrize("kind", ["classes", "number", "tags", "masked", "language", "captions", "questions"])
 def test_the_losses_of_rows_sum_to_the_loss(kind, tmp_path):
-    shape, model = shape_and_model(kind, tmp_path)[:2]
-    prepared = prepare(shape.config, tmp_path / "run")
-    shape = shape_of(shape.config, prepared.form)
-    batch = next(iter(shape.batches(prepared.validation).once()))
-    lesson = shape.lesson(batch, torch.Generator().manual_seed(0), learning=False)
+    task, model = shape_and_model(kind, tmp_path)[:2]
+    prepared = prepare(task.config, tmp_path / "run")
+    task = prepared.task
+    batch = next(iter(task.batches(prepared.validation).once()))
+    lesson = task.training_batch(batch, torch.Generator().manual_seed(0), training=False)
     with torch.no_grad():
-        losses, counts = shape.row_losses(model, lesson)
-        whole = shape.loss(model, lesson)
+        losses, counts = task.output.row_losses(model, lesson)
+        whole = task.output.loss(model, lesson)
     assert losses.sum().item() == pytest.approx(whole.nll.item(), rel=1e-4) and counts.sum() == whole.tokens
 
 
@@ -394,9 +400,9 @@ def test_a_model_without_attention_has_no_heads(translator):
     without = planted()
     without.model = model_of("gru-both>gru/transformed")
     with pytest.raises(UsageError, match="no attention"):
-        describe(subject(without), [Pair("a", "a")], ["a b"])
+        describe(without, [Pair("a", "a")], ["a b"])
     with pytest.raises(UsageError, match="at least one example"):
-        describe(subject(translator), [], ["a b"])
+        describe(translator, [], ["a b"])
 
 
 def test_a_head_can_be_picked_in_the_page_and_the_colours_changed(found, tmp_path, browser):

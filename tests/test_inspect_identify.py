@@ -19,8 +19,8 @@ from regard.inspection.states import layer_taps
 from regard.inspection.token_identity import token_identity
 from regard.inspection.token_mixing import mixing
 from regard.nn import taps
+from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
-from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
 from tests.cells import CELLS, model_of
 
@@ -159,7 +159,7 @@ def test_the_standard_error_of_a_cell_holds_for_the_worst_cell_too(seed):
 
 
 def test_the_error_that_is_printed_is_that_of_the_least_certain_cell(transformer_run):
-    found = inspection.identify(Translator.load(transformer_run).trace("a b c d", target="a b c d"))
+    found = inspection.identify(load_run(transformer_run).trace("a b c d", target="a b c d"))
     layers = found.to_json()["layers"]
     for layer, error in zip(layers, found.mixing.error, strict=True):
         assert layer["standard_error"] == pytest.approx(error.max().item())
@@ -219,7 +219,7 @@ def test_tokens_are_found_at_once_in_the_embedding_and_by_maps_above_it(name):
 @pytest.fixture(scope="module")
 def over_corpus(transformer_run):
     texts = [" ".join("abcdef"[one % 6] for one in row) for row in rows(30)]
-    return inspection.identify_corpus(Translator.load(transformer_run), texts)
+    return inspection.identify_corpus(load_run(transformer_run), texts)
 
 
 def test_over_a_corpus_short_texts_are_identifiable(over_corpus):
@@ -236,7 +236,7 @@ def test_over_a_corpus_short_texts_are_identifiable(over_corpus):
 def test_what_was_found_is_saved(over_corpus, transformer_run, tmp_path, ending):
     if ending == "png":
         pytest.importorskip("matplotlib", reason="the plots extra is not installed")
-    of_one = inspection.identify(Translator.load(transformer_run).trace("a b c"))
+    of_one = inspection.identify(load_run(transformer_run).trace("a b c"))
     for place, found in enumerate((over_corpus, of_one)):
         found.save(tmp_path / f"{place}.{ending}")
         assert (tmp_path / f"{place}.{ending}").stat().st_size > 500
@@ -244,7 +244,7 @@ def test_what_was_found_is_saved(over_corpus, transformer_run, tmp_path, ending)
 
 def test_the_page_shows_rank_and_length_and_switches(transformer_run, over_corpus, tmp_path, browser):
     text = " ".join("abcdef"[place % 6] for place in range(20))
-    found = inspection.identify(Translator.load(transformer_run).trace(text, "a b c"))
+    found = inspection.identify(load_run(transformer_run).trace(text, "a b c"))
     found.save(tmp_path / "one.html")
     browser.get((tmp_path / "one.html").as_uri())
     section = browser.find_element("css selector", "section[data-view=identify]")
@@ -275,7 +275,7 @@ def test_a_model_without_attention_still_has_tokens():
 
 
 def test_a_recurrent_model_with_attention_is_shown_too(copy_run):
-    found = inspection.identify(Translator.load(copy_run).trace("a b c"), exact=True)
+    found = inspection.identify(load_run(copy_run).trace("a b c"), exact=True)
     assert [one.name for one in found.attention] == ["decoder.source_attention"]
     assert found.projections is None and "exact Jacobian" in str(found)
 

@@ -9,8 +9,8 @@ from selenium.webdriver.common.by import By
 from regard import inspection
 from regard.cli import main
 from regard.inspection.layer_lens import LAYERS
+from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, trace
-from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
 from tests.cells import CELLS, model_of
 
@@ -26,7 +26,7 @@ def traced(model):
 
 @pytest.fixture(scope="module")
 def copier(transformer_run):
-    return Translator.load(transformer_run)
+    return load_run(transformer_run)
 
 
 @pytest.mark.parametrize("name", CELLS)

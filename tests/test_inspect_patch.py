@@ -15,8 +15,8 @@ from regard.inspection.copying import Spot, differences
 from regard.inspection.patching import ENCODER_LAYERS, SUMMARY
 from regard.inspection.removal import without_heads
 from regard.models import build
+from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, trace
-from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS
 from tests.cells import CELLS, VOCABULARY, model_of
 
@@ -39,7 +39,7 @@ def traced(model, source, last):
 
 @pytest.fixture(scope="module")
 def copier(transformer_run):
-    return Translator.load(transformer_run)
+    return load_run(transformer_run)
 
 
 @pytest.mark.parametrize("name", CELLS)

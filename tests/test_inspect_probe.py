@@ -15,7 +15,7 @@ from regard.inspection.codelength import blocks, online_code
 from regard.inspection.probes import Examples, train_probes
 from regard.inspection.probing import control_labels, untrained
 from regard.inspection.states import Reading, layer_taps, word_states
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 from regard.text.specials import EOS
 from tests.cells import model_of
 
@@ -125,7 +125,7 @@ def test_the_first_layer_is_what_the_model_reads_and_the_last_what_it_remembers(
 
 
 def test_an_untrained_model_has_the_shape_and_nothing_of_the_weights(transformer_run):
-    translator = Translator.load(transformer_run)
+    translator = load_run(transformer_run)
     model = translator.model
     state = torch.get_rng_state()
     other = untrained(translator, seed=1)
@@ -152,12 +152,12 @@ def probed(transformer_run, tmp_path_factory):
     """What the layers of a small Transformer know of the letter before."""
     path = tmp_path_factory.mktemp("probe") / "letters.tsv"
     table(path, 150)
-    return inspection.probe(Translator.load(transformer_run), path, "3")
+    return inspection.probe(load_run(transformer_run), path, "3")
 
 
 def test_the_embedding_knows_its_letter_but_not_the_one_before(transformer_run, probed, tmp_path):
     table(tmp_path / "letters.tsv")
-    same = inspection.probe(Translator.load(transformer_run), tmp_path / "letters.tsv", "2")
+    same = inspection.probe(load_run(transformer_run), tmp_path / "letters.tsv", "2")
     assert same.curves["linear"].accuracy[0] == same.per_word == 1.0
     assert same.majority < 0.5
     context = probed.curves["mlp"]
@@ -199,7 +199,7 @@ def test_the_decoder_is_asked_with_sources(transformer_run, tmp_path):
     blocks = (tmp_path / "letters.tsv").read_text().strip().split("\n\n")
     sources = [" ".join(line.split("\t")[0] for line in block.splitlines()) for block in blocks]
     (tmp_path / "sources.txt").write_text("\n".join(sources) + "\n", encoding="utf-8")
-    run = Translator.load(transformer_run)
+    run = load_run(transformer_run)
     found = inspection.probe(run, tmp_path / "letters.tsv", "2", sources=tmp_path / "sources.txt")
     assert found.side == "decoder" and found.curves["linear"].accuracy[0] == 1.0
     (tmp_path / "few.txt").write_text("a b\n", encoding="utf-8")
@@ -209,7 +209,7 @@ def test_the_decoder_is_asked_with_sources(transformer_run, tmp_path):
 
 def test_no_sentence_is_learned_from_and_measured_on(copy_run, tmp_path):
     table(tmp_path / "letters.tsv", 150)
-    run = Translator.load(copy_run)
+    run = load_run(copy_run)
     split = probing._split(run, tmp_path / "letters.tsv", "2", dev=None, sources=None, most=None, seed=1, progress=None)
     rows = [tuple(one.ids) for part in split.parts.values() for one, _ in part]
     assert len(rows) == len(set(rows)) and len(rows) + split.repeated == 150
@@ -276,7 +276,7 @@ CONLLU = "1\ta\ta\tNOUN\tNN\tNumber=Sing\t0\troot\t_\t_\n\n"
 def test_a_corpus_that_cannot_be_used_says_why(copy_run, tmp_path, name, content, wanted, message):
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(RegardError, match=message):
-        inspection.probe(Translator.load(copy_run), tmp_path / name, wanted)
+        inspection.probe(load_run(copy_run), tmp_path / name, wanted)
 
 
 def test_the_command_prints_json_and_refuses_what_cannot_go_together(copy_run, tmp_path):
@@ -287,6 +287,4 @@ def test_the_command_prints_json_and_refuses_what_cannot_go_together(copy_run, t
     found = json.loads(ran.stdout)
     assert found["layers"][0] == "embedding" and set(found["probes"]) == {"linear", "mlp"}
     with pytest.raises(UsageError, match="do not go together"):
-        inspection.probe(
-            Translator.load(copy_run), tmp_path / "letters.tsv", "2", dev=tmp_path / "x", sources=tmp_path / "y"
-        )
+        inspection.probe(load_run(copy_run), tmp_path / "letters.tsv", "2", dev=tmp_path / "x", sources=tmp_path / "y")

@@ -17,7 +17,7 @@ from regard.inspection.removal import without_heads
 from regard.models import Model, build
 from regard.nn import taps
 from regard.runs.run import Run
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 from regard.training.view import View
 from tests.cells import ATTENTIONS, CELLS, POSITIONS, model_of, sentences
 
@@ -135,7 +135,7 @@ def pruned(transformer_run, tmp_path_factory):
 def test_pruning_keeps_as_many_heads_as_asked_for_and_the_rest_is_gone(pruned, transformer_run):
     found, directory = pruned
     assert sum(map(len, found.kept.values())) == 2
-    whole, small = Translator.load(transformer_run), Translator.load(directory)
+    whole, small = load_run(transformer_run), load_run(directory)
     assert sum(one.heads for name, one in attentions(small.model).items() if name.startswith("encoder")) == 2
     assert Run.open(directory).info["parameters"] < Run.open(transformer_run).info["parameters"]
     assert small.model.cell.pruned
@@ -156,7 +156,7 @@ def test_a_pruned_run_is_a_run_like_any_other(pruned, transformer_run, capsys):
 
 
 def test_only_the_encoder_has_moved(pruned, transformer_run):
-    whole, small = Translator.load(transformer_run).model, Translator.load(pruned[1]).model
+    whole, small = load_run(transformer_run).model, load_run(pruned[1]).model
     old, new = dict(whole.named_parameters()), dict(small.named_parameters())
     frozen = [name for name in new if name.startswith("decoder")]
     assert frozen and all(torch.equal(old[name], new[name]) for name in frozen)
@@ -173,7 +173,7 @@ def test_a_pruned_run_can_be_trained_on(pruned, tmp_path):
     shutil.copytree(pruned[1], directory)
     steps = Run.open(directory).config.training.steps + 3
     outcome = train(load(directory / "config.yaml", [f"training.steps={steps}"]), directory, resume=True, view=View())
-    assert outcome.step == steps and Translator.load(directory).model.cell.pruned
+    assert outcome.step == steps and load_run(directory).model.cell.pruned
 
 
 def test_the_result_becomes_everything(pruned, tmp_path):
@@ -196,7 +196,7 @@ def test_a_price_that_no_head_is_worth_closes_all_and_what_is_left_still_runs(tr
     directory = tmp_path / "none"
     found = inspection.prune(transformer_run, price=100.0, which="all", steps=120, directory=directory, view=View())
     assert sum(map(len, found.kept.values())) == 0 and len(found.gates) == 12
-    small = Translator.load(directory)
+    small = load_run(directory)
     assert all(one.heads == 0 for one in attentions(small.model).values())
     assert isinstance(small.translate("a b c"), str)
     assert found.validation_after["bleu"] < found.validation_before["bleu"]
@@ -245,7 +245,7 @@ def test_an_interruption_leaves_nothing_behind(transformer_run, tmp_path):
 
 
 def test_fixed_gates_and_removed_heads_say_the_same(transformer_run):
-    model = Translator.load(transformer_run).model
+    model = load_run(transformer_run).model
     kept = {"encoder.layers.0.attention": [1], "encoder.layers.1.attention": []}
     source = torch.randint(6, 10, (3, 5))
     inputs = torch.randint(6, 10, (3, 4))
@@ -268,7 +268,7 @@ def test_what_is_frozen_stays_and_a_name_that_nothing_has_is_refused(tmp_path):
     def trained(name, frozen):
         config = from_mapping(settings | {"training": settings["training"] | {"frozen": frozen}})
         train(config, tmp_path / name, view=View())
-        return dict(Translator.load(tmp_path / name).model.named_parameters())
+        return dict(load_run(tmp_path / name).model.named_parameters())
 
     free, frozen = trained("free", None), trained("frozen", ["decoder.*", "output_bias"])
     assert not torch.equal(free["output_bias"], frozen["output_bias"]) and frozen["output_bias"].abs().max() == 0

@@ -13,20 +13,18 @@ from regard import inspection
 from regard.cli import main
 from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
-from regard.tasks.preparation import prepare
 from regard.foundation.errors import UsageError
 from regard.inspection.copying import Spot, differences
 from regard.inspection.interventions import attentions, scale_head, scale_heads
 from regard.inspection.pruning import chosen
 from regard.inspection.reasons import trusted
 from regard.inspection.removal import without_heads
-from regard.inspection.roles import describe, lessons
+from regard.inspection.roles import describe, training_batches
 from regard.nn import taps
-from regard.tasks.choice import shape_of
-from regard.tasks.predictor import Predictor
-from regard.tasks.task import Lesson
+from regard.tasks.loaded import LoadedRun, load_run
+from regard.tasks.preparation import prepare
 from regard.tasks.trace import Side
-from regard.tasks.writer import Writer
+from regard.tasks.training_batch import TrainingBatch
 from regard.training.loop import train
 from regard.training.view import View
 from tests.shape_runs import corpus, settings, shape_and_model, tagged_lines
@@ -41,14 +39,14 @@ TEXTS = {
 ENCODERS = ("bag", "rnn", "conv", "transformer")
 
 
-def reader(kind: str, directory: Path, **more: Any) -> Predictor:
-    shape, model, _ = shape_and_model(kind, directory, **more)
-    return Predictor(shape, model)
+def reader(kind: str, directory: Path, **more: Any) -> LoadedRun:
+    task, model, _ = shape_and_model(kind, directory, **more)
+    return LoadedRun(task, model)
 
 
-def writer(directory: Path, **more: Any) -> Writer:
-    shape, model, _ = shape_and_model("language", directory, **more)
-    return Writer(model, shape.config, shape.form.target)
+def writer(directory: Path, **more: Any) -> LoadedRun:
+    task, model, _ = shape_and_model("language", directory, **more)
+    return LoadedRun(task, model)
 
 
 @pytest.mark.parametrize("kind", TEXTS)
@@ -73,7 +71,7 @@ def test_what_is_traced_is_what_is_predicted(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["classes", "pairs", "questions"])
-def test_there_is_one_way_to_a_probability_and_it_leads_by_the_fitted_temperature(kind, tmp_path):
+def test_there_is_one_way_to_a_probability_and_it_leads_by_the_fit_temperature(kind, tmp_path):
     text = {**TEXTS, "questions": "shapes: red circle 0 0\thow many circles are there ?"}[kind]
     found = reader(kind, tmp_path, model={"encoder": {"kind": "transformer"}})
     untempered = found.predict(text).facts["probabilities"]
@@ -89,8 +87,8 @@ def test_there_is_one_way_to_a_probability_and_it_leads_by_the_fitted_temperatur
 @pytest.mark.parametrize("pool", [None, "attention"])
 @pytest.mark.parametrize("pairs", ["joined", "apart", "attended"])
 def test_rows_of_every_map_sum_to_one_and_texts_read_apart_see_only_what_they_may(pairs, pool, tmp_path):
-    shape = {"pairs": pairs, "pool": pool}
-    trace = reader("pairs", tmp_path, shape=shape, model={"encoder": {"kind": "transformer"}}).trace(TEXTS["pairs"])
+    task = {"pairs": pairs, "pool": pool}
+    trace = reader("pairs", tmp_path, task=task, model={"encoder": {"kind": "transformer"}}).trace(TEXTS["pairs"])
     found = inspection.attention(trace)
     kinds = {one.kind for one in found.heads}
     assert "encoder" in kinds and ("between" in kinds) == (pairs == "attended")
@@ -108,7 +106,7 @@ def test_rows_of_every_map_sum_to_one_and_texts_read_apart_see_only_what_they_ma
 
 @pytest.mark.parametrize("pairs", ["joined", "apart", "attended"])
 def test_an_intervention_reaches_every_text(pairs, tmp_path):
-    trace = reader("pairs", tmp_path, shape={"pairs": pairs}, model={"encoder": {"kind": "transformer"}}).trace(
+    trace = reader("pairs", tmp_path, task={"pairs": pairs}, model={"encoder": {"kind": "transformer"}}).trace(
         TEXTS["pairs"]
     )
     name = "encoder.layers.0.states"
@@ -135,7 +133,7 @@ def test_reasons_sum_to_what_all_words_did(kind, encoder, tmp_path):
 
 @pytest.mark.parametrize("pairs", ["apart", "attended"])
 def test_reasons_know_both_texts(pairs, tmp_path):
-    trace = reader("pairs", tmp_path, shape={"pairs": pairs}).trace(TEXTS["pairs"])
+    trace = reader("pairs", tmp_path, task={"pairs": pairs}).trace(TEXTS["pairs"])
     found = inspection.reasons(trace, ["integrated"])
     amounts = found.reasons[0].methods["integrated"]
     first = trace.parts[0]
@@ -148,7 +146,7 @@ def test_the_word_that_was_planted_is_the_reason(tmp_path):
     config["data"] = {"train": {"labelled": corpus(tmp_path / "easy.txt", lines)}, "cleaning": {"duplicates": "keep"}}
     config["model"]["encoder"] = {"kind": "bag"}
     train(from_mapping(config), tmp_path / "run", view=View())
-    predictor = Predictor.load(tmp_path / "run")
+    predictor = load_run(tmp_path / "run")
     for text, label, word in (("good w1", "yes", "good"), ("w3 bad", "no", "bad")):
         trace = predictor.trace(text)
         found = inspection.reasons(trace)
@@ -162,7 +160,7 @@ def test_the_word_that_was_planted_is_the_reason(tmp_path):
 
 @pytest.mark.parametrize("kind", ["classes", "tags", "masked", "pairs"])
 def test_effective_attention_does_the_same(kind, tmp_path):
-    more: dict[str, Any] = {"shape": {"pairs": "attended"}} if kind == "pairs" else {}
+    more: dict[str, Any] = {"task": {"pairs": "attended"}} if kind == "pairs" else {}
     longer = {"pairs": "w1 w2 w3 w4 w5 w6 w7\tw8 w9 w1 w2 w3 w4 w5 w6"}
     text = longer.get(
         kind, "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 ___" if kind == "masked" else "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10"
@@ -211,7 +209,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for kind in ("pairs", "tags", "language"):
         place = tmp_path_factory.mktemp(kind)
         end = "decoder" if kind == "language" else "encoder"
-        more = {"shape": {"pairs": "attended"}} if kind == "pairs" else {}
+        more = {"task": {"pairs": "attended"}} if kind == "pairs" else {}
         config = from_mapping(settings(kind, place, model={end: {"kind": "transformer"}}, **more))
         train(config, place / "run", view=View())
         found[kind] = place / "run"
@@ -245,7 +243,7 @@ def test_what_does_not_apply_says_so_in_a_sentence(runs, capsys, tmp_path):
 def test_layers_are_probed(runs, tmp_path):
     path = corpus(tmp_path / "words.tsv", [line.replace(" ", "\t") for line in tagged_lines(80)])
     for kind, side in (("tags", "encoder"), ("language", "decoder")):
-        opened = Writer.load(runs[kind]) if kind == "language" else Predictor.load(runs[kind])
+        opened = load_run(runs[kind]) if kind == "language" else load_run(runs[kind])
         found = inspection.probe(opened, path, "2")
         assert found.side == side and found.layers[0] == "embedding" and len(found.layers) > 1
 
@@ -259,8 +257,8 @@ def test_a_reader_that_is_watched_costs_nothing_afterwards(tmp_path):
 def test_shapes_build_the_same_models_for_probes(tmp_path):
     config = from_mapping(settings("classes", tmp_path))
     prepared = prepare(config, tmp_path / "run")
-    shape = shape_of(config, prepared.form)
-    assert Predictor(shape, shape.build()).fresh().state_dict().keys() == shape.build().state_dict().keys()
+    task = prepared.task
+    assert LoadedRun(task, task.build()).untrained().state_dict().keys() == task.build().state_dict().keys()
 
 
 ATTENDING: dict[str, dict[str, Any]] = {
@@ -282,18 +280,18 @@ ATTENDING: dict[str, dict[str, Any]] = {
 """Every shape, small, with attention wherever it can have some."""
 
 
-def attending(kind: str, directory: Path, **more: Any) -> tuple[Predictor, list[Pair]]:
+def attending(kind: str, directory: Path, **more: Any) -> tuple[LoadedRun, list[Pair]]:
     """A model of a shape, and examples of it."""
     attention = {"attention": {"heads": 2}, **ATTENDING[kind], **more}
-    pairs = {"shape": {"pairs": "attended"}} if kind == "pairs" else {}
-    shape, model, prepared = shape_and_model(kind, directory, model=attention, **pairs)
-    return Predictor(shape, model), prepared.validation_pairs
+    pairs = {"task": {"pairs": "attended"}} if kind == "pairs" else {}
+    task, model, prepared = shape_and_model(kind, directory, model=attention, **pairs)
+    return LoadedRun(task, model), prepared.validation_pairs
 
 
-def loss_of(subject: Predictor, given: list[Lesson], write: dict[str, Any] | None = None) -> float:
+def loss_of(subject: LoadedRun, given: list[TrainingBatch], write: dict[str, Any] | None = None) -> float:
     """The loss of some lessons, for each answer, with an intervention."""
     with torch.no_grad(), taps.watch(subject.model, write=write):
-        total = sum(subject.shape.loss(subject.model, lesson).nll.item() for lesson in given)
+        total = sum(subject.output.loss(subject.model, lesson).nll.item() for lesson in given)
     return total / sum(lesson.count for lesson in given)
 
 
@@ -303,7 +301,7 @@ def test_every_head_of_every_shape_is_described_by_the_shapes_own_loss(kind, tmp
     found = describe(subject, examples)
     every = [(name, head) for name, one in attentions(subject.model).items() for head in range(one.heads)]
     assert [(one.attention, one.head) for one in found.heads] == every
-    given = list(lessons(subject.shape, examples, subject.model.device))
+    given = list(training_batches(subject.task, examples, subject.model.device))
     assert found.loss == pytest.approx(loss_of(subject, given), rel=1e-5)
     for one in found.heads[:: len(found.heads) - 1]:
         without = loss_of(subject, given, scale_head(one.attention, one.head, 0.0))
@@ -351,20 +349,20 @@ def test_a_word_that_comes_later_cannot_be_followed_by_a_language_model(tmp_path
 @pytest.mark.parametrize("kind", ATTENDING)
 def test_removed_heads_are_zeroed_heads_in_every_shape(kind, tmp_path):
     subject, examples = attending(kind, tmp_path)
-    model, shape = subject.model, subject.shape
-    given = list(lessons(shape, examples, model.device))
+    model, task = subject.model, subject.task
+    given = list(training_batches(task, examples, model.device))
 
     def build(cell: Any) -> Any:
-        return shape_of(shape.config.model_copy(update={"model": cell}), shape.form).build()
+        return task.configured(task.config.model_copy(update={"model": cell})).build()
 
     _, names = chosen(model, "all")
     assert set(attentions(model)) - set(names) == ({"between"} if kind == "pairs" else set())
     for kept in ([1], []):
         smaller = without_heads(model, dict.fromkeys(names, kept), build).eval()
         off = scale_heads({(name, head): 0.0 for name in names for head in range(2) if head not in kept})
-        assert loss_of(Predictor(shape, smaller), given) == pytest.approx(loss_of(subject, given, off), rel=1e-4)
+        assert loss_of(LoadedRun(task, smaller), given) == pytest.approx(loss_of(subject, given, off), rel=1e-4)
         assert sum(p.numel() for p in smaller.parameters()) < sum(p.numel() for p in model.parameters())
-        left = from_mapping(yaml.safe_load(dump(shape.config.model_copy(update={"model": smaller.cell}))))
+        left = from_mapping(yaml.safe_load(dump(task.config.model_copy(update={"model": smaller.cell}))))
         assert left.model.pruned == dict.fromkeys(names, kept)
 
 
@@ -373,24 +371,21 @@ def test_a_run_of_any_shape_is_pruned_into_a_run_of_its_own(kind, tmp_path):
     config = from_mapping(settings(kind, tmp_path, model={"attention": {"heads": 2}, **ATTENDING[kind]}))
     train(config, tmp_path / "run", view=View())
     found = inspection.prune(tmp_path / "run", keep=1, steps=20, directory=tmp_path / "small", view=View())
-    small = Predictor.load(tmp_path / "small")
+    small = load_run(tmp_path / "small")
     assert sum(attentions(small.model)[name].heads for name in found.kept) == 1
     measure = {"language": "perplexity"}.get(kind, "accuracy")
     assert found.metric == measure and f"validation {measure}" in [name for name, *_ in found.scores]
     frozen = [name for name in dict(small.model.named_parameters()) if name.split(".")[0] in ("classifier", "picture")]
-    old, new = Predictor.load(tmp_path / "run").model.state_dict(), small.model.state_dict()
+    old, new = load_run(tmp_path / "run").model.state_dict(), small.model.state_dict()
     assert all(torch.equal(old[name], new[name]) for name in frozen) and (frozen or kind == "language")
 
 
 @pytest.mark.parametrize("kind", ["classes", "pairs", "masked", "language", "questions"])
 def test_identifiability_over_a_corpus_is_told_of_whatever_reads_text(kind, tmp_path):
     subject, _ = attending(kind, tmp_path)
-    opened: Any = subject
-    if kind == "language":
-        opened = Writer(subject.model, subject.config, subject.source_tokenizer)
     rows = [f"w{n % 12} w{n % 5} w{n % 7} w3 w4 w5 w6 w7 w8 w9 w10"[: 12 + 2 * (n % 8)].strip() for n in range(40)]
     texts = [f"{row}\t{row}" if kind == "pairs" else row for row in rows]
-    found = inspection.identify_corpus(opened, texts)
+    found = inspection.identify_corpus(subject, texts)
     assert found.sentences == (80 if kind == "pairs" else 40)
     assert {one.kind for one in found.likenesses} == {"decoder" if kind == "language" else "encoder"}
     assert all(-1 <= one.correlation <= 1.00001 and one.rank <= one.length for one in found.likenesses)
@@ -404,7 +399,7 @@ def test_identifiability_over_a_corpus_is_told_of_whatever_reads_text(kind, tmp_
 def test_a_report_shows_what_applies_to_a_run_and_says_why_the_rest_does_not(kind, tmp_path, capsys):
     shape = kind.removesuffix("-rnn")
     model = {} if kind == "classes-rnn" else {"model": {"attention": {"heads": 2}, **ATTENDING[shape]}}
-    pairs = {"shape": {"pairs": "attended"}} if kind == "pairs" else {}
+    pairs = {"task": {"pairs": "attended"}} if kind == "pairs" else {}
     train(from_mapping(settings(shape, tmp_path, **model, **pairs)), tmp_path / "run", view=View())
     picture = "shapes: red circle 0 0, blue star 2 1"
     words = {"captions": [picture], "questions": [picture, "how many circles are there ?"]}.get(shape, ["w1 w2 w3"])
@@ -461,9 +456,9 @@ def test_copying_nothing_changes_nothing_and_copying_all_states_recovers_all(kin
             "pairs",
             tmp_path / "apart",
             model={"attention": {"heads": 2}, **ATTENDING["pairs"]},
-            shape={"pairs": "apart"},
+            task={"pairs": "apart"},
         )
-        subject = Predictor(made, model)
+        subject = LoadedRun(made, model)
     with torch.no_grad():
         for name, parameter in subject.model.named_parameters():
             if not name.startswith(("encoder.", "picture.", "looks.")) and parameter.dim() > 1:

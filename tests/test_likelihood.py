@@ -23,10 +23,10 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.objectives.objective import batch_loss
 from regard.search import ModelSteps, beam
-from regard.tasks.translator import Translator
 from regard.text.learning import train_tokenizers
 from regard.text.specials import BOS, EOS
 from tests.cells import KINDS, model_of
+from tests.loading import loaded
 
 SOURCES = [[6, 7, 8], [9], [10, 11, 12, 13, 6, 7], [], [8, 8]]
 TARGETS = [[7, 6], [9, 9, 10, 11, 12], [], [14], [6, 7, 8]]
@@ -39,7 +39,7 @@ def translator_of(**cell):
     config = from_mapping({"data": {"train": {"generate": "copy"}}, "text": text, "model": settings})
     tokenizers = train_tokenizers(config.text, lambda: iter([Pair("a b c", "a b c")] * 3))
     torch.manual_seed(0)
-    return Translator(build(config.model, *(one.size for one in tokenizers)).eval(), config, *tokenizers)
+    return loaded(build(config.model, *(one.size for one in tokenizers)).eval(), config, *tokenizers)
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ import torch
 
 from regard.data.corpus import Pair
 from regard.evaluation.judged import judge_run
-from regard.tasks.predictor import Predictor
+from regard.tasks.loaded import LoadedRun
 from regard.text.specials import BOS, EOS, MASK, PAD, SPECIALS
 from regard.training.validation import mean_loss
 from tests.shape_runs import corpus, shape_and_model
 
 
 def test_so_many_tokens_are_asked_for_and_hidden_exchanged_or_left(tmp_path):
-    shape, _, prepared = shape_and_model("masked", tmp_path)
-    tokens = torch.randint(6, prepared.source_tokenizer.size, (200, 50))
-    lesson = shape.hide(tokens, torch.Generator().manual_seed(1))
+    task, _, prepared = shape_and_model("masked", tmp_path)
+    tokens = torch.randint(6, prepared.task.input.tokenizer.size, (200, 50))
+    lesson = task.output.hide(tokens, torch.Generator().manual_seed(1))
     asked = lesson["outputs"] != PAD
     assert torch.equal(lesson["outputs"][asked], tokens[asked])
     assert torch.equal(lesson["source"][~asked], tokens[~asked])
@@ -27,17 +27,17 @@ def test_so_many_tokens_are_asked_for_and_hidden_exchanged_or_left(tmp_path):
 
 
 def test_special_tokens_are_never_asked_for(tmp_path):
-    shape, _, _ = shape_and_model("masked", tmp_path)
+    task, _, _ = shape_and_model("masked", tmp_path)
     tokens = torch.tensor([[BOS, 7, 3, 8, EOS, PAD, PAD]]).expand(300, -1)
-    outputs = shape.hide(tokens, torch.Generator().manual_seed(1))["outputs"]
+    outputs = task.output.hide(tokens, torch.Generator().manual_seed(1))["outputs"]
     assert set(outputs.unique().tolist()) <= {PAD, 7, 8}
 
 
 def test_whole_words_are_hidden_whole(tmp_path):
     text = {"tokenizer": {"kind": "characters", "min_frequency": 1}}
-    shape, _, prepared = shape_and_model("masked", tmp_path, shape={"whole_words": True, "share": 0.4}, text=text)
-    ids = prepared.source_tokenizer.encode("w10 w2 w7 w11")
-    outputs = shape.hide(torch.tensor([ids.ids] * 50), torch.Generator().manual_seed(1))["outputs"]
+    task, _, prepared = shape_and_model("masked", tmp_path, task={"whole_words": True, "share": 0.4}, text=text)
+    ids = prepared.task.input.tokenizer.encode("w10 w2 w7 w11")
+    outputs = task.output.hide(torch.tensor([ids.ids] * 50), torch.Generator().manual_seed(1))["outputs"]
     for row in outputs:
         asked = {word for word, token in zip(ids.words, row.tolist(), strict=True) if token != PAD}
         assert all((token != PAD) == (word in asked) for word, token in zip(ids.words, row.tolist(), strict=True))
@@ -45,12 +45,12 @@ def test_whole_words_are_hidden_whole(tmp_path):
 
 
 def test_masks_are_dynamic_in_learning_and_fixed_in_judging(tmp_path):
-    shape, model, prepared = shape_and_model("masked", tmp_path)
+    task, model, prepared = shape_and_model("masked", tmp_path)
     random = torch.Generator().manual_seed(1)
-    batch = next(shape.batches(prepared.train).once())
-    one, other = (shape.lesson(batch, random, learning=True)["outputs"] for _ in range(2))
+    batch = next(task.batches(prepared.train).once())
+    one, other = (task.training_batch(batch, random, training=True)["outputs"] for _ in range(2))
     assert not torch.equal(one, other)
-    losses = {mean_loss(shape, model, shape.batches(prepared.validation), device=torch.device("cpu")) for _ in range(2)}
+    losses = {mean_loss(task, model, task.batches(prepared.validation), device=torch.device("cpu")) for _ in range(2)}
     assert len(losses) == 1
 
 
@@ -58,19 +58,19 @@ def test_masks_are_dynamic_in_learning_and_fixed_in_judging(tmp_path):
 def test_who_judges_asks_for_something_however_small_the_share(whole_words, tmp_path):
     few = {"share": 1e-6, "whole_words": whole_words}
     text = {"tokenizer": {"kind": "characters", "min_frequency": 1}}
-    shape, model, prepared = shape_and_model("masked", tmp_path, shape=few, text=text)
-    batch, random = next(shape.batches(prepared.validation).once()), torch.Generator().manual_seed(1)
-    assert shape.lesson(batch, random, learning=True).count == 0
-    asked = shape.lesson(batch, random, learning=False)
+    task, model, prepared = shape_and_model("masked", tmp_path, shape=few, text=text)
+    batch, random = next(task.batches(prepared.validation).once()), torch.Generator().manual_seed(1)
+    assert task.training_batch(batch, random, training=True).count == 0
+    asked = task.training_batch(batch, random, training=False)
     assert asked.count == int((asked["outputs"] != PAD).sum()) >= 1
-    assert mean_loss(shape, model, shape.batches(prepared.validation), device=torch.device("cpu")) > 0.1
-    assert 0 <= shape.judge(model, prepared.validation_pairs, thorough=False).scores["accuracy"] <= 100
+    assert mean_loss(task, model, task.batches(prepared.validation), device=torch.device("cpu")) > 0.1
+    assert 0 <= task.output.judge(model, prepared.validation_pairs, thorough=False).scores["accuracy"] <= 100
 
 
 def test_where_nothing_can_be_asked_for_no_loss_is_told(tmp_path):
-    shape, model, _ = shape_and_model("masked", tmp_path)
+    task, model, _ = shape_and_model("masked", tmp_path)
     unknown = [Pair("zebra ox", "")] * 3
-    found = judge_run(shape, model, unknown)
+    found = judge_run(task, model, unknown)
     assert found.loss is None and found.perplexity is None and not found.judgement.scores.values
     assert "NaN" not in json.dumps(found.facts())
 
@@ -79,17 +79,17 @@ def test_where_nothing_can_be_asked_for_no_loss_is_told(tmp_path):
 def test_blanks_are_filled_by_words_and_never_by_special_tokens(kept, tmp_path):
     lines = [" ".join(f"w{number % kept}" for number in range(seed, seed + 6)) for seed in range(60)]
     data = {"train": {"text": corpus(tmp_path / "few.txt", lines)}, "held_out": 6}
-    shape, model, prepared = shape_and_model("masked", tmp_path, data=data)
+    task, model, prepared = shape_and_model("masked", tmp_path, data=data)
     with torch.no_grad():
         model.output_bias[: len(SPECIALS)] = 100.0  # it would say nothing else
-    predictor = Predictor(shape, model)
+    predictor = LoadedRun(task, model)
     answer = predictor.predict("w1 ___ w2")
     words = {f"w{number}" for number in range(kept)}
     assert set(answer.line.split()) <= words and len(answer.line.split()) == 3
     (blank,) = answer.facts["blanks"]
     assert set(blank) <= words and len(blank) == len(set(blank)) == min(5, kept)
     assert predictor.trace("w1 ___ w2").target.tokens == [blank[0]]
-    samples = shape.judge(model, prepared.validation_pairs, thorough=False).samples
+    samples = task.output.judge(model, prepared.validation_pairs, thorough=False).samples
     assert all(len(one.output.split()) == len(one.reference.split()) for one in samples)
 
 

@@ -18,10 +18,9 @@ from regard.data.corpus import read
 from regard.data.image_files import check_captions
 from regard.data.picture_store import PictureStore
 from regard.data.pictures import MOST_PIXELS, as_floats, pictures_in, read_picture
-from regard.tasks.preparation import prepare
 from regard.data.scenes import scenes
 from regard.foundation.errors import RegardError, UsageError
-from regard.tasks.choice import shape_of
+from regard.tasks.preparation import prepare
 
 WRONG = ({"image": "p0.png"}, {"image": 1, "caption": "a"}, {"image": "p0.png", "caption": []})
 RED, WHITE = (214, 48, 49), (255, 255, 255)
@@ -226,7 +225,7 @@ class TestCaptions:
 
 def settings(train):
     return {
-        "shape": {"kind": "captions"},
+        "task": {"kind": "captioning"},
         "data": {"train": train, "held_out": 4},
         "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
         "model": {
@@ -245,10 +244,10 @@ class TestBatches:
         config = from_mapping(settings({"images": str(tmp_path / "photos"), "captions": path}))
         prepared = prepare(config, tmp_path / "run")
         seen = set()
-        for batch in shape_of(config, prepared.form).batches(prepared.train).once():
+        for batch in prepared.task.batches(prepared.train).once():
             assert batch.pictures.shape == (len(batch), 3, 8, 8)
             for pixels, target in zip(batch.pictures, batch.target, strict=True):
-                caption = prepared.form.target.decode(target.tolist())
+                caption = prepared.task.output.tokenizer.decode(target.tolist())
                 number = int(caption.split()[1])
                 np.testing.assert_array_equal(pixels.numpy(), read_picture(str(tmp_path / "photos" / names[number]), 8))
                 seen.add(caption)
@@ -259,7 +258,9 @@ class TestBatches:
         config["data"]["held_out"] = 12
         prepared = prepare(from_mapping(config), tmp_path / "run")
         held = {pair.source for pair in prepared.validation_pairs}
-        trained = {prepared.form.pictures.names[int(prepared.train[row][0][0])] for row in range(len(prepared.train))}
+        trained = {
+            prepared.task.input.images.store.names[int(prepared.train[row][0][0])] for row in range(len(prepared.train))
+        }
         assert held and trained and not held & trained
 
 
@@ -268,13 +269,13 @@ class TestConfigurations:
         ("changes", "message"),
         [
             (["model.encoder.kind=rnn"], "reads text, but shape `captions`"),
-            (["shape.kind=translation", "model.encoder.kind=image"], "reads pictures, but shape `translation`"),
-            (["shape.kind=translation", "model.encoder.kind=rnn"], "data.train has pictures for sources"),
+            (["task.kind=translation", "model.encoder.kind=image"], "reads pictures, but shape `translation`"),
+            (["task.kind=translation", "model.encoder.kind=rnn"], "data.train has pictures for sources"),
             (["data.train.generate=copy"], "data.train has text for sources"),
             (["model.encoder.patch=3"], "patches of 3 do not fill"),
             (["model.encoder.size=12", "model.encoder.patch=6"], "power of two"),
-            (["shape.doubly_stochastic=1", "model.join.kind=fixed"], "model.join is a fixed vector"),
-            (["shape.shift=8"], "only 8 pixels wide"),
+            (["task.doubly_stochastic=1", "model.join.kind=fixed"], "model.join is a fixed vector"),
+            (["task.shift=8"], "only 8 pixels wide"),
             (["text.target.kind=words"], "text.target has no place"),
         ],
     )

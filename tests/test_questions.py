@@ -17,14 +17,13 @@ from regard.config.loading import from_mapping
 from regard.data.batches import Cursor
 from regard.data.corpus import Pair, read
 from regard.data.pictures import as_floats
-from regard.tasks.preparation import prepare
 from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights
 from regard.inspection.looks import overlap
 from regard.runs.run import Run
-from regard.tasks.choice import shape_of
-from regard.tasks.predictor import Predictor
+from regard.tasks.loaded import LoadedRun, load_run
+from regard.tasks.preparation import prepare
 from regard.training.loop import train
 from regard.training.start import Start
 from regard.training.view import View
@@ -39,18 +38,18 @@ ASKED = [
 ENCODERS = ("bag", "rnn", "conv", "transformer")
 
 
-def looker(directory: Path, **model: Any) -> Predictor:
+def looker(directory: Path, **model: Any) -> LoadedRun:
     more = {"model": model} if model else {}
-    shape, made, _ = shape_and_model("questions", directory, **more)
-    return Predictor(shape, made)
+    task, made, _ = shape_and_model("questions", directory, **more)
+    return LoadedRun(task, made)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("form", ["conv", "patches"])
 def test_company_and_padding_change_nothing(encoder, form, tmp_path):
     found = looker(tmp_path, encoder={"kind": encoder}, picture={"size": 16, "patch": 4, "layers": 1, "form": form})
-    together = found.shape.scores(found.model, ASKED)
-    alone = torch.cat([found.shape.scores(found.model, [one]) for one in ASKED])
+    together = found.output.scores(found.model, ASKED)
+    alone = torch.cat([found.output.scores(found.model, [one]) for one in ASKED])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
     assert not torch.allclose(together[0], together[2], atol=1e-4)  # another picture
     assert not torch.allclose(together[0], together[1], atol=1e-4)  # another question
@@ -59,15 +58,17 @@ def test_company_and_padding_change_nothing(encoder, form, tmp_path):
 def test_the_loss_of_a_lesson_is_that_of_its_questions_one_by_one(tmp_path):
     config = from_mapping(settings("questions", tmp_path))
     prepared = prepare(config, tmp_path / "run")
-    shape = shape_of(config, prepared.form)
+    task = prepared.task.configured(config)
     torch.manual_seed(0)
-    model = shape.build().eval()
+    model = task.build().eval()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        batches = list(shape.batches(prepared.validation).once())
-        loss = sum(shape.loss(model, shape.lesson(one, generator, learning=False)).nll.item() for one in batches)
-        scores = shape.scores(model, [pair.source for pair in prepared.validation_pairs])
-    right = torch.tensor([prepared.form.labels.number(pair.target) for pair in prepared.validation_pairs])
+        batches = list(task.batches(prepared.validation).once())
+        loss = sum(
+            task.output.loss(model, task.training_batch(one, generator, training=False)).nll.item() for one in batches
+        )
+        scores = task.output.scores(model, [pair.source for pair in prepared.validation_pairs])
+    right = torch.tensor([prepared.task.vocabularies.labels.number(pair.target) for pair in prepared.validation_pairs])
     assert loss == pytest.approx(torch.nn.functional.cross_entropy(scores, right, reduction="sum").item(), rel=1e-4)
 
 
@@ -76,7 +77,9 @@ def test_no_picture_is_both_learnt_from_and_judged_by(tmp_path):
     prepared = prepare(config, tmp_path / "run")
     parts = [{pair.source.split("\t")[0] for pair in part} for part in (prepared.validation_pairs, prepared.test_pairs)]
     every = {pair.source.split("\t")[0] for pair in read(config.data.train)}
-    learnt = {prepared.form.pictures.names[prepared.train[place][0][0]] for place in range(len(prepared.train))}
+    learnt = {
+        prepared.task.input.images.store.names[prepared.train[place][0][0]] for place in range(len(prepared.train))
+    }
     assert parts[0] and parts[1] and not parts[0] & parts[1] and not learnt & (parts[0] | parts[1])
     assert learnt | parts[0] | parts[1] <= every
 
@@ -97,11 +100,11 @@ def test_generated_questions_are_always_the_same_and_have_true_answers():
 
 
 def test_watched_is_unwatched_and_every_look_shares_itself_among_the_whole_picture(tmp_path):
-    shape, model, _ = shape_and_model("questions", tmp_path, shape={"kind": "questions", "looks": 3})
-    found = Predictor(shape, model)
+    task, model, _ = shape_and_model("questions", tmp_path, task={"kind": "visual-questions", "looks": 3})
+    found = LoadedRun(task, model)
     trace = found.trace(ASKED[0])
     torch.testing.assert_close(
-        trace.log_probabilities[0], found.shape.scores(found.model, ASKED[:1])[0].log_softmax(-1)
+        trace.log_probabilities[0], found.output.scores(found.model, ASKED[:1])[0].log_softmax(-1)
     )
     seen = inspection.attention(trace)
     to_picture, to_words = ([one for one in seen.heads if one.kind == kind] for kind in ("picture", "source"))
@@ -122,8 +125,8 @@ def test_watched_is_unwatched_and_every_look_shares_itself_among_the_whole_pictu
 def test_a_picture_is_looked_at_once_for_all_its_questions(tmp_path):
     config = from_mapping(settings("questions", tmp_path))
     prepared = prepare(config, tmp_path / "run")
-    shape = shape_of(config, prepared.form)
-    batches, learnt = shape.batches(prepared.train, learning=True), prepared.train
+    task = prepared.task.configured(config)
+    batches, learnt = task.batches(prepared.train, training=True), prepared.train
     orders = []
     for cursor in (Cursor(0, 0), Cursor(1, 0)):
         taken = islice(batches.after(cursor), batches.per_epoch(cursor.epoch))
@@ -131,7 +134,7 @@ def test_a_picture_is_looked_at_once_for_all_its_questions(tmp_path):
         assert sorted(rows) == list(range(len(learnt)))  # every question once
         orders.append(rows)
     assert orders[0] != orders[1]
-    model, passed = shape.build(), []
+    model, passed = task.build(), []
     model.picture.register_forward_pre_hook(lambda _, given: passed.append(len(given[0])))
     for batch in batches.once():
         pictures = [int(learnt[int(row)][0][0]) for row in batch.rows]
@@ -221,7 +224,7 @@ def test_pictures_in_a_folder_with_questions_in_a_file(tmp_path):
     names = {"question_field": "question", "caption_field": "answer"}
     path = corpus(tmp_path / "q.jsonl", [json.dumps(record) for record in records])
     as_json = {"images": str(folder), "captions": path, **names}
-    shape = {"shape": {"kind": "questions"}}
+    shape = {"task": {"kind": "visual-questions"}}
     both = [list(read(from_mapping({**shape, "data": {"train": one}}).data.train)) for one in (section, as_json)]
     name, question, answer = lines[0].split("\t")
     assert both[0] == both[1] and both[0][0] == Pair(f"{folder}/{name}\t{question}", answer)
@@ -305,7 +308,7 @@ def test_a_model_that_has_learnt_to_answer_looks_at_what_it_is_asked_about(tmp_p
         "checkpoint_every": 900,
     }
     train(from_mapping(config), tmp_path / "run", view=View())
-    predictor = Predictor.load(tmp_path / "run")
+    predictor = load_run(tmp_path / "run")
     right, attended, chance, found = [], [], [], []
     for scene in scenes(50, 4):  # none of these was learnt from
         for question, one in asked_by_place(scene):

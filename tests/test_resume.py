@@ -55,7 +55,7 @@ def work(overrides, directory, awake=None):
 
     torch.set_num_threads(1)
     if overrides == EXPOSED:
-        trainer.Crew = lambda size: crew.Crew(2)  # two threads side by side
+        trainer.Crew = lambda size: crew.GradientThreads(2)  # two threads side by side
     if awake:
         awake.set()
     resume = (directory / "run.json").is_file()

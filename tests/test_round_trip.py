@@ -8,15 +8,16 @@ import torch
 from regard.formats.special_names import has_special_names, restored_names, unique_names
 from regard.foundation.errors import RegardError
 from regard.runs.run import Run
+from regard.tasks.loaded import load_run
 from regard.text.specials import BOS, EOS, PAD, SPECIALS
 from tests.marian import save_marian, sentences
 
 transformers = pytest.importorskip("transformers", reason="needs pip install 'regard[huggingface]'")
 pytest.importorskip("sentencepiece", reason="needs pip install 'regard[huggingface]'")
 
+
 from regard.formats.from_huggingface import import_run  # noqa: E402
 from regard.formats.to_huggingface import export_huggingface  # noqa: E402
-from regard.tasks.translator import Translator  # noqa: E402
 
 KINDS = {
     "one vocabulary, one SentencePiece model": {"one_spm": True},
@@ -49,7 +50,7 @@ def test_a_model_goes_out_and_comes_in_again_with_the_same_logits_and_text(setti
     for round_ in range(3):
         run = import_run(tmp_path / str(round_), tmp_path / f"run{round_}")
         export_huggingface(run, tmp_path / str(round_ + 1))
-        translator = Translator.load(run.directory)
+        translator = load_run(run.directory)
         torch.manual_seed(5)
         source = torch.randint(6, translator.source_tokenizer.size, (3, 9))
         inputs = torch.randint(6, translator.target_tokenizer.size, (3, 7))
@@ -89,7 +90,7 @@ def test_the_first_export_says_what_the_original_says(tmp_path):
             tokenizer = tokenizer_of(place)
             ids = each.generate(**tokenizer([text], return_tensors="pt"), num_beams=3, max_new_tokens=30)
             said.append(tokenizer.decode(ids[0], skip_special_tokens=True))
-        assert said[0] == said[1] == Translator.load(run.directory).translate(text, beam=3)
+        assert said[0] == said[1] == load_run(run.directory).translate(text, beam=3)
 
 
 def test_names_are_unique_and_come_back():

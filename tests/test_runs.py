@@ -44,9 +44,9 @@ def test_a_finished_run_is_complete(finished):
 
 
 def test_a_run_says_again_what_its_model_said(finished):
-    from regard.tasks.translator import Translator
+    from regard.tasks.loaded import load_run
 
-    translator = Translator.load(finished.directory)
+    translator = load_run(finished.directory)
     pair = json.loads((finished.data / "validation.jsonl").read_text().splitlines()[0])
     said = translator.translate(pair["source"])
     assert f"| {said} |" in finished.card.read_text()

@@ -11,8 +11,8 @@ from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, read
 from regard.data.labels import Labels
-from regard.tasks.preparation import prepare
 from regard.foundation.errors import RegardError, UsageError
+from regard.tasks.preparation import prepare
 from regard.training.loop import train
 from regard.training.view import View
 from tests.shape_runs import corpus, labelled_lines, pair_lines, settings, words
@@ -22,7 +22,7 @@ class TestJsonLabels:
     def read(self, tmp_path, *records: dict[str, Any], **fields: str) -> list[Pair]:
         path = corpus(tmp_path / "x.jsonl", [json.dumps(record) for record in records])
         section = {"jsonl": path, "target_field": "label", **fields}
-        return list(read(from_mapping({"shape": {"kind": "acceptor"}, "data": {"train": section}}).data.train))
+        return list(read(from_mapping({"task": {"kind": "classification"}, "data": {"train": section}}).data.train))
 
     def test_numbers_and_booleans_are_labels_as_json_writes_them(self, tmp_path):
         labels = [1, 0, 2.5, -3e-7, True, "five"]
@@ -37,7 +37,7 @@ class TestJsonLabels:
     @pytest.mark.parametrize("output", ["classes", "number"])
     def test_a_run_learns_from_them(self, output, tmp_path):
         records = [{"source": " ".join(words(n)), "label": n % 2 if output == "classes" else n / 8} for n in range(60)]
-        config = settings("classes", tmp_path, shape={"output": output})
+        config = settings("classes", tmp_path, task={"output": output})
         path = corpus(tmp_path / "x.jsonl", [json.dumps(record) for record in records])
         config["data"] = {"train": {"jsonl": path, "target_field": "label"}, "held_out": 6}
         outcome = train(from_mapping(config), tmp_path / "run", view=View())
@@ -81,7 +81,7 @@ class TestBadInput:
         prepared = prepare(from_mapping(config), tmp_path / "run")
         assert any("label that no other shows" in note for note in prepared.report.notes)
         assert prepared.validation_pairs and len(prepared.validation) == len(prepared.validation_pairs)
-        assert all(pair.target in prepared.form.labels.names for pair in prepared.validation_pairs)
+        assert all(pair.target in prepared.task.vocabularies.labels.names for pair in prepared.validation_pairs)
 
     def test_labels_that_only_training_has_are_told(self, tmp_path):
         config = settings("classes", tmp_path)
@@ -118,9 +118,7 @@ class TestBadInput:
         rows = [["1-2", "don't"], ["1", "do", "AUX"], ["2", "n't", "PART"], ["2.1", "go"], ["3", "1 000", "NUM"]]
         lines = ["\t".join([row[0], row[1], "_", *row[2:], *["_"] * (10 - 3 - len(row[2:]))]) for row in rows]
         path = corpus(tmp_path / "x.conllu", ["# text = …", *lines])
-        found = list(
-            read(from_mapping({"shape": {"kind": "transducer"}, "data": {"train": {"conllu": path}}}).data.train)
-        )
+        found = list(read(from_mapping({"task": {"kind": "tagging"}, "data": {"train": {"conllu": path}}}).data.train))
         assert found == [Pair("do n't 1_000", "AUX PART NUM")]
 
     @pytest.mark.parametrize(
@@ -133,7 +131,7 @@ class TestBadInput:
     )
     def test_a_corpus_of_the_wrong_sort_is_told_before_it_is_read(self, shape, data, word):
         with pytest.raises(UsageError, match=word):
-            from_mapping({"shape": {"kind": shape}, "data": {"train": data}})
+            from_mapping({"task": {"kind": shape}, "data": {"train": data}})
 
     @pytest.mark.parametrize(
         "override, word",
@@ -141,7 +139,7 @@ class TestBadInput:
             ("model.decoder.kind=rnn", "model.decoder has no place"),
             ("training.exposure.word_dropout=0.1", "training.exposure"),
             ("training.early_stopping.metric=bleu", "accuracy"),
-            ("shape.kind=aceptor", "acceptor"),
+            ("task.kind=aceptor", "acceptor"),
         ],
     )
     def test_settings_that_mean_nothing_here_are_refused(self, override, word, tmp_path):
@@ -172,7 +170,7 @@ class TestBadInput:
     def test_the_shape_of_a_run_is_settled(self, tmp_path):
         train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
         before = (tmp_path / "run" / "config.yaml").read_bytes()
-        changed = from_mapping(settings("classes", tmp_path, shape={"pool": "max"}, training={"steps": 99}))
+        changed = from_mapping(settings("classes", tmp_path, task={"pool": "max"}, training={"steps": 99}))
         with pytest.raises(UsageError, match=r"shape\.pool cannot change when a run is continued"):
             train(changed, tmp_path / "run", resume=True, view=View())
         assert (tmp_path / "run" / "config.yaml").read_bytes() == before

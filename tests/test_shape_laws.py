@@ -6,7 +6,7 @@ import torch
 from regard.config.cell import resolve
 from regard.config.loading import from_mapping
 from regard.config.model import Model as Cell
-from regard.config.shape import Acceptor as Settings
+from regard.config.task import Classification as Settings
 from regard.models import Model
 from regard.models.acceptor import build_acceptor
 from regard.models.masked import MaskedModel
@@ -14,8 +14,7 @@ from regard.models.reader import Reader
 from regard.models.transducer import Transducer
 from regard.nn import taps
 from regard.search import Search
-from regard.tasks.predictor import Predictor
-from regard.tasks.writer import Writer
+from regard.tasks.loaded import LoadedRun, load_run
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 from regard.training.loop import train
 from regard.training.view import View
@@ -107,16 +106,16 @@ def test_the_future_does_not_leak_without_a_source(decoder):
 
 @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
 def test_a_beam_of_one_is_greedy_and_company_changes_nothing(decoder, tmp_path):
-    shape, model, _ = shape_and_model(
+    task, model, _ = shape_and_model(
         "language", tmp_path, model={"decoder": {"kind": decoder}}, decoding={"max_length": 8}
     )
-    writer = Writer(model, shape.config, shape.form.target)
+    writer = LoadedRun(task, model)
     prompts, search = ["w1 w2", "", "w3", "w4 w5"], Search()
     together = [one[0].tokens for one in writer.hypotheses(prompts, search, beam=1)]
     assert together == [writer.hypotheses([prompt], search, beam=1)[0][0].tokens for prompt in prompts]
     with torch.no_grad():
         for prompt, tokens in zip(prompts, together, strict=True):
-            ids = [BOS, *shape.form.source.encode_batch([prompt])[0]]
+            ids = [BOS, *task.input.tokenizer.encode_batch([prompt])[0]]
             for token in tokens:
                 read = torch.tensor([ids])
                 scores = model(read, read)[0, -1]  # V
@@ -165,7 +164,7 @@ def test_saved_is_loaded(kind, tmp_path):
         tmp_path / "run",
         view=View(),
     )
-    one, other = Predictor.load(tmp_path / "run"), Predictor.load(tmp_path / "run")
+    one, other = load_run(tmp_path / "run"), load_run(tmp_path / "run")
     text = "w1\tw2 w3" if kind in ("pairs", "number") else "w1 ___" if kind == "masked" else "w1 w2"
     assert one.predict(text) == other.predict(text) and outcome.validation
     assert [each.line for each in one.predict([text, text])] == [one.predict(text).line] * 2

@@ -15,8 +15,6 @@ from regard.config.text import Tokenizer as Settings
 from regard.data.batches import Batches
 from regard.data.corpus import Pair, read
 from regard.data.packing import windows
-from regard.tasks.preparation import prepare
-from regard.data.reading import Numbered, numbers_in
 from regard.evaluation.likelihood import total
 from regard.evaluation.perplexity import text_likelihoods
 from regard.foundation.errors import UsageError
@@ -27,9 +25,10 @@ from regard.models.acceptor import apart
 from regard.nn import taps
 from regard.runs.run import Run
 from regard.search import Search
-from regard.tasks.acceptor import fitted_temperature
-from regard.tasks.choice import shape_of
-from regard.tasks.writer import Writer
+from regard.tasks.loaded import LoadedRun
+from regard.tasks.outputs.label import fit_temperature
+from regard.tasks.outputs.number import NumberOutput, numbers_in
+from regard.tasks.preparation import prepare
 from regard.text.joined import Joined
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, PAD, SEP
@@ -47,7 +46,7 @@ class TestEveryShape:
         config = from_mapping(settings(kind, tmp_path))
         outcome = train(config, tmp_path / "run", view=View())
         run = Run.open(tmp_path / "run")
-        assert run.status == "finished" and set(config.shape.scores) <= set(outcome.validation)
+        assert run.status == "finished" and set(config.task.scores) <= set(outcome.validation)
         card = run.card.read_text()
         assert config.cell in card and outcome.next_command.split()[1] in card
         assert Journal(run.metrics).lines("validation")
@@ -76,16 +75,16 @@ class TestEveryShape:
     @pytest.mark.parametrize("kind", READING)
     @pytest.mark.parametrize("encoder", ENCODERS)
     def test_padding_and_company_change_nothing(self, kind, encoder, tmp_path):
-        shape, model, prepared = shape_and_model(kind, tmp_path, model={"encoder": {"kind": encoder}})
+        task, model, prepared = shape_and_model(kind, tmp_path, model={"encoder": {"kind": encoder}})
         random = torch.Generator().manual_seed(JUDGING_SEED)
         together = sum(
-            shape.loss(model, shape.lesson(batch, random, learning=False)).nll.item()
-            for batch in shape.batches(prepared.validation).once()
+            task.output.loss(model, task.training_batch(batch, random, training=False)).nll.item()
+            for batch in task.batches(prepared.validation).once()
         )
         alone = 0.0
-        for batch in Batches(prepared.validation, 1, 1, frames=prepared.form.frames).once():
-            lesson = shape.lesson(batch, random, learning=False)
-            alone += shape.loss(model, lesson).nll.item()
+        for batch in Batches(prepared.validation, 1, 1, frames=(task.input.frame, task.output.target_frame)).once():
+            lesson = task.training_batch(batch, random, training=False)
+            alone += task.output.loss(model, lesson).nll.item()
         assert together == pytest.approx(alone, rel=1e-4)
 
 
@@ -93,25 +92,25 @@ class TestAcceptors:
     @pytest.mark.parametrize("pairs", ["joined", "apart", "attended"])
     @pytest.mark.parametrize("pool", [None, "first", "last", "mean", "max", "attention"])
     def test_every_pooling_and_comparison_ignores_padding(self, pairs, pool, tmp_path):
-        shape, model, _ = shape_and_model(
-            "pairs", tmp_path, shape={"pairs": pairs, "pool": pool}, model={"encoder": {"kind": "transformer"}}
+        task, model, _ = shape_and_model(
+            "pairs", tmp_path, task={"pairs": pairs, "pool": pool}, model={"encoder": {"kind": "transformer"}}
         )
         texts = ["w1 w2 w3\tw1", "w4\tw5 w6 w7 w8 w9", "w1\tw1"]
-        together = shape.scores(model, texts)
-        alone = torch.cat([shape.scores(model, [text]) for text in texts])
+        together = task.output.scores(model, texts)
+        alone = torch.cat([task.output.scores(model, [text]) for text in texts])
         torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
 
     @pytest.mark.parametrize("encoder", ["bag", "transformer"])
     def test_between_two_texts_the_same_word_finds_itself_from_the_start(self, encoder, tmp_path):
-        config = from_mapping(settings("pairs", tmp_path, shape={"pairs": "attended"}, model={
+        config = from_mapping(settings("pairs", tmp_path, task={"pairs": "attended"}, model={
             "encoder": {"kind": encoder}, "attention": {"score": "dot", "project": encoder == "transformer"},
             "width": 64, "dropout": 0.0,
         }))  # fmt: skip
-        shape = shape_of(config, prepare(config, tmp_path / "run").form)
+        task = prepare(config, tmp_path / "run").task
         torch.manual_seed(0)
-        model = shape.build().eval()
+        model = task.build().eval()
         with torch.no_grad(), taps.watch(model, "between.weights") as seen:
-            shape.scores(model, ["w1 w2 w3 w4 w5\tw1 w2 w3 w4 w5"])
+            task.output.scores(model, ["w1 w2 w3 w4 w5\tw1 w2 w3 w4 w5"])
         both = seen["between.weights"][0].mean(0)  # from the first text to the second, and back: 2S×S
         assert both.argmax(1).tolist() == 2 * list(range(7))
 
@@ -119,8 +118,8 @@ class TestAcceptors:
         for encoder in ENCODERS:
             directory = tmp_path / encoder
             directory.mkdir()
-            shape, model, _ = shape_and_model("classes", directory, model={"encoder": {"kind": encoder}})
-            one, other = shape.scores(model, ["w1 w2 w3 w4", "w4 w2 w1 w3"])
+            task, model, _ = shape_and_model("classes", directory, model={"encoder": {"kind": encoder}})
+            one, other = task.output.scores(model, ["w1 w2 w3 w4", "w4 w2 w1 w3"])
             assert torch.allclose(one, other, atol=1e-6) == (encoder == "bag")
 
     def test_two_texts_are_told_apart_at_the_separator(self):
@@ -135,24 +134,23 @@ class TestAcceptors:
         assert second.tolist() == [[BOS, EOS, PAD], [BOS, 9, EOS]]
 
     def test_balanced_weights_give_every_class_the_same_say(self, tmp_path):
-        shape, _, prepared = shape_and_model("classes", tmp_path, shape={"class_weights": "balanced"})
-        weights, counts = shape._weights, torch.tensor(prepared.form.labels.counts)
+        task, _, prepared = shape_and_model("classes", tmp_path, task={"class_weights": "balanced"})
+        weights, counts = task.output._weights, torch.tensor(prepared.task.vocabularies.labels.counts)
         shares = weights * counts
         torch.testing.assert_close(shares, shares[:1].expand_as(shares))
         assert shares.sum().item() == pytest.approx(counts.sum().item())
 
-    def test_the_fitted_temperature_gives_back_the_truth(self):
+    def test_the_fit_temperature_gives_back_the_truth(self):
         generator = torch.Generator().manual_seed(0)
         scores = torch.randn(4000, 4, generator=generator)
         labels = torch.multinomial(scores.softmax(1), 1, generator=generator)[:, 0]
         for factor in (0.5, 1.0, 3.0):
-            assert fitted_temperature(scores * factor, labels) == pytest.approx(factor, rel=0.1)
+            assert fit_temperature(scores * factor, labels) == pytest.approx(factor, rel=0.1)
 
     def test_numbers_survive_the_store(self):
         numbers = [0.0, -1.5, 4.7, 1e-20, 3e20]
-        form = object.__new__(Numbered)
-        form.source = type("Nothing", (), {"encode_batch": staticmethod(lambda texts: [[] for _ in texts])})()
-        _, halves = form.encode([Pair("", str(number)) for number in numbers])
+        output = object.__new__(NumberOutput)
+        halves = output.targets([Pair("", str(number)) for number in numbers])
         assert numbers_in(torch.tensor(halves)).tolist() == [float(np.float32(number)) for number in numbers]
 
     def test_a_trained_acceptor_predicts_with_probabilities_that_sum_to_one(self, tmp_path, capsys, monkeypatch):
@@ -201,9 +199,9 @@ class TestTransducers:
     def test_tags_stand_at_the_first_token_of_their_word(self, tmp_path):
         config = settings("tags", tmp_path, text={"tokenizer": {"kind": "characters", "min_frequency": 1}})
         prepared = prepare(from_mapping(config), tmp_path / "run")
-        source, target = prepared.form.encode([Pair("w1 w10", "first w1")])
-        words = [len(ids) for ids in prepared.form.tokens(["w1", "w10"])]
-        labels = prepared.form.labels
+        source, target = prepared.task.output.encode([Pair("w1 w10", "first w1")])
+        words = [len(ids) for ids in prepared.task.output.word_tokens(["w1", "w10"])]
+        labels = prepared.task.vocabularies.labels
         assert len(source[0]) == len(target[0]) == sum(words)
         assert [number for number in target[0] if number] == [labels.number("first") + 1, labels.number("w1") + 1]
         assert target[0][words[0]] == labels.number("w1") + 1
@@ -211,9 +209,9 @@ class TestTransducers:
     @pytest.mark.parametrize("tokenizer", ["words", "characters", "bpe"])
     def test_there_is_one_tag_for_each_word_whatever_a_token_is(self, tokenizer, tmp_path):
         text = {"tokenizer": {"kind": tokenizer, "min_frequency": 1}}
-        shape, model, _ = shape_and_model("tags", tmp_path, text=text)
+        task, model, _ = shape_and_model("tags", tmp_path, text=text)
         sentences = ["w1 never-seen, w2!", "w3", "\u200b w1 \u0301"]
-        for answer, sentence in zip(shape.answer(model, sentences), sentences, strict=True):
+        for answer, sentence in zip(task.output.answer(model, sentences), sentences, strict=True):
             assert answer.facts["words"] == sentence.split() and len(answer.facts["tags"]) == len(sentence.split())
             assert answer.line.count("/") >= len(sentence.split())
 
@@ -241,12 +239,12 @@ class TestLanguageModels:
             assert all(window.end - window.start <= length + 1 for window in windows(tokens, length, stride))
 
     def test_packing_loses_nothing_and_repeats_nothing(self, tmp_path):
-        shape, _, prepared = shape_and_model("language", tmp_path)
+        task, _, prepared = shape_and_model("language", tmp_path)
         documents = sorted(tuple(prepared.train[row][1].tolist()) for row in range(len(prepared.train)))
         for world_size in (1, 3):
             row: dict[int, list[int]] = {}
             for rank in range(world_size):
-                batches = shape.batches(prepared.train, rank=rank, world_size=world_size, learning=True)
+                batches = task.batches(prepared.train, rank=rank, world_size=world_size, training=True)
                 for batch, _ in itertools.islice(batches.after(), batches.per_epoch()):
                     for window, tokens in zip(batch.rows.tolist(), batch.target.tolist(), strict=True):
                         row[window] = [token for token in tokens if token != PAD]
@@ -259,15 +257,15 @@ class TestLanguageModels:
             assert sorted(found) == documents
 
     def test_the_loss_of_training_is_the_perplexity_of_score(self, tmp_path):
-        shape, model, prepared = shape_and_model("language", tmp_path)
-        loss = mean_loss(shape, model, shape.batches(prepared.validation), device=torch.device("cpu"))
-        writer = Writer(model, shape.config, prepared.target_tokenizer)
+        task, model, prepared = shape_and_model("language", tmp_path)
+        loss = mean_loss(task, model, task.batches(prepared.validation), device=torch.device("cpu"))
+        writer = LoadedRun(task, model)
         found = total(text_likelihoods(writer, [pair.source for pair in prepared.validation_pairs]))
         assert loss == pytest.approx(-found.log_prob / found.tokens, rel=1e-4)
 
     def test_what_is_written_has_the_probability_that_it_is_said_to_have(self, tmp_path):
-        shape, model, prepared = shape_and_model("language", tmp_path, shape={"length": 60}, decoding={"max_length": 9})
-        writer = Writer(model, shape.config, prepared.target_tokenizer)
+        task, model, prepared = shape_and_model("language", tmp_path, task={"length": 60}, decoding={"max_length": 9})
+        writer = LoadedRun(task, model)
         for search in (Search(beam=1), Search(beam=3), Search(samples=2, count=2, top_k=5)):
             for prompt, found in zip(["", "w1 w2", "w3"], writer.hypotheses(["", "w1 w2", "w3"], search), strict=True):
                 for one in found:
@@ -277,8 +275,8 @@ class TestLanguageModels:
                     assert list(one.log_probs) == pytest.approx(list(said), abs=1e-4)
 
     def test_prompts_keep_their_place_whatever_their_length(self, tmp_path):
-        shape, model, prepared = shape_and_model("language", tmp_path, decoding={"max_length": 5})
-        writer = Writer(model, shape.config, prepared.target_tokenizer)
+        task, model, prepared = shape_and_model("language", tmp_path, decoding={"max_length": 5})
+        writer = LoadedRun(task, model)
         prompts = ["w1 w2 w3", "", "w4", "w5 w6 w7"]
         together = [found[0].tokens for found in writer.hypotheses(prompts, beam=1)]
         assert together == [writer.hypotheses([prompt], beam=1)[0][0].tokens for prompt in prompts]

@@ -9,7 +9,7 @@ import torch
 from regard.nn import taps
 from regard.search import ModelSteps, Search, greedy
 from regard.search.side_by_side import Interruptible, Stopped, side_by_side
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 from tests.cells import model_of, sentences
 from tests.random_runs import random_run
 
@@ -61,7 +61,7 @@ def test_when_one_fails_the_others_stop_between_two_steps(two_threads):
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_two_cores_say_what_one_says(two_threads, tmp_path, beam):
-    translator = Translator.load(random_run(tmp_path / "run", {}).directory, ["decoding.batch_tokens=24"])
+    translator = load_run(random_run(tmp_path / "run", {}).directory, ["decoding.batch_tokens=24"])
     texts = ["a b c", "b", "", "c c a b", "a", "b a", "a b c", "c"]
     together = translator.hypotheses(texts, beam=beam)
     torch.set_num_threads(1)
@@ -71,7 +71,7 @@ def test_two_cores_say_what_one_says(two_threads, tmp_path, beam):
 
 
 def test_taps_that_are_watched_see_one_batch_after_the_other(two_threads, tmp_path):
-    translator = Translator.load(random_run(tmp_path / "run", {}).directory, ["decoding.batch_tokens=24"])
+    translator = load_run(random_run(tmp_path / "run", {}).directory, ["decoding.batch_tokens=24"])
     name = next(name for name in taps.names(translator.model) if name.endswith("source_attention.weights"))
     threads = set()
 

@@ -168,7 +168,7 @@ def test_evaluate_reads_the_weights_of_a_language_model_once(tmp_path, monkeypat
     (tmp_path / "text.txt").write_text("a b c\nb c a\nc a b\n" * 40)
     settings = {
         "data": {"train": {"text": str(tmp_path / "text.txt")}, "held_out": 5},
-        "shape": {"kind": "language-model"},
+        "task": {"kind": "language-model"},
         "text": {"tokenizer": {"kind": "words"}},
         "model": {"width": 16, "decoder": {"kind": "rnn"}},
         "training": {"steps": 3, "batch_tokens": 64},

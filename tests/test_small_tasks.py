@@ -7,15 +7,16 @@ import torch
 
 from regard.cli import main
 from regard.config.loading import from_mapping
-from regard.config.shape import Acceptor as Settings
-from regard.tasks.preparation import prepare, training_pairs
+from regard.config.task import Classification as Settings
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.labels import score_numbers
 from regard.models.acceptor import build_acceptor
 from regard.runs.run import Run
-from regard.tasks.acceptor import LEAST_TO_FIT, TEMPERATURES, fitted_line
-from regard.tasks.choice import shape_of
-from regard.tasks.predictor import Predictor
+from regard.tasks.loaded import load_run
+from regard.tasks.outputs.choice import LEAST_TO_FIT
+from regard.tasks.outputs.label import TEMPERATURES
+from regard.tasks.outputs.number import fit_line
+from regard.tasks.preparation import prepare, training_pairs
 from regard.training import baseline, outcome
 from regard.training.loop import train
 from regard.training.view import View
@@ -68,38 +69,38 @@ class TestDropout:
 
 
 class TestSettling:
-    def shape(self, kind, tmp_path):
+    def task(self, kind, tmp_path):
         config = from_mapping(settings(kind, tmp_path))
-        return shape_of(config, prepare(config, tmp_path / "run").form)
+        return prepare(config, tmp_path / "run").task
 
     def test_estimates_are_brought_to_where_the_numbers_are(self, tmp_path):
-        shape = self.shape("number", tmp_path)
-        pairs = prepare(shape.config, tmp_path / "run").validation_pairs * 60
+        task = self.task("number", tmp_path)
+        pairs = prepare(task.config, tmp_path / "run").validation_pairs * 60
         assert len(pairs) >= LEAST_TO_FIT
         torch.manual_seed(0)
-        model = shape.build().eval()
+        model = task.build().eval()
         last = model.classifier[-1] if isinstance(model.classifier, torch.nn.Sequential) else model.classifier
         with torch.no_grad():
             last.bias.add_(7.0)
         before, after = (
             score_numbers(
-                [answer.facts["number"] for answer in shape.answer(model, [pair.source for pair in pairs])],
+                [answer.facts["number"] for answer in task.output.answer(model, [pair.source for pair in pairs])],
                 [float(pair.target) for pair in pairs],
             )
-            if step == 0 or shape.settle(model, pairs)
+            if step == 0 or task.output.calibrate(model, pairs)
             else None
             for step in (0, 1)
         )
         assert before["squared_error"] > 10 and after["squared_error"] < 3
-        said = [answer.facts["number"] for answer in shape.answer(model, [pair.source for pair in pairs])]
+        said = [answer.facts["number"] for answer in task.output.answer(model, [pair.source for pair in pairs])]
         true = [float(pair.target) for pair in pairs]
         assert sum(said) / len(said) == pytest.approx(sum(true) / len(true), abs=1e-3)
 
     def test_a_line_is_never_turned_round_and_needs_a_spread(self):
         said, true = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([3.0, 5.0, 7.0])
-        assert fitted_line(said, true) == pytest.approx((2.0, 1.0))
-        assert fitted_line(said, true.flip(0)) == pytest.approx((1.0, 3.0))
-        assert fitted_line(torch.ones(3), true) == pytest.approx((1.0, 4.0))
+        assert fit_line(said, true) == pytest.approx((2.0, 1.0))
+        assert fit_line(said, true.flip(0)) == pytest.approx((1.0, 3.0))
+        assert fit_line(torch.ones(3), true) == pytest.approx((1.0, 4.0))
 
     @pytest.mark.parametrize("kind", ["classes", "number"])
     def test_few_data_fit_nothing_and_that_is_told(self, kind, tmp_path):
@@ -108,19 +109,19 @@ class TestSettling:
         warned = [text for text in view.told if "was not fitted" in text]
         assert len(warned) == 1 and f"{LEAST_TO_FIT} are needed" in warned[0]
         if kind == "classes":
-            assert Predictor.load(tmp_path / "run").model.temperature.item() == 1.0
+            assert load_run(tmp_path / "run").model.temperature.item() == 1.0
         assert "as learnt" in Run.open(tmp_path / "run").info["result"]["choice"]
 
     def test_a_temperature_that_data_do_not_determine_is_limited_and_told(self, tmp_path, monkeypatch):
-        shape = self.shape("classes", tmp_path)
-        pairs = prepare(shape.config, tmp_path / "run").validation_pairs * 60
-        model = shape.build().eval()
+        task = self.task("classes", tmp_path)
+        pairs = prepare(task.config, tmp_path / "run").validation_pairs * 60
+        model = task.build().eval()
         labels = [pair.target.strip() for pair in pairs]
-        sure = torch.tensor([[20.0 * (label == name) for name in shape.labels] for label in labels])
+        sure = torch.tensor([[20.0 * (label == name) for name in task.output.labels] for label in labels])
         random = torch.randn(sure.shape, generator=torch.Generator().manual_seed(1)) * 50
         for scores, limit in ((sure, TEMPERATURES[0]), (random, TEMPERATURES[1])):
-            monkeypatch.setattr(shape, "scores", lambda model, texts, scores=scores: scores)
-            settled = shape.settle(model, pairs)
+            monkeypatch.setattr(task.output, "scores", lambda model, texts, scores=scores: scores)
+            settled = task.output.calibrate(model, pairs)
             assert model.temperature.item() == pytest.approx(limit) and "was limited" in settled.warning
 
     def test_squared_error_is_reported_and_can_choose(self, tmp_path):
@@ -188,12 +189,12 @@ class TestAnswers:
 
     def test_python_and_the_command_line_agree_on_empty_texts(self, runs, tmp_path, capsys):
         texts = ["w1 w2", "", "   ", "w0"]
-        said = [answer.line for answer in Predictor.load(runs / "classes").predict(texts)]
-        assert said[1] == said[2] == "" and said[0] and Predictor.load(runs / "classes").predict("").line == ""
+        said = [answer.line for answer in load_run(runs / "classes").predict(texts)]
+        assert said[1] == said[2] == "" and said[0] and load_run(runs / "classes").predict("").line == ""
         assert main(["predict", str(runs / "classes"), corpus(tmp_path / "in.txt", texts)]) == 0
         assert capsys.readouterr().out.split("\n")[:-1] == said
         pairs = ["w1\tw2", "\t", "w1\t", "\tw2", ""]
-        said = [answer.line for answer in Predictor.load(runs / "pairs").predict(pairs)]
+        said = [answer.line for answer in load_run(runs / "pairs").predict(pairs)]
         assert [bool(line) for line in said] == [True, False, True, True, False]
         assert main(["predict", str(runs / "pairs"), corpus(tmp_path / "in.tsv", pairs)]) == 0
         assert capsys.readouterr().out.split("\n")[:-1] == said
@@ -201,7 +202,7 @@ class TestAnswers:
     @pytest.mark.parametrize("text", ["w1", "w1\tw2\tw3"])
     def test_python_and_the_command_line_refuse_the_same_pairs(self, runs, text, tmp_path, capsys):
         with pytest.raises(UsageError, match="reads 2 texts"):
-            Predictor.load(runs / "pairs").predict(["w1\tw2", text])
+            load_run(runs / "pairs").predict(["w1\tw2", text])
         assert main(["predict", str(runs / "pairs"), corpus(tmp_path / "in.tsv", ["w1\tw2", text])]) == 1
         written, told = capsys.readouterr()
         assert len(written.splitlines()) == 1 and "Line 2 has" in told
@@ -218,7 +219,7 @@ class TestCorpora:
         with pytest.raises(RegardError, match=r"c\.txt:1 has 4 columns.*word_column and tag_column"):
             prepare(self.columns(tmp_path, rows), tmp_path / "run")
         config = self.columns(tmp_path, rows, word_column=1, tag_column=4)
-        assert prepare(config, tmp_path / "chosen").form.labels.names == ("B-0", "B-1", "B-2", "O")
+        assert prepare(config, tmp_path / "chosen").task.vocabularies.labels.names == ("B-0", "B-1", "B-2", "O")
 
     @pytest.mark.parametrize("line", ["w3\tB\textra", "w3\t\tB", "w3"])
     def test_an_extra_tab_makes_no_new_tag(self, line, tmp_path):
@@ -246,7 +247,7 @@ class TestCorpora:
 
     def test_no_more_documents_are_kept_than_there_are(self, tmp_path):
         given = {
-            "shape": {"kind": "language-model", "length": 8},
+            "task": {"kind": "language-model", "length": 8},
             "data": {"train": {"text": corpus(tmp_path / "t.txt", [f"w{n} w{n % 7} " * 9 for n in range(50)])}},
             "text": {"tokenizer": {"kind": "words"}},
             "model": {"width": 16, "decoder": {"kind": "rnn"}},

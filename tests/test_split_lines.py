@@ -15,13 +15,14 @@ from regard.foundation.errors import UsageError
 from regard.models import build
 from regard.search import Constraints, Search
 from regard.search.forbidden import Forbidden
-from regard.tasks.translator import Translator
+from regard.tasks.loaded import load_run
 from regard.text.learning import train as learn
 from regard.text.sentences import keep_whole, pieces, sentences
 from regard.text.specials import EOS
 from regard.training.loop import train
 from regard.training.view import View
 from tests.cells import cell
+from tests.loading import loaded
 from tests.test_training import tiny
 
 TEXT = "a b a. C c b! B a c. A b"
@@ -44,7 +45,7 @@ def translator(request, run):
             parameter.mul_(2.0)
         for number, token in enumerate(tokenizer.vocabulary):
             model.output_bias[number] -= 100.0 * token.startswith("<")  # no babble of bytes and unknown words
-    return Translator(model, Translator.load(run).config, tokenizer, tokenizer)
+    return loaded(model, load_run(run).config, tokenizer, tokenizer)
 
 
 def typed(capfd, *arguments):

@@ -12,8 +12,8 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import interventions
 from regard.inspection.words import match
 from regard.nn import taps
+from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
-from regard.tasks.translator import Translator
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS
 from tests.cells import CELLS, model_of
@@ -23,12 +23,12 @@ SOURCE, TARGET = [9, 7, 8, 12, EOS], [11, 6, 9, EOS]
 
 @pytest.fixture(scope="module")
 def recurrent(copy_run):
-    return Translator.load(copy_run)
+    return load_run(copy_run)
 
 
 @pytest.fixture(scope="module")
 def transformer(transformer_run):
-    return Translator.load(transformer_run)
+    return load_run(transformer_run)
 
 
 def side(ids: list[int]) -> Side:

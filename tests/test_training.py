@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from regard.config.loading import from_mapping
 from regard.config.training import Corruption, Exposure, Optimizer, Schedule, ScheduledSampling
-from regard.tasks.preparation import prepare
 from regard.foundation.device import choose_device, choose_precision
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights
@@ -20,7 +19,7 @@ from regard.objectives import objective
 from regard.objectives.exposure import corrupt, drop_words, expose, mixing, share_of_truth
 from regard.objectives.objective import cross_entropy
 from regard.runs.checkpoints import Checkpoints
-from regard.tasks.choice import shape_of
+from regard.tasks.preparation import prepare
 from regard.text.specials import BOS, EOS, PAD, SPECIALS, UNK
 from regard.training import optimizer
 from regard.training.ahead import Ahead
@@ -53,8 +52,8 @@ def prepared(tmp_path_factory):
 
 
 def trainer(prepared, config):
-    shape = shape_of(config, prepared.form)
-    return Trainer(config, shape, shape.batches(prepared.train, learning=True), device=torch.device("cpu"))
+    task = prepared.task.configured(config)
+    return Trainer(config, task, task.batches(prepared.train, training=True), device=torch.device("cpu"))
 
 
 class TestObjective:

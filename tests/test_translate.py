@@ -22,13 +22,15 @@ from regard.data import lines
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import Constraints, Hypothesis, Search
-from regard.tasks.ensemble import Ensemble
-from regard.tasks.translator import Translator, groups
+from regard.tasks.ensemble import ensemble
+from regard.tasks.inputs.text import length_groups
+from regard.tasks.loaded import load_run
 from regard.text.learning import train as learn
 from regard.text.sentences import pieces, sentences
 from regard.training.loop import train
 from regard.training.view import View
 from tests.cells import cell
+from tests.loading import loaded
 from tests.test_training import tiny
 
 LINES = ["a b c", "", "d e", "a b c", "t s r q p", "b"]
@@ -41,7 +43,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def translator(run):
-    return Translator.load(run)
+    return load_run(run)
 
 
 def typed(capfd, *arguments):
@@ -114,7 +116,7 @@ def test_several_runs_are_an_ensemble(run, source, translator, capfd, tmp_path):
     _, alone, _ = typed(capfd, run, source)
     code, out, _ = typed(capfd, run, run, source)
     assert code == 0 and out == alone
-    assert Ensemble([translator]).translate(LINES) == translator.translate(LINES)
+    assert ensemble([translator]).translate(LINES) == translator.translate(LINES)
     other = train(tiny("data.train.symbols=5"), tmp_path / "other", view=View()).run.directory
     code, _, error = typed(capfd, run, other, source)
     assert code == 2 and "another target vocabulary" in error
@@ -124,11 +126,11 @@ def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(trans
     letters = learn(Settings.model_validate({"kind": "characters"}), lambda: iter(LINES * 20), "source")
     apart = cell(encoder={"kind": "transformer"}, embeddings={"tie": "target"})
     model = build(apart, letters.size, translator.target_tokenizer.size).eval()
-    reader = Translator(model, translator.config, letters, translator.target_tokenizer)
-    together = Ensemble([translator, reader]).hypotheses(LINES)
+    reader = loaded(model, translator.config, letters, translator.target_tokenizer)
+    together = ensemble([translator, reader]).hypotheses(LINES)
     assert [len(found) for found in together] == [1, 0, 1, 1, 1, 1] and together[0] == together[3]
     with pytest.raises(UsageError, match="one run"):
-        Ensemble([translator, reader]).translate("a", Search(coverage_penalty=0.1))
+        ensemble([translator, reader]).translate("a", Search(coverage_penalty=0.1))
 
 
 @pytest.mark.parametrize(
@@ -238,6 +240,7 @@ def test_lines_arrive_whole_however_they_are_cut(size, monkeypatch):
 KILLED = """
 import os, signal, sys
 from regard.cli import line_input, main, translate as verb
+from tests.loading import loaded
 line_input.CHUNK = 2
 real, calls = verb._translate, []
 def killed(*arguments):
@@ -396,7 +399,7 @@ def test_pieces_put_together_are_the_text():
 
 
 def test_groups_hold_every_text_once_longest_first():
-    found = list(groups([3, 0, 9, 1, 9, 2], 12))
+    found = list(length_groups([3, 0, 9, 1, 9, 2], 12))
     assert sorted(place for group in found for place in group) == [0, 2, 3, 4, 5] and found[0] == [2]
 
 

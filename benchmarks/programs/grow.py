@@ -18,7 +18,8 @@ from regard.data.batches import Batches
 from regard.data.store import StoreWriter, TokenStore
 from regard.models import build
 from regard.search import ModelSteps, beam, greedy
-from regard.tasks.translation import Translation
+from regard.tasks.task import Task, TaskKind
+from regard.tasks.vocabularies import Vocabularies
 from regard.text.specials import EOS, SPECIALS
 from regard.training.trainer import Trainer
 
@@ -54,10 +55,10 @@ def store(directory: Path) -> TokenStore:
 def learn() -> None:
     """Updates of the real trainer on a corpus of this size."""
     with tempfile.TemporaryDirectory() as directory:
-        form: Any = SimpleNamespace(source=SimpleNamespace(size=size), target=SimpleNamespace(size=size))
-        shape = Translation(config, form)
+        known: Any = {"source": SimpleNamespace(size=size), "target": SimpleNamespace(size=size)}
+        task = Task(TaskKind.of(config), Vocabularies(**known))
         batches = Batches(store(Path(directory) / "store"), settings["tokens"], seed=1)
-        trainer = Trainer(config, shape, batches, device=torch.device("cpu"))
+        trainer = Trainer(config, task, batches, device=torch.device("cpu"))
         for _ in range(2):
             trainer.update()
         tokens, start, times = trainer.progress.tokens, time.perf_counter(), []

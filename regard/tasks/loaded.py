@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -121,11 +121,19 @@ class LoadedRun:
         """The hypothesis with its attention to the source, and where that says something, its word alignment."""
         return self.generator.explain(source, hypothesis)
 
-    def predict(self, sources: Sequence[str]) -> list[Result]:
-        """What the model answers to each source; an empty source has an empty answer.
+    @overload
+    def predict(self, sources: str) -> Result: ...
+
+    @overload
+    def predict(self, sources: Texts) -> list[Result]: ...
+
+    def predict(self, sources: str | Texts) -> Result | list[Result]:
+        """What the model answers to a source, or to each of a list of sources; an empty source has an empty answer.
 
         A source of more texts or fewer than the model reads is refused.
         """
+        if isinstance(sources, str):
+            return self.predict([sources])[0]
         for source in sources:
             if source.strip():
                 check_parts(source, self.config.data.train.texts)
