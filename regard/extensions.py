@@ -21,20 +21,35 @@ from regard.config import choices, plugins
 from regard.config.plugins import load
 
 if TYPE_CHECKING:
+    from regard.config.model import DecoderSettings, EncoderSettings
+    from regard.config.task import InputKind, OutputKind, TaskSettings
     from regard.data.corpus import Reader
     from regard.metrics.metric import Metric
+    from regard.models.components import MakeDecoder, MakeEncoder
     from regard.nn.positions import MakeDistances, MakePlaces
     from regard.nn.recurrence import MakeCell
     from regard.nn.scores import MakeScore
+    from regard.search.rules import Rule
+    from regard.tasks.inputs import Input
+    from regard.tasks.outputs import Output
+    from regard.text.tokenizer import Tokenizer
 
 __all__ = [
     "added_positions",
+    "analysis",
     "attention_score",
+    "constraint",
     "corpus_format",
+    "decoder",
+    "encoder",
+    "engine",
+    "input",
     "load",
     "metric",
+    "output",
     "positions_in_attention",
     "recurrent_cell",
+    "task",
 ]
 
 Score = TypeVar("Score", bound="MakeScore")
@@ -43,6 +58,13 @@ Distances = TypeVar("Distances", bound="MakeDistances")
 Cell = TypeVar("Cell", bound="MakeCell")
 AnyReader = TypeVar("AnyReader", bound="Reader")
 AnyMetric = TypeVar("AnyMetric", bound="type[Metric]")
+AnyEncoder = TypeVar("AnyEncoder", bound="MakeEncoder")
+AnyDecoder = TypeVar("AnyDecoder", bound="MakeDecoder")
+AnyInput = TypeVar("AnyInput", bound="type[Input]")
+AnyOutput = TypeVar("AnyOutput", bound="type[Output[Any]]")
+AnyTask = TypeVar("AnyTask", bound="type[TaskSettings]")
+AnyAnalysis = TypeVar("AnyAnalysis", bound="Callable[..., Any]")
+AnyConstraint = TypeVar("AnyConstraint", bound="Callable[[str, Tokenizer], Rule]")
 Component = TypeVar("Component", bound=Callable[..., Any])
 
 
@@ -102,6 +124,112 @@ def metric(name: str) -> Callable[[AnyMetric], AnyMetric]:
     from regard.metrics.scoring import METRICS
 
     return _register(name, METRICS)
+
+
+def encoder(settings: "type[EncoderSettings]") -> Callable[[AnyEncoder], AnyEncoder]:
+    """Register a `regard.models.encoders.Encoder` as `model.encoder.kind: KIND`, the kind of its settings.
+
+    It is called with the cell, its settings, and the keywords `name` (its path in the model) and `drop_states`.
+    """
+    from regard.config.model import ENCODERS as SETTINGS
+    from regard.models.components import ENCODERS
+
+    return _register_section(settings, SETTINGS, ENCODERS)
+
+
+def decoder(settings: "type[DecoderSettings]") -> Callable[[AnyDecoder], AnyDecoder]:
+    """Register a `regard.models.decoder.Decoder` as `model.decoder.kind: KIND`, the kind of its settings.
+
+    It is called with the cell, its settings and the size of the target vocabulary.
+    """
+    from regard.config.model import DECODERS as SETTINGS
+    from regard.models.components import DECODERS
+
+    return _register_section(settings, SETTINGS, DECODERS)
+
+
+def input(name: str, kind: "InputKind") -> Callable[[AnyInput], AnyInput]:
+    """Register a `regard.tasks.inputs.Input` that tasks name as their input; `kind` says what it needs."""
+    from regard.config.task import INPUTS as KINDS
+    from regard.tasks.inputs import INPUTS
+
+    def register(component: AnyInput) -> AnyInput:
+        KINDS[name] = kind
+        return _register(name, INPUTS)(component)
+
+    return register
+
+
+def output(name: str, kind: "OutputKind") -> Callable[[AnyOutput], AnyOutput]:
+    """Register a `regard.tasks.outputs.Output` that tasks name as their output; `kind` says what it needs."""
+    from regard.config.task import OUTPUTS as KINDS
+    from regard.tasks.outputs import OUTPUTS
+
+    def register(component: AnyOutput) -> AnyOutput:
+        KINDS[name] = kind
+        return _register(name, OUTPUTS)(component)
+
+    return register
+
+
+def task(settings: AnyTask) -> AnyTask:
+    """Register a `regard.config.task.TaskSettings`, which names an input and an output, as `task.kind: KIND`."""
+    from regard.config.task import TASKS
+
+    TASKS.add(settings, plugins.register(settings.__module__))
+    _rebuild_configuration()
+    return settings
+
+
+def analysis(name: str) -> Callable[[AnyAnalysis], AnyAnalysis]:
+    """Register an analysis of one trace for `regard inspect run NAME` and `model.explain(source, NAME)`.
+
+    It is a function from a `regard.tasks.trace.Trace` (and options as keywords) to a `regard.inspection.result.Result`.
+    """
+    from regard.inspection import ANALYSES
+
+    return _register(name, ANALYSES)
+
+
+def constraint(name: str) -> Callable[[AnyConstraint], AnyConstraint]:
+    """Register a constraint for `--constraint NAME=VALUE` and `Constraints(extra={NAME: VALUE})`.
+
+    It is a function from the value (a text) and the target tokenizer to a `regard.search.rules.Rule`.
+    """
+    from regard.search.constraints import EXTRA
+
+    return _register(name, EXTRA)
+
+
+def engine(name: str) -> Callable[[Component], Component]:
+    """Register an engine for `regard translate --engine NAME`.
+
+    It is a function from a run directory and overrides to a `regard.tasks.generation.TextGenerator`.
+    """
+    from regard.engines.choice import ADDED
+
+    return _register(name, ADDED)
+
+
+def _register_section(settings: Any, sections: Any, registry: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return a decorator that registers a component under the kind of its settings."""
+    from regard.config.kinds import kind_of
+
+    def register(component: Any) -> Any:
+        sections.add(settings, plugins.register(component.__module__))
+        _rebuild_configuration()
+        return _register(kind_of(settings), registry)(component)
+
+    return register
+
+
+def _rebuild_configuration() -> None:
+    """Let configurations know sections that were added."""
+    from regard.config.model import Model
+    from regard.config.run import RunConfig
+
+    Model.model_rebuild(force=True)
+    RunConfig.model_rebuild(force=True)
 
 
 def _register(name: str, registry: dict[str, Any], *names: choices.Choices) -> Callable[[Component], Component]:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
     from regard.evaluation.judged import Judged
 
-EXPLANATIONS = ("attention", "attribute", "contributions", "identify", "lens", "reasons")
-"""The analyses of one input, by their names in `regard.inspection`."""
-
 
 class Model:
     """A trained run of any task.
@@ -101,15 +98,15 @@ class Model:
 
         Args:
             source: One input.
-            how: attention, attribute, contributions, identify, lens or reasons.
+            how: attention, attribute, contributions, identify, lens, reasons, or an analysis of an extension.
             target: The output to explain; by default the model's own.
             options: Passed to the analysis.
         """
-        from regard import inspection
+        from regard.inspection import ANALYSES
 
-        if how not in EXPLANATIONS:
-            raise UsageError(f"There is no explanation {how!r}: use {', '.join(EXPLANATIONS)}.")
-        return getattr(inspection, how)(self.trace(source, target), **options)
+        if how not in ANALYSES:
+            raise UsageError(f"There is no explanation {how!r}: use {', '.join(ANALYSES)}.")
+        return ANALYSES[how](self.trace(source, target), **options)
 
     def evaluate(
         self, data: Sequence[tuple[Any, str]] | None = None, *, metrics: Sequence[str] = ("bleu", "chrf", "exact")

@@ -44,7 +44,7 @@ GROUPS = {
     "Input and output": ("output", "form", "extras", "split", "engine", "show_search"),
     "Beam search": ("beam", "n_best", "full_beam", "length_penalty", "coverage_penalty", "diverse", "diversity"),
     "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed", "mbr"),
-    "Constraints": ("prefix", "require", "forbid", "only", "keep"),
+    "Constraints": ("prefix", "require", "forbid", "only", "constraint", "keep"),
 }
 """How help groups the options."""
 
@@ -130,6 +130,12 @@ def translate(
         Path | None,
         typer.Option("--only", help="Outputs are lines of this file.", metavar="FILE"),
     ] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constraint", help="A constraint of an extension, with its value; may be repeated.", metavar="NAME=VALUE"
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -186,6 +192,7 @@ def translate(
         require,
         forbid,
         only,
+        constraint,
         keep,
         split,
         show_search,
@@ -220,6 +227,7 @@ def translate(
             require=tuple(require or ()),
             forbid=tuple(_phrases(forbid)) if forbid else (),
             only=tuple(_phrases(only)) if only else None,
+            extra=dict(_named(one) for one in constraint or ()),
         ),
         keep=kept_kinds(keep or []),
         split=False if show_search or wanted & {"alignment", "attention"} else split,
@@ -275,6 +283,14 @@ def _check_output(form: str, wanted: set[str], show_search: Path | None, *, draw
         raise UsageError(f"--show-search writes .html or .json, not {show_search.name}.")
     if drawn or split:
         raise UsageError(f"--show-search shows a beam over whole lines: leave out --{'split' if split else 'sample'}.")
+
+
+def _named(constraint: str) -> tuple[str, str]:
+    """The name and the value of a constraint."""
+    name, equals, value = constraint.partition("=")
+    if not equals:
+        raise UsageError(f"--constraint is NAME=VALUE, but `{constraint}` has no `=`.")
+    return name, value
 
 
 def _phrases(path: Path) -> list[str]:

@@ -81,6 +81,7 @@ class Batches:
     Each epoch, pairs are sorted by target length, within it by source length up and down in turn, with a little noise
     and equals shuffled; the row is cut into batches of at most `tokens` padded tokens on the longer side (a longer pair
     has a batch of its own); batches are dealt to the processes in groups of near-equal length, and the groups shuffled.
+    `source_lengths` are the positions that each source takes in the model, where a store holds only its number.
     """
 
     def __init__(
@@ -92,6 +93,8 @@ class Batches:
         world_size: int = 1,
         dropout: tuple[BpeDropout | None, BpeDropout | None] = (None, None),
         frames: tuple[Frame, Frame] = (SOURCE_FRAME, TARGET_FRAME),
+        *,
+        source_lengths: Lengths | None = None,
     ):
         if len(store) < world_size:
             raise RegardError(
@@ -100,6 +103,7 @@ class Batches:
         self.store, self.tokens, self.seed = store, min(tokens, _MOST_TOKENS), seed
         self.rank, self.world_size = rank, world_size
         self.dropout, self.frames = dropout, frames
+        self.source_lengths = store.lengths[0] if source_lengths is None else source_lengths
         self._latest: tuple[int, tuple[Places, Places]] | None = None
 
     def after(self, cursor: Cursor = START) -> Iterator[tuple[Batch, Cursor]]:
@@ -129,7 +133,7 @@ class Batches:
     def _plan(self, epoch: int) -> tuple[Places, Places]:
         """All pairs in bucket order, and where in it each batch of all processes begins and ends (batches × 2)."""
         if self._latest is None or self._latest[0] != epoch:
-            source, target = self.store.lengths
+            source, target = self.source_lengths, self.store.lengths[1]
             order = bucketed(source, target, self._random(epoch, 0))
             longest = np.maximum(source, target + 1)[order] + 1  # with the special tokens
             self._latest = epoch, (order, cut(longest, self.tokens, self.world_size))

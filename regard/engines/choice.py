@@ -5,7 +5,7 @@ native one, and says so once.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 ENGINES = ("native", "ctranslate2", "ctranslate2-int8", "auto")
 
+OpenEngine = Callable[[Path, Sequence[str]], "TextGenerator"]
+"""From a run directory and overrides to a generator."""
+
+ADDED: dict[str, OpenEngine] = {}
+"""Engines that extensions add, by name."""
+
 
 def open_engine(
     name: str, runs: Sequence[Path], overrides: Sequence[str] = (), *, token_scores: bool = False
@@ -25,8 +31,12 @@ def open_engine(
 
     `token_scores` says that the score of each token is wanted, which only the native engine tells.
     """
+    if name in ADDED:
+        if len(runs) > 1:
+            raise UsageError(f"The engine {name} takes one run: leave out the others, or use --engine native.")
+        return ADDED[name](runs[0], overrides)
     if name not in ENGINES:
-        raise UsageError(f"--engine is one of {', '.join(ENGINES)}, not `{name}`.")
+        raise UsageError(f"--engine is one of {', '.join((*ENGINES, *ADDED))}, not `{name}`.")
     if name == "native":
         return _native(runs, overrides)
     lacking = _lacks(runs, overrides, token_scores)

@@ -6,6 +6,9 @@ trace = regard.load("runs/mine").trace("source text")
 inspection.attention(trace).save("page.html")
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from regard.inspection.alignments import align
 from regard.inspection.attribution import attribute
 from regard.inspection.identifiability import identify
@@ -21,7 +24,18 @@ from regard.inspection.reports import report
 from regard.inspection.roles import heads
 from regard.inspection.shares import contributions
 
+ANALYSES: dict[str, Callable[..., Any]] = {
+    "attention": attention,
+    "attribute": attribute,
+    "contributions": contributions,
+    "identify": identify,
+    "lens": lens,
+    "reasons": reasons,
+}
+"""The analyses of one trace by name, those of extensions included."""
+
 __all__ = [
+    "ANALYSES",
     "align",
     "attention",
     "attribute",

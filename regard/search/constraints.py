@@ -1,8 +1,9 @@
 """Constraints as people state them, in text, and the rules over tokens that they become."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 
 from regard.foundation.errors import UsageError
 from regard.search.forbidden import Forbidden
@@ -10,6 +11,12 @@ from regard.search.phrases import Only, Prefix, Required, Tokens
 from regard.search.rules import Every, Rule
 from regard.text.specials import UNK
 from regard.text.tokenizer import Tokenizer
+
+MakeRule = Callable[[str, Tokenizer], Rule]
+"""From the value of a constraint and the target tokenizer to a rule over tokens."""
+
+EXTRA: dict[str, MakeRule] = {}
+"""Constraints that extensions add, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,17 +31,27 @@ class Constraints:
     """It contains none of these as whole words; `cat*` also forbids all that begins with `cat`."""
     only: tuple[str, ...] | None = None
     """It is one of these."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Constraints that extensions have added, by name, with their values."""
 
     def __post_init__(self) -> None:
         if self.prefix is not None and not isinstance(self.prefix, str):
             kind = type(self.prefix).__name__
             raise UsageError(f"The constraint `prefix` is {str(self.prefix)[:80]!r} ({kind}). It must be a text.")
+        for name in self.extra:
+            if name not in EXTRA:
+                known = ", ".join(EXTRA) or "none"
+                raise UsageError(f"There is no constraint {name!r}: the extensions that are loaded add {known}.")
+        object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))
         for name in ("require", "forbid", "only"):
             if name != "only" or self.only is not None:
                 object.__setattr__(self, name, as_phrases(name, getattr(self, name)))
 
     def __bool__(self) -> bool:
-        return bool(self.prefix or self.require or self.forbid or self.only is not None)
+        return bool(self.prefix or self.require or self.forbid or self.only is not None or self.extra)
+
+    def __hash__(self) -> int:
+        return hash((self.prefix, self.require, self.forbid, self.only, tuple(self.extra.items())))
 
     def rule(self, tokenizer: Tokenizer) -> Rule:
         """The rule of these constraints for a target tokenizer; contradictions are refused by name."""
@@ -46,9 +63,10 @@ class Constraints:
             for phrase in forbid:
                 if text and Forbidden((phrase,), tokenizer).breaks(text):
                     raise UsageError(f'The {name} text "{text}" contains "{phrase}", which is forbidden: drop one.')
+        rules: list[Rule] = [EXTRA[name](value, tokenizer) for name, value in self.extra.items()]
         if self.only is not None:
-            return _only(_normal(self.only, tokenizer), prefix, require, forbidden, tokenizer)
-        rules: list[Rule] = []
+            only = _only(_normal(self.only, tokenizer), prefix, require, forbidden, tokenizer)
+            return Every([only, *rules]) if rules else only
         if prefix:
             rules.append(Prefix(spelt(prefix, tokenizer)))
         if require:

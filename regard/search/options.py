@@ -129,7 +129,8 @@ class Search:
     @property
     def _of_whole_texts(self) -> bool:
         """Whether constraints speak of a text as a whole."""
-        return bool(self.constraints.prefix or self.constraints.require or self.constraints.only is not None)
+        given = self.constraints
+        return bool(given.prefix or given.require or given.only is not None or given.extra)
 
     @property
     def splits(self) -> bool | None:

@@ -11,6 +11,7 @@ from regard.cli.inspect import (
     attention,
     attribute,
     contributions,
+    custom,
     heads,
     identify,
     lens,
@@ -47,4 +48,5 @@ app.command(epilog=contributions.EXAMPLES)(contributions.contributions)
 app.command(epilog=lens.EXAMPLES)(lens.lens)
 app.command(epilog=patch.EXAMPLES)(patch.patch)
 app.command(epilog=align.EXAMPLES)(align.align)
+app.command(epilog=custom.EXAMPLES)(custom.custom)
 app.command("all", epilog=report.EXAMPLES)(report.report)

@@ -80,8 +80,8 @@ class Images:
 class ImageBatches(Batches):
     """Batches whose sources begin with the number of an image: its pixels take its place."""
 
-    def __init__(self, *arguments: object, pictures: PictureStore) -> None:
-        super().__init__(*arguments)  # type: ignore[arg-type]
+    def __init__(self, *arguments: Any, pictures: PictureStore, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.pictures = pictures
 
     def _batch(self, rows: Places, epoch: int) -> Batch:
@@ -138,8 +138,22 @@ class ImageInput(Input):
         """Batches with pixels."""
         training, pictures = self.config.training, self.images.stored(store)
         return ImageBatches(
-            store, training.batch_tokens, training.seed, rank, world_size, dropout, frames, pictures=pictures
+            store,
+            training.batch_tokens,
+            training.seed,
+            rank,
+            world_size,
+            dropout,
+            frames,
+            pictures=pictures,
+            source_lengths=self.source_lengths(store),
         )
+
+    def source_lengths(self, store: TokenStore) -> NDArray[np.int32] | None:
+        """The places of each image; where a text is written about it, the length of the text decides."""
+        if self.config.task.output_kind().decoder:
+            return None
+        return np.full(len(store), self.grid[0] * self.grid[1], dtype=np.int32)
 
     def tensors(self, batch: Batch, random: torch.Generator, *, training: bool) -> dict[str, Tensor]:
         """Pixels B×3×H×W."""

@@ -121,7 +121,20 @@ class Input(ABC):
     ) -> Batches:
         """The batches of one process."""
         training = self.config.training
-        return Batches(store, training.batch_tokens, training.seed, rank, world_size, dropout, frames)
+        return Batches(
+            store,
+            training.batch_tokens,
+            training.seed,
+            rank,
+            world_size,
+            dropout,
+            frames,
+            source_lengths=self.source_lengths(store),
+        )
+
+    def source_lengths(self, store: TokenStore) -> NDArray[np.int32] | None:
+        """How many positions of the encoder each stored source takes, where that is not its number of ids."""
+        return None
 
     def tensors(self, batch: Batch, random: torch.Generator, *, training: bool) -> dict[str, Tensor]:
         """What the model reads of a batch, by name; in training with augmentation."""
