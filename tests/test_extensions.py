@@ -2,21 +2,31 @@
 
 import re
 import sys
+import wave
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+import yaml
+from PIL import Image
 
+import regard
 from regard import extensions
 from regard.cli import main
 from regard.config import plugins
-from regard.config.loading import from_mapping
+from regard.config.loading import dump, from_mapping
 from regard.config.schema import json_schema
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text
 from regard.nn.recurrence import make_recurrence
 from regard.runs.run import Run
+from regard.search import Hypothesis
+from regard.tasks.generation import TextGenerator
 from regard.tasks.loaded import load_run
+from regard.tasks.results import Number
+from regard.training.loop import train
+from regard.training.view import View
 
 DOCS = Path(__file__).parent.parent / "docs" / "extending.md"
 SETTINGS = {
@@ -33,6 +43,7 @@ CELLS = {
         "decoder": {"kind": "rnn", "cell": "minimal"},
         "attention": {"score": "cosine"},
     },
+    "decoder": {"width": 16, "decoder": {"kind": "averaging"}, "join": {"kind": "fixed"}},
 }
 
 
@@ -41,7 +52,7 @@ def my_parts(tmp_path_factory):
     """The module that the documentation writes, loaded as an extension."""
     directory = tmp_path_factory.mktemp("extension")
     blocks = re.findall(r'```python title="my_parts.py"\n(.*?)```', DOCS.read_text(encoding="utf-8"), re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 11
     (directory / "my_parts.py").write_text("\n".join(blocks), encoding="utf-8")
     sys.path.insert(0, str(directory))
     extensions.load("my_parts")
@@ -51,9 +62,6 @@ def my_parts(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=CELLS)
 def run(request, my_parts, tmp_path_factory) -> Path:
-    from regard.training.loop import train
-    from regard.training.view import View
-
     directory = tmp_path_factory.mktemp("runs") / request.param
     train(from_mapping(SETTINGS | {"model": CELLS[request.param]}), directory, view=View())
     return directory
@@ -176,3 +184,147 @@ def test_an_extension_with_a_mistake_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["--plugin", "broken_parts", "runs", "/tmp"]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def tone(path: Path, frequency: float, seed: int) -> None:
+    """A quarter to half a second of a noisy tone."""
+    random = np.random.default_rng(seed)
+    times = np.arange(int(random.integers(2000, 4000))) / 8000
+    samples = 0.4 * np.sin(2 * np.pi * frequency * times) + 0.05 * random.standard_normal(len(times))
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes((samples * 2**14).astype("<i2").tobytes())
+
+
+@pytest.fixture(scope="module")
+def sounds(my_parts, tmp_path_factory) -> Path:
+    """A run that tells low tones from high ones."""
+    directory = tmp_path_factory.mktemp("sounds")
+    lines = []
+    for number in range(120):
+        name, high = directory / f"{number}.wav", number % 2
+        tone(name, (600 if not high else 2000) + 37 * (number % 7), number)
+        lines.append(f"{name}\t{'high' if high else 'low'}\n")
+    (directory / "sounds.tsv").write_text("".join(lines))
+    settings = {
+        "task": {"kind": "sound-classification"},
+        "data": {"train": {"tsv": str(directory / "sounds.tsv")}, "held_out": 20},
+        "model": {"width": 16},
+        "training": {"steps": 60, "validate_every": 30, "batch_tokens": 2000, "device": "cpu"},
+    }
+    train(from_mapping(settings), directory / "run", view=View())
+    return directory
+
+
+def test_a_new_input_is_trained_on_answered_traced_and_resumed(sounds, my_parts):
+    model = regard.load(sounds / "run")
+    assert model.config.plugins == ["my_parts"] and model.config.cell == "sound → classes"
+    names = [str(sounds / f"{number}.wav") for number in range(20)]
+    assert [answer.label for answer in model(names)] == ["low", "high"] * 10
+    alone = [model(name).probability for name in names[:5]]
+    assert alone == pytest.approx([answer.probability for answer in model(names)[:5]], abs=1e-5)
+    assert Run.open(sounds / "run").info["result"]["validation"]["accuracy"] == 100.0
+    trace = model.trace(names[0])
+    assert trace.target.tokens == ["low"]
+    longer = from_mapping(yaml.safe_load(dump(model.config)), ["training.steps=62"])
+    assert train(longer, sounds / "run", resume=True, view=View()).step == 62
+
+
+def test_padding_changes_nothing_for_a_new_input(sounds, my_parts):
+    loaded = load_run(sounds / "run")
+    names = [str(sounds / f"{number}.wav") for number in range(6)]
+    together = loaded.input.collate(names, [])[0]
+    with torch.inference_mode():
+        whole = loaded.model(together)
+        apart = torch.cat([loaded.model(loaded.input.collate([name], [])[0]) for name in names])
+    torch.testing.assert_close(whole, apart, atol=1e-5, rtol=1e-4)
+
+
+def test_an_encoder_of_another_input_is_refused(my_parts):
+    data = {"data": {"train": {"labelled": "x.txt"}}, "task": {"kind": "classification"}}
+    with pytest.raises(UsageError, match="model.encoder.kind `sound` cannot read text"):
+        from_mapping({**data, "model": {"encoder": {"kind": "sound"}}})
+    with pytest.raises(UsageError, match="task.kind must be one of .*sound-classification"):
+        from_mapping({**data, "task": {"kind": "sonud-classification"}})
+
+
+def test_a_task_from_existing_parts_needs_its_entry_only(my_parts, tmp_path):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    lines = []
+    for number in range(60):
+        Image.new("RGB", (16, 16), (4 * number, 0, 0)).save(pictures / f"{number}.png")
+        lines.append(f"{number}.png\t{number / 10}\n")
+    (tmp_path / "captions.tsv").write_text("".join(lines))
+    settings = {
+        "task": {"kind": "image-estimation"},
+        "data": {"train": {"images": str(pictures), "captions": str(tmp_path / "captions.tsv")}, "held_out": 10},
+        "model": {"width": 16, "encoder": {"kind": "image", "size": 16, "patch": 4, "layers": 1}},
+        "training": {"steps": 4, "validate_every": 2, "device": "cpu"},
+    }
+    train(from_mapping(settings), tmp_path / "run", view=View())
+    answer = regard.load(tmp_path / "run")(pictures / "7.png")
+    assert isinstance(answer, Number) and np.isfinite(answer.value)
+
+
+def test_an_output_of_one_s_own_learns(my_parts, tmp_path):
+    words = [" ".join(["yes"] * (number % 5) + ["no"] * (1 + number % 3)) for number in range(150)]
+    lines = [f"{text}\t{text.split().count('yes')}\n" for text in words]
+    (tmp_path / "counts.tsv").write_text("".join(lines))
+    settings = {
+        "task": {"kind": "counting"},
+        "data": {
+            "train": {"tsv": str(tmp_path / "counts.tsv")},
+            "held_out": 30,
+            "cleaning": {"duplicates": "keep"},
+        },
+        "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
+        "model": {"width": 16, "encoder": {"kind": "bag", "pool": "sum"}, "dropout": 0.0},
+        "training": {"steps": 150, "validate_every": 50, "device": "cpu", "optimizer": {"learning_rate": 0.02}},
+    }
+    train(from_mapping(settings), tmp_path / "run", view=View())
+    model = regard.load(tmp_path / "run")
+    few, many = model("no no").value, model("yes yes yes yes no").value
+    assert few < 1 < many
+
+
+def test_a_constraint_of_one_s_own_is_kept(run, my_parts, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text("a b c d\nb c a d\n")
+    command = ["--plugin", "my_parts", "translate", str(run), str(tmp_path / "in.txt")]
+    assert main([*command, "--constraint", "at-most-words=2"]) == 0
+    assert all(len(line.split()) <= 2 for line in capsys.readouterr().out.splitlines())
+    assert main([*command, "--constraint", "none=2"]) == 2
+    assert "There is no constraint 'none'" in capsys.readouterr().err
+    assert main([*command, "--constraint", "at-most-words"]) == 2
+
+
+def test_an_analysis_of_one_s_own_becomes_a_table_a_page_and_a_picture(run, my_parts, tmp_path, capsys):
+    command = ["--plugin", "my_parts", "inspect", "custom", "surprise", str(run), "a b c"]
+    assert main(command) == 0 and "−log p in nats" in capsys.readouterr().out
+    for ending in ("html", "json", "png", "txt"):
+        assert main([*command, "-o", str(tmp_path / f"result.{ending}")]) == 0
+        assert (tmp_path / f"result.{ending}").stat().st_size > 20
+    found = regard.load(run).explain("a b c", "surprise")
+    assert found.to_json()["head"] == ["token", "−log p in nats"]
+    with pytest.raises(UsageError, match="There is no explanation"):
+        regard.load(run).explain("a b c", "surprize")
+
+
+def test_an_engine_of_one_s_own_translates(run, my_parts, tmp_path, capsys):
+    @extensions.engine("echo")
+    def open_echo(directory: Path, overrides) -> TextGenerator:
+        class Echo(TextGenerator):
+            def translate(self, text, search=None, *, beam=None):
+                return text
+
+            def find(self, texts, search, trees, before=None, rows=None):
+                return [[Hypothesis((), (), 0.0, "end", text=text)] for text in texts]
+
+        loaded = load_run(directory, overrides)
+        return Echo(loaded.model, loaded.config, loaded.input, loaded.target_tokenizer)
+
+    (tmp_path / "in.txt").write_text("a b\nc d\n")
+    assert main(["translate", str(run), str(tmp_path / "in.txt"), "--engine", "echo"]) == 0
+    assert capsys.readouterr().out == "a b\nc d\n"

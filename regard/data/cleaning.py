@@ -175,6 +175,8 @@ def with_fate(pairs: Iterable[Pair], fate: NDArray[np.uint8], wanted: Fate) -> I
 def _fate(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> Fate:
     """What is to be seen from a pair alone."""
     lengths = [len(getattr(pair, text).strip()) for text in texts]
+    if not lengths:
+        return Fate.TRAIN
     if max(lengths) > cleaning.max_characters:
         return Fate.TOO_LONG
     if not min(lengths):

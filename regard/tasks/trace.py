@@ -133,6 +133,8 @@ class Given:
     """What is looked at, where the source is a picture; its tokens are then places."""
     beside: bool = False
     """Whether the picture stands beside a source of text, and that is all that is asked about."""
+    content: Tensor | None = None
+    """What the model reads, without the batch axis, where the source is neither text nor a picture."""
 
     def asking(self, asked: Sequence[int]) -> Self:
         """The same, with something else asked for."""
@@ -142,6 +144,8 @@ class Given:
         """Both as so many equal rows: B×S (of a picture, its pixels B×3×H×W) and B×T (or the picture beside)."""
         both = (torch.tensor([ids], dtype=torch.long, device=device) for ids in (self.source, self.asked))
         source, asked = (ids.expand(rows, -1) for ids in both)
+        if self.content is not None:
+            return self.content.to(device).expand(rows, *self.content.shape), asked
         if self.picture is not None:
             pixels = self.picture.pixels.to(device).expand(rows, *self.picture.pixels.shape)  # B×3×H×W
             return (source, pixels) if self.beside else (pixels, asked)

@@ -61,10 +61,10 @@ class Vocabularies:
             sides: The sides of a pair that are text: `source`, `target` or both.
             labels: Whether the task has labels.
         """
-        source, target = load_tokenizers(directory)
         sides = tuple(sides)
+        source, target = load_tokenizers(directory) if sides else (None, None)
         return cls(
-            source=with_texts(config, source) if "source" in sides else None,
+            source=with_texts(config, source) if source and "source" in sides else None,
             target=target if "target" in sides else None,
             labels=Labels.load(directory / "labels.json") if labels else None,
         )
@@ -72,6 +72,7 @@ class Vocabularies:
     def save(self, directory: Path) -> None:
         """Write each to a file; a tokenizer that both sides share is written once."""
         tokenizers = [tokenizer for tokenizer in (self.target, self.source) if tokenizer is not None]
+        directory.mkdir(parents=True, exist_ok=True)
         if len({tokenizer.fingerprint for tokenizer in tokenizers}) == 1:
             tokenizers[0].save(directory / "shared.json")
         else:

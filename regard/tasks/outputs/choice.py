@@ -64,7 +64,7 @@ class ChoiceOutput(Output[R]):
             scores = model.scores(model.outputs(*tensors))[0, 0].cpu()  # C
         nothing = Side.of_labels([], [])
         side = view.side
-        if not given.beside and given.picture is None:
+        if given.picture is None and given.content is None:
             side = Side.of(self.input.tokenizer, [one for text in model.texts(tensors[0]) for one in text[0].tolist()])
         return trace(model, side, answer(scores), nothing, labels=labels, given=given)
 

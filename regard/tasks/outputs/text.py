@@ -139,7 +139,8 @@ class TextOutput(Output[Model]):
         """Run the model on a source and the tokens of an output."""
         view = self.input.view(model, source)
         sides = Side.of(self.tokenizer, [*tokens, EOS]), Side.of(self.tokenizer, [BOS, *tokens])
-        given = None if view.given.picture is None else view.given.asking(sides[1].ids)
+        is_text = view.given.picture is None and view.given.content is None
+        given = None if is_text else view.given.asking(sides[1].ids)
         return trace(model, view.side, *sides, tokenizer=self.tokenizer, given=given)
 
     def check_target(self, target: str, tokens: Sequence[int]) -> None:
