@@ -46,7 +46,7 @@ NAMES = [scene.name for scene in scenes(6, seed=99)]
 
 def settings(cell="conv>rnn/attention", **more):
     return {
-        "task": {"kind": "captioning", **more.pop("shape", {})},
+        "task": {"kind": "captioning", **more.pop("task", {})},
         "data": {"train": {"generate": "shapes", "size": 60}, "held_out": 10},
         "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
         "model": {"width": 16, "dropout": 0.0, **CELLS[cell]},
@@ -96,7 +96,7 @@ class TestSearch:
     def test_the_score_reported_is_the_score_recomputed(self, cell, tmp_path):
         model = captioner(cell, tmp_path)
         for name, found in zip(NAMES, model.hypotheses(NAMES, Search(beam=3)), strict=True):
-            seen = model.watched(name, found[0])
+            seen = model.trace_hypothesis(name, found[0])
             assert seen.said[: len(found[0].log_probs)].tolist() == pytest.approx(found[0].log_probs, abs=1e-4)
 
     def test_the_same_seed_draws_the_same_whatever_else_is_drawn(self, cell, tmp_path):
@@ -316,7 +316,7 @@ class TestCommand:
 
 
 def test_an_image_run_refuses_what_only_text_has(run):
-    with pytest.raises(UsageError, match="no tokens"):
+    with pytest.raises(UsageError, match="read a text and write another"):
         load_run(run).forced(NAMES[0])
     assert inspection.attention(load_run(run).trace(NAMES[0])).look.caption == load_run(run).translate(NAMES[0])
 
@@ -372,7 +372,7 @@ def test_while_it_writes_the_name_of_a_shape_it_looks_at_the_shape(tmp_path):
     model, attended, chance, found = load_run(tmp_path / "run"), [], [], []
     fresh = list(two_things(100, seed=2))
     for scene, best in zip(fresh, model.hypotheses([scene.name for scene in fresh]), strict=True):
-        look = Look.of(model.watched(scene.name, best[0]))
+        look = Look.of(model.trace_hypothesis(scene.name, best[0]))
         for place, word in enumerate(look.words):
             for thing in scene.those(word, look.words[place - 1]) if word in SHAPES else ():
                 left, top, right, bottom = (edge / SIDE for edge in thing.box)

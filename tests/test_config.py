@@ -105,9 +105,9 @@ def test_a_name_that_two_sorts_of_corpus_share_is_what_the_sort_says() -> None:
 @pytest.mark.parametrize(
     ("kind", "corpus", "remedy"),
     [
-        ("questions", {"generate": "shapes"}, "generate: questions"),
-        ("questions", {"images": "photos", "captions": "a.tsv"}, "set question_column"),
-        ("captions", {"generate": "questions"}, "set task.kind to questions"),
+        ("visual-questions", {"generate": "shapes"}, "generate: questions"),
+        ("visual-questions", {"images": "photos", "captions": "a.tsv"}, "set question_column"),
+        ("captioning", {"generate": "questions"}, "set task.kind to visual-questions"),
     ],
 )
 def test_questions_beside_pictures_are_for_a_shape_that_reads_them(kind: str, corpus: Any, remedy: str) -> None:
@@ -528,11 +528,9 @@ def test_a_vocabulary_too_small_for_bytes_is_refused_before_any_data_is_read():
     from_mapping({"data": {"train": {"tsv": "absent.tsv"}}, "text": {"tokenizer": {"vocabulary": 17, "kind": "words"}}})
 
 
-@pytest.mark.parametrize(
-    "shape, corpus", [("transducer", {"conllu": "a.conllu"}), ("language-model", {"text": "a.txt"})]
-)
+@pytest.mark.parametrize("shape, corpus", [("tagging", {"conllu": "a.conllu"}), ("language-model", {"text": "a.txt"})])
 def test_words_are_not_cut_anew_where_tokens_keep_their_places(shape: str, corpus: dict[str, str]):
     settings = {"task": {"kind": shape}, "data": {"train": corpus}}
     assert from_mapping(settings).text.bpe_dropout == 0
-    with pytest.raises(UsageError, match="keeps its tokens in place"):
+    with pytest.raises(UsageError, match="needs the same tokens every time"):
         from_mapping(settings, ["text.bpe_dropout=0.1"])

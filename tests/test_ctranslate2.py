@@ -77,7 +77,7 @@ def test_two_texts_are_told_apart_by_every_engine(tmp_path, capsys):
     run = run_of_two_texts(tmp_path / "run")
     native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))
     texts = ["a b c d\td e", "f a\tc", "a\tb c d d e"]
-    assert SEP in fast.source_tokenizer.encode(texts[0]).ids
+    assert SEP in fast.source.tokenizer.encode(texts[0]).ids
     said = native.translate(texts, beam=1)
     assert fast.translate(texts, beam=1) == said
     assert open_plain_text("ctranslate2", run.directory, []).translate(texts, 1, None) == said

@@ -354,7 +354,7 @@ def test_prepared_once_is_reopened_without_the_corpus(tmp_path: Path) -> None:
     for corpus in tmp_path.glob("*.tsv"):
         corpus.unlink()
     second = prepare(settings, tmp_path / "run")
-    assert first.source_tokenizer.fingerprint == second.source_tokenizer.fingerprint
+    assert first.task.vocabularies.fingerprints == second.task.vocabularies.fingerprints
     assert (first.validation_pairs, first.test_pairs, first.report) == (
         second.validation_pairs,
         second.test_pairs,

@@ -23,11 +23,11 @@ def prepared(tmp_path_factory):
     return prepare(tiny(), tmp_path_factory.mktemp("run"))
 
 
-def trainer(prepared, *overrides, crew):
+def trainer(prepared, *overrides, threads):
     config = tiny(*overrides)
     task = prepared.task.configured(config)
     batches = task.batches(prepared.train, training=True)
-    return Trainer(config, task, batches, device=torch.device("cpu"), threads=crew)
+    return Trainer(config, task, batches, device=torch.device("cpu"), threads=threads)
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -58,7 +58,7 @@ def test_masks_are_dynamic_in_learning_and_fixed_in_judging(tmp_path):
 def test_who_judges_asks_for_something_however_small_the_share(whole_words, tmp_path):
     few = {"share": 1e-6, "whole_words": whole_words}
     text = {"tokenizer": {"kind": "characters", "min_frequency": 1}}
-    task, model, prepared = shape_and_model("masked", tmp_path, shape=few, text=text)
+    task, model, prepared = shape_and_model("masked", tmp_path, task=few, text=text)
     batch, random = next(task.batches(prepared.validation).once()), torch.Generator().manual_seed(1)
     assert task.training_batch(batch, random, training=True).count == 0
     asked = task.training_batch(batch, random, training=False)

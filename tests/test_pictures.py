@@ -268,15 +268,18 @@ class TestConfigurations:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            (["model.encoder.kind=rnn"], "reads text, but shape `captions`"),
-            (["task.kind=translation", "model.encoder.kind=image"], "reads pictures, but shape `translation`"),
+            (["model.encoder.kind=rnn"], "cannot read pictures, which is what task `captioning`"),
+            (
+                ["task.kind=translation", "model.encoder.kind=image"],
+                "cannot read text, which is what task `translation`",
+            ),
             (["task.kind=translation", "model.encoder.kind=rnn"], "data.train has pictures for sources"),
             (["data.train.generate=copy"], "data.train has text for sources"),
             (["model.encoder.patch=3"], "patches of 3 do not fill"),
             (["model.encoder.size=12", "model.encoder.patch=6"], "power of two"),
             (["task.doubly_stochastic=1", "model.join.kind=fixed"], "model.join is a fixed vector"),
             (["task.shift=8"], "only 8 pixels wide"),
-            (["text.target.kind=words"], "text.target has no place"),
+            (["text.target.kind=words"], "text.target has no effect"),
         ],
     )
     def test_what_makes_no_sense_with_pictures_is_refused(self, changes, message):

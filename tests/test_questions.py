@@ -78,7 +78,8 @@ def test_no_picture_is_both_learnt_from_and_judged_by(tmp_path):
     parts = [{pair.source.split("\t")[0] for pair in part} for part in (prepared.validation_pairs, prepared.test_pairs)]
     every = {pair.source.split("\t")[0] for pair in read(config.data.train)}
     learnt = {
-        prepared.task.input.images.store.names[prepared.train[place][0][0]] for place in range(len(prepared.train))
+        prepared.task.input.image.images.store.names[prepared.train[place][0][0]]
+        for place in range(len(prepared.train))
     }
     assert parts[0] and parts[1] and not parts[0] & parts[1] and not learnt & (parts[0] | parts[1])
     assert learnt | parts[0] | parts[1] <= every
@@ -197,7 +198,7 @@ def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
 def test_settings_that_do_not_fit_are_refused(tmp_path):
     base = settings("questions", tmp_path)
     for change, told in (
-        ({"model": {"encoder": {"kind": "image"}}}, "reads pictures"),
+        ({"model": {"encoder": {"kind": "image"}}}, "cannot read text"),
         ({"model": {"decoder": {"kind": "rnn"}}}, "model.decoder has no place"),
         ({"data": {"train": {"generate": "dates"}}}, "reads pictures"),
     ):

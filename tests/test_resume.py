@@ -49,13 +49,13 @@ def work(overrides, directory, awake=None):
     """One life of a run, in a process of its own."""
     import torch
 
-    from regard.training import crew, trainer
+    from regard.training import gradient_threads, trainer
     from regard.training.loop import train
     from regard.training.view import View
 
     torch.set_num_threads(1)
     if overrides == EXPOSED:
-        trainer.Crew = lambda size: crew.GradientThreads(2)  # two threads side by side
+        trainer.GradientThreads = lambda size: gradient_threads.GradientThreads(2)  # two threads side by side
     if awake:
         awake.set()
     resume = (directory / "run.json").is_file()

@@ -37,7 +37,7 @@ class TestJsonLabels:
     @pytest.mark.parametrize("output", ["classes", "number"])
     def test_a_run_learns_from_them(self, output, tmp_path):
         records = [{"source": " ".join(words(n)), "label": n % 2 if output == "classes" else n / 8} for n in range(60)]
-        config = settings("classes", tmp_path, task={"output": output})
+        config = settings("classes", tmp_path, task={"kind": "classification" if output == "classes" else "regression"})
         path = corpus(tmp_path / "x.jsonl", [json.dumps(record) for record in records])
         config["data"] = {"train": {"jsonl": path, "target_field": "label"}, "held_out": 6}
         outcome = train(from_mapping(config), tmp_path / "run", view=View())
@@ -124,7 +124,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         "shape, data, word",
         [
-            ("acceptor", {"text": "a.txt"}, "labelled or tsv or jsonl"),
+            ("classification", {"text": "a.txt"}, "labelled or tsv or jsonl"),
             ("language-model", {"tsv": "a.tsv"}, "text or json_text"),
             ("translation", {"labelled": "a.txt"}, "paired"),
         ],
@@ -136,10 +136,10 @@ class TestBadInput:
     @pytest.mark.parametrize(
         "override, word",
         [
-            ("model.decoder.kind=rnn", "model.decoder has no place"),
+            ("model.decoder.kind=rnn", "model.decoder has no effect"),
             ("training.exposure.word_dropout=0.1", "training.exposure"),
             ("training.early_stopping.metric=bleu", "accuracy"),
-            ("task.kind=aceptor", "acceptor"),
+            ("task.kind=clasification", "did you mean classification"),
         ],
     )
     def test_settings_that_mean_nothing_here_are_refused(self, override, word, tmp_path):
@@ -171,7 +171,7 @@ class TestBadInput:
         train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
         before = (tmp_path / "run" / "config.yaml").read_bytes()
         changed = from_mapping(settings("classes", tmp_path, task={"pool": "max"}, training={"steps": 99}))
-        with pytest.raises(UsageError, match=r"shape\.pool cannot change when a run is continued"):
+        with pytest.raises(UsageError, match=r"task\.pool cannot change when a run is continued"):
             train(changed, tmp_path / "run", resume=True, view=View())
         assert (tmp_path / "run" / "config.yaml").read_bytes() == before
 

@@ -269,7 +269,7 @@ class TestLanguageModels:
         for search in (Search(beam=1), Search(beam=3), Search(samples=2, count=2, top_k=5)):
             for prompt, found in zip(["", "w1 w2", "w3"], writer.hypotheses(["", "w1 w2", "w3"], search), strict=True):
                 for one in found:
-                    (whole,) = text_likelihoods(writer, [writer.whole(prompt, one)])
+                    (whole,) = text_likelihoods(writer, [writer.output.whole(prompt, one)])
                     given = len(prompt.split())
                     said = whole.log_probs[given : given + len(one.log_probs)]
                     assert list(one.log_probs) == pytest.approx(list(said), abs=1e-4)
@@ -323,7 +323,7 @@ class TestStartingFromAnotherRun:
 
     def test_the_encoder_of_an_encoder_decoder_starts_from_it_too(self, pretrained, tmp_path):
         config = self.started(pretrained, tmp_path, "classes", training={"steps": 1})
-        config["shape"] = {"kind": "translation"}
+        config["task"] = {"kind": "translation"}
         config["data"]["train"] = {
             "tsv": corpus(tmp_path / "t.tsv", [f"w{n % 7} w{n % 5}\tw{n % 3} w{n % 11}" for n in range(90)])
         }

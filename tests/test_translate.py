@@ -358,11 +358,11 @@ def test_a_text_that_is_too_long_is_cut_and_nothing_is_dropped(translator, monke
     assert one == translator.translate("a b"), "what fits is never cut"
     seen = []
 
-    def shouting(texts, search, trees):
+    def shouting(texts, search, trees, before=None, rows=None):
         seen.extend(texts)
         return [[Hypothesis((), (), 0.0, "end", text.upper())] if text else [] for text in texts]
 
-    monkeypatch.setattr(translator, "_find", shouting)
+    monkeypatch.setattr(translator.generator, "find", shouting)
     for text in ("A b c.  D e f? \n G" * 3000, "a " * 25_000, "x" * 50_000):  # some 50,000 characters each
         assert translator.translate(text, Search(split=None)) == text.upper()
     assert max(len(translator.source_tokenizer.encode(text).ids) for text in seen) <= 256

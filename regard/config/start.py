@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from regard.config.document import one_line
 from regard.config.model import ImageEncoder, SideSettings
 from regard.config.task import TaskSettings
 from regard.foundation.errors import UsageError
@@ -76,7 +77,7 @@ def base_config(start: str) -> "RunConfig":
 
     if not (Path(start) / "run.json").is_file():
         what = "is not a run (it has no run.json)" if Path(start).exists() else "does not exist"
-        raise UsageError(f"model.start_from cannot be used: {start} {what}. Name the directory of a run.")
+        raise UsageError(f"model.start_from cannot be used: {one_line(start)} {what}. Name the directory of a run.")
     return load(Path(start) / "config.yaml")
 
 

@@ -1,0 +1,38 @@
+"""Configurations of earlier versions are read under the present names."""
+
+import pytest
+
+from regard.config.loading import dump, from_mapping, load
+from regard.foundation.errors import UsageError
+
+DATA = {"train": {"tsv": "x.tsv"}}
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ({"kind": "acceptor"}, "classification"),
+        ({"kind": "acceptor", "output": "classes"}, "classification"),
+        ({"kind": "acceptor", "output": "number"}, "regression"),
+        ({"kind": "transducer"}, "tagging"),
+        ({"kind": "translation"}, "translation"),
+    ],
+)
+def test_earlier_names_of_tasks_are_understood(shape, kind):
+    config = from_mapping({"data": DATA, "shape": shape})
+    assert config.task.kind == kind
+    assert "shape" not in dump(config) and from_mapping({"data": DATA, "task": {"kind": kind}}) == config
+
+
+def test_overrides_may_have_earlier_names_too(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text("shape:\n  kind: acceptor\n  pool: max\ndata: {train: {tsv: x.tsv}}\n")
+    assert load(path, ["shape.output=number"]).task.kind == "regression"
+    assert load(path, ["task.kind=regression"]).task.model_dump()["pool"] == "max"
+
+
+def test_a_mistake_in_an_earlier_file_is_reported_at_its_line(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text("data: {train: {tsv: x.tsv}}\nshape:\n  kind: acceptor\n  pol: max\n")
+    with pytest.raises(UsageError, match=r"my\.yaml:4: task\.pol is not a setting; did you mean pool"):
+        load(path)
