@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from regard.config.document import Path as Place
 from regard.config.model import Decoder, Encoder, ImageEncoder, attends
 from regard.config.shape import _Shape as Shape
 from regard.foundation.errors import UsageError
@@ -50,10 +51,13 @@ def inherited(values: Mapping[str, Any], shapes: Mapping[str, type[Shape]]) -> d
     return found
 
 
-def refuse_differences(config: "RunConfig", *, resolved: bool = True) -> None:
+def refuse_differences(
+    config: "RunConfig", presets: Mapping[Place, str] | None = None, *, resolved: bool = True
+) -> None:
     """Refuse a configuration that says something else than the run that it starts from, before any data is read.
 
-    In a configuration that is not resolved yet, parts that the shape leaves off still have their defaults.
+    `presets` names the preset that a setting comes from. In a configuration that is not resolved yet, parts that the
+    shape leaves off still have their defaults.
     """
     if config.model.start_from is None:
         return
@@ -63,10 +67,11 @@ def refuse_differences(config: "RunConfig", *, resolved: bool = True) -> None:
         for place, here, there in _compare(*both, path):
             open_yet = not resolved and there is None and not place.startswith("text.")
             if place not in OWN and not place.startswith("data.") and not open_yet:
+                preset = _preset(place, presets or {})
                 raise UsageError(
                     f"{place} is {_shown(here)} here and {_shown(there)} in {config.model.start_from}, which "
                     f"model.start_from names: a run has the cell, the tokenizers and the search of the run it starts "
-                    f"from. Remove {place}{_setting(place, there)}."
+                    f"from. Remove {f'the preset {preset}' if preset else place}{_setting(place, there)}."
                 )
 
 
@@ -162,6 +167,12 @@ def _compare(here: Any, there: Any, path: str) -> Iterator[tuple[str, Any, Any]]
         yield f"{path}.kind", here.kind, getattr(there, "kind", None)
     elif here != there:
         yield path, here, there
+
+
+def _preset(place: str, presets: Mapping[Place, str]) -> str | None:
+    """The preset that a setting, or the kind of a section, comes from."""
+    path = tuple(place.split("."))
+    return presets.get(path) or presets.get((*path, "kind"))
 
 
 def _shown(value: Any) -> str:
