@@ -14,6 +14,7 @@ from regard.metrics.labels import score_numbers
 from regard.models.acceptor import build_acceptor
 from regard.runs.run import Run
 from regard.tasks.acceptor import LEAST_TO_FIT, TEMPERATURES, fitted_line
+from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.choice import shape_of
 from regard.tasks.predictor import Predictor
 from regard.training import baseline, outcome
@@ -201,10 +202,24 @@ class TestAnswers:
     @pytest.mark.parametrize("text", ["w1", "w1\tw2\tw3"])
     def test_python_and_the_command_line_refuse_the_same_pairs(self, runs, text, tmp_path, capsys):
         with pytest.raises(UsageError, match="reads 2 texts"):
-            Predictor.load(runs / "pairs").predict(["w1\tw2", text])
-        assert main(["predict", str(runs / "pairs"), corpus(tmp_path / "in.tsv", ["w1\tw2", text])]) == 1
+            Predictor.load(runs / "pairs").predict(text)
+        with pytest.raises(BadInputs, match=r"inputs\[1\] .*reads 2 texts") as error:
+            Predictor.load(runs / "pairs").predict(["w1\tw2", text, "w3\tw4"])
+        assert main(["predict", str(runs / "pairs"), corpus(tmp_path / "in.tsv", ["w1\tw2", text, "w3\tw4"])]) == 1
         written, told = capsys.readouterr()
-        assert len(written.splitlines()) == 1 and "Line 2 has" in told
+        assert written.splitlines() == ["" if one is None else one.line for one in error.value.answers]
+        assert "Line 2: This run reads 2 texts" in told
+
+    @pytest.mark.parametrize("kind", ["classes", "pairs"])
+    def test_every_line_of_json_has_the_same_fields(self, runs, kind, tmp_path, capsys):
+        line = "w1" if kind == "classes" else "w1\tw2"
+        lines = [line, "", "  "] + (["w1\tw2\tw3"] if kind == "pairs" else [])
+        main(["predict", str(runs / kind), corpus(tmp_path / "in.txt", lines), "--json"])
+        found = [json.loads(one) for one in capsys.readouterr().out.splitlines()]
+        assert len(found) == len(lines) and found[0]["label"]
+        for one in found[1:]:
+            assert one.keys() - {"error"} == found[0].keys() and one["label"] is one["probabilities"] is None
+        assert Predictor.load(runs / kind).predict("").facts == {"label": None, "probabilities": None}
 
 
 class TestCorpora:

@@ -84,7 +84,8 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
         for said in (file, command_line):
             config.refuse_out_of_place(said.values)
         if inherit:
-            refuse_differences(config, layer.presets, resolved=False)  # before a cell that is half inherited is called impossible
+            # Before a cell that is half inherited is called impossible.
+            refuse_differences(config, layer.presets, resolved=False)
             config = config.resolved()
             refuse_differences(config, layer.presets)
             return config

@@ -90,6 +90,7 @@ class Classification(_Acceptance[R]):
     """−log P(class | text), each class weighted as configured; judged by accuracy and macro-F1."""
 
     title = "A classifier of texts"
+    result = Label
     loss_name = "nats per text, before calibration"
     perplexity = False
 
@@ -232,6 +233,7 @@ class Estimation(_Acceptance[Acceptor]):
     """(estimate − number)², judged by correlation."""
 
     title = "An estimator of texts"
+    result = Number
     loss_name = "squared error per text"
     perplexity = False
 

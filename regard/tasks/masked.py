@@ -37,6 +37,7 @@ class Masking(Shape[MaskedModel]):
     """−log P(hidden token | the tokens left), anew in every lesson (Devlin et al., 2019; Liu et al., 2019)."""
 
     title = "A masked language model"
+    result = FilledText
     unit = "token"
     loss_name = "nats per hidden token"
     answers = False

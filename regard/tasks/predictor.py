@@ -9,6 +9,7 @@ from regard.data.batches import Frame
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.runs.run import Run
+from regard.tasks.bad_inputs import answer_all
 from regard.tasks.results import Nothing, Result
 from regard.tasks.task import Shape
 from regard.tasks.trace import Trace
@@ -75,14 +76,20 @@ class Predictor:
         """What the model says of a text, or of each of a list of texts; their order and company do not matter.
 
         As on the command line, an empty text has an empty answer, and a source of more texts or fewer than the model
-        reads is refused.
+        reads is refused. Where texts of a list cannot be answered, `BadInputs` says which, and has the other answers.
         """
         if isinstance(text, str):
-            return self.predict([text])[0]
-        texts = list(text)
-        for one in texts:
-            if one.strip():
-                check_parts(one, self.config.data.train.texts)
-        asked = [one for one in texts if one.strip()]
+            self.check(text)
+            return self.answer([text])[0]
+        return answer_all(self.answer, text, self.check)
+
+    def check(self, text: str) -> None:
+        """Refuse a source of more texts or fewer than the model reads."""
+        if text.strip():
+            check_parts(text, self.config.data.train.texts)
+
+    def answer(self, texts: Sequence[str]) -> list[Result]:
+        """Answer texts that have been checked; an empty text has an empty answer."""
+        asked = [text for text in texts if text.strip()]
         answers = iter(self.shape.answer(self.model, asked) if asked else ())
-        return [next(answers) if one.strip() else Nothing() for one in texts]
+        return [next(answers) if text.strip() else Nothing(self.shape.result) for text in texts]

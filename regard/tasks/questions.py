@@ -16,7 +16,7 @@ from regard.data.asked import Asked
 from regard.data.batches import Batch, padded
 from regard.data.corpus import Pair
 from regard.data.pictures import as_floats
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.models.looker import Looker
 from regard.tasks.acceptor import Classification
 from regard.tasks.reading import check_lengths, fit_texts
@@ -127,7 +127,7 @@ def _parts(text: str) -> tuple[str, str]:
     """The picture's name and the question."""
     name, tab, question = text.partition(TAB)
     if not tab:
-        raise UsageError("A picture and a question are wanted, with a tab between them: only one of them is there.")
+        raise RegardError("A picture and a question are wanted, with a tab between them: only one of them is there.")
     if not question.strip():
-        raise UsageError("There is no question behind the picture: ask one that is not empty.")
+        raise RegardError("There is no question behind the picture: ask one that is not empty.")
     return name, question

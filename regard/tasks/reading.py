@@ -97,8 +97,9 @@ def check_lengths(config: RunConfig, rows: Sequence[Sequence[int]]) -> None:
         return
     for number, ids in enumerate(rows, start=1):
         if len(ids) + 2 > positions.max_length:
+            name = "The text" if len(rows) == 1 else f"Text {number:,}"
             raise RegardError(
-                f"Text {number:,} has {len(ids):,} tokens, but this model has learned {positions.max_length} positions "
+                f"{name} has {len(ids):,} tokens, but this model has learned {positions.max_length} positions "
                 "(two are for the ends): split it or leave it out."
             )
 

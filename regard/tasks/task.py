@@ -19,7 +19,7 @@ from regard.data.store import TokenStore
 from regard.foundation.errors import UsageError
 from regard.metrics.scoring import Scores
 from regard.objectives.objective import Loss
-from regard.tasks.results import Result
+from regard.tasks.results import Result, Text
 from regard.tasks.trace import Trace
 
 M = TypeVar("M", bound=nn.Module)
@@ -119,6 +119,8 @@ class Shape(ABC, Generic[M]):
     """Whether e to the loss means anything."""
     answers: ClassVar[bool] = True
     """Whether it is judged by lines that it writes (`written`, `grade`), and not by what it thinks of texts."""
+    result: ClassVar[type[Result]] = Text
+    """What it answers a text with."""
     sampled: ClassVar[bool] = False
     """Whether judging is so slow that validation looks at a sample (`training.validation_sample`) only."""
 

@@ -32,6 +32,7 @@ class Tagging(Shape[Transducer]):
     """−log P(tag | sentence) of every word, read off at its first token; judged by accuracy and F1."""
 
     title = "A tagger of words"
+    result = Tags
     unit = "word"
     loss_name = "nats per word"
     perplexity = False

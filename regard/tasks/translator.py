@@ -408,8 +408,9 @@ class Translator:
     def _check_lengths(self, sources: list[list[int]]) -> None:
         for place, ids in enumerate(sources, start=1):
             if self._positions is not None and len(ids) >= self._positions:
+                name = "The text" if len(sources) == 1 else f"Text {place}"
                 raise RegardError(
-                    f"Text {place} has {len(ids)} tokens, but this model has learned {self._positions} positions "
+                    f"{name} has {len(ids)} tokens, but this model has learned {self._positions} positions "
                     "(one is for the end symbol): split it."
                 )
 

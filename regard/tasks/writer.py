@@ -78,8 +78,9 @@ class Writer(Translator):
         rows = [[BOS, *ids] for ids in self.source_tokenizer.encode_batch(texts)]
         for number, ids in enumerate(rows, start=1):
             if self._positions is not None and len(ids) >= self._positions:
+                name = "The prompt" if len(rows) == 1 else f"Prompt {number}"
                 raise RegardError(
-                    f"Prompt {number} has {len(ids) - 1} tokens, but this model has learned {self._positions} "
+                    f"{name} has {len(ids) - 1} tokens, but this model has learned {self._positions} "
                     "positions: shorten it."
                 )
         return rows
