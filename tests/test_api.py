@@ -217,7 +217,9 @@ class TestBadInputs:
             model([good, (good[0], " ")])
 
     def test_a_wrong_search_is_refused_as_such(self):
-        with pytest.raises(UsageError, match="cannot give 3 hypotheses"):
+        with pytest.raises(
+            UsageError, match=r"`count` \(--n-best\) is 3\. It must be at most `beam` \(--beam\), which is 1\."
+        ):
             regard.load(STORED / "captions")([SCENE, "nowhere.png"], beam=1, count=3)
 
     def test_many_bad_inputs_are_counted(self):

@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 
+from regard import planning
 from regard.cli import main
-from regard.config.loading import from_mapping
+from regard.config.loading import dump, from_mapping
 from regard.config.shape import Acceptor as Settings
 from regard.data.prepare import prepare, training_pairs
 from regard.foundation.errors import RegardError, UsageError
@@ -289,6 +290,18 @@ class TestCleaning:
         assert "40 of 80 training pairs (50%) by length ratio" in told and "data.cleaning.max_ratio (5)" in told
         assert "write the present value into the configuration" in told
 
+    @pytest.mark.parametrize("share", [0.2, 0.5])
+    def test_a_plan_says_so_beforehand(self, share, tmp_path, capsys):
+        config = self.config(tmp_path, share)
+        (tmp_path / "my.yaml").write_text(dump(config).replace("    max_ratio: 5.0\n", ""))
+        assert main(["plan", str(tmp_path / "my.yaml"), "--no-measure"]) == 0
+        told = " ".join(capsys.readouterr().err.split())
+        assert ("warning: Cleaning would drop 40 of 80 training pairs (50%) by length ratio" in told) is (share == 0.5)
+        assert main(["plan", str(tmp_path / "my.yaml"), "--no-measure", "--json"]) == 0
+        warnings = json.loads(capsys.readouterr().out)["warnings"]
+        assert [("estimate from the first 80 pairs" in one) for one in warnings] == [True] * (share == 0.5)
+        assert not planning.plan(self.config(tmp_path, share, max_ratio=5.0), measure=False).warnings
+
     def test_a_limit_that_somebody_has_set_is_meant(self, tmp_path):
         assert (
             prepare(self.config(tmp_path, 0.5, max_ratio=5.0), tmp_path / "same").report.dropped["length ratio"] == 40
@@ -299,5 +312,7 @@ class TestCleaning:
     def test_lengths_in_tokens_ask_too(self, tmp_path):
         rows = [f"{'a b ' * 200 if n % 2 else 'a b'} {n}\t{'c d ' * 200 if n % 2 else 'c d'} {n}" for n in range(80)]
         given = {"data": {"train": {"tsv": corpus(tmp_path / "p.tsv", rows)}, "held_out": 5}, "model": {"width": 16}}
+        (told,) = planning.plan(from_mapping(given), measure=False).warnings
+        assert "drop 40 of 80 training pairs (50%) by too long, the first of them number 2." in told
         with pytest.raises(UsageError, match=r"by too long.*data\.cleaning\.max_length \(256\)"):
             prepare(from_mapping(given), tmp_path / "run")

@@ -404,5 +404,5 @@ def test_groups_hold_every_text_once_longest_first():
     "settings", [{"temperature": math.nan}, {"coverage_penalty": math.nan}, {"length_penalty": -1}, {"diversity": -1}]
 )
 def test_numbers_that_mean_nothing_are_refused_in_python_too(settings):
-    with pytest.raises(UsageError, match=r"means nothing|out of reach"):
+    with pytest.raises(UsageError, match=r"must be between"):
         Search(**settings)
