@@ -100,7 +100,7 @@ def test_an_imported_model_is_tuned_with_its_own_cell_tokenizers_and_search(kind
         ("model.embeddings.tie", "none", "model.embeddings.tie is none here and all"),
         ("model.positions.kind", "rotary", "model.positions.kind is rotary here and sinusoidal"),
         ("text.tokenizer.kind", "bpe", "text.tokenizer.kind is bpe here and sentencepiece"),
-        ("text.joint", "false", "text.joint is False here and True"),
+        ("text.joint", "false", "text.joint is false here and true"),
         ("text.target.kind", "characters", "text.target is characters here and not set"),
         ("decoding.beam", 9, "decoding.beam is 9 here and 4"),
     ],
@@ -215,6 +215,15 @@ def test_a_run_with_another_kind_of_encoder_is_refused_before_any_data_is_read(t
     )
     assert main(["train", str(tmp_path / "my.yaml"), "--run", str(tmp_path / "run")]) == 2
     assert "encoder is of kind `image`" in capsys.readouterr().err
+
+
+def test_advice_is_written_as_a_file_would_have_it(tmp_path):
+    save_marian(tmp_path / "hf", **KINDS["two vocabularies"])
+    import_run(tmp_path / "hf", tmp_path / "base")
+    given = settings(tmp_path / "base", tmp_path)
+    with pytest.raises(UsageError, match=r"text\.joint is true here and false in .*, or set text\.joint=false\.$"):
+        from_mapping(given, ["text.joint=true"])
+    assert from_mapping(given, ["text.joint=false"]) == from_mapping(given)
 
 
 class TestWhereADifferenceComesFrom:

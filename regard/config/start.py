@@ -4,7 +4,6 @@ The weights that are taken over belong to a cell and to tokenizers, so a new run
 (dropout) and everything about training are its own.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -178,12 +177,10 @@ def _preset(place: str, presets: Mapping[Place, str]) -> str | None:
 def _shown(value: Any) -> str:
     if isinstance(value, BaseModel):
         return str(getattr(value, "kind", "a section"))
+    if isinstance(value, bool):
+        return str(value).lower()  # as YAML writes it
     return "not set" if value is None else str(value)
 
 
 def _setting(place: str, there: Any) -> str:
-    return (
-        ""
-        if there is None or isinstance(there, BaseModel)
-        else f", or set {place}={json.dumps(there) if isinstance(there, bool) else there}"
-    )
+    return "" if there is None or isinstance(there, BaseModel) else f", or set {place}={_shown(there)}"
