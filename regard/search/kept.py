@@ -391,8 +391,10 @@ class Kept(Free):
 
 
 def _joins_item(before: str, item: str) -> bool:
-    """Whether an item right behind a text would read as something else: `k` and `-9` as `k-9`."""
-    return is_glued(before, item) or (_in_word(before[-1:]) and _SIGNED.match(item) is not None)
+    """Whether an item right behind a text would read as something else: `-9` behind `k` is `k-9`."""
+    if is_glued(before, item):
+        return True
+    return bool(before and _SIGNED.match(item)) and (_in_word(before[-1]) or before[-1] in JOINING)
 
 
 def _ends_in_digit(text: str) -> bool:
