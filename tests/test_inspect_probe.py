@@ -208,6 +208,9 @@ def test_the_page_switches_probes_and_tells_every_label(probed, tmp_path, browse
     browser.find_element("xpath", "//button[text()='linear']").click()
     assert cells()[1] == f"{100 * probed.curves['linear'].accuracy[0]:.1f}"
     assert len(browser.find_elements("css selector", "svg polyline")) == 9
+    assert len(browser.find_elements("css selector", "svg polygon.band")) == 6
+    low, high = probed.curves["linear"].code.intervals[0]
+    assert f"{low / 1000:.2f} to {high / 1000:.2f}" in cells()
     assert not [one for one in browser.get_log("browser") if one["level"] == "SEVERE"]
 
 
