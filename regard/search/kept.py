@@ -282,7 +282,9 @@ class Kept(Free):
         open_ = tuple(one for one in begun if one not in whole and (not whole or self._is_certain(one)))
         text = self.pieces.edges[token]
         of_item = bool(whole) or any(map(self._is_certain, begun))
-        digits = "" if of_item or self.spare is None else trailing_digits(state.digits + self.pieces.texts[token])
+        digits = ""
+        if self.spare is not None and not of_item and token in self.pieces.digits:
+            digits = trailing_digits(state.digits + self.pieces.digits[token])
         tail = self.items[ended].text if whole else re.sub(r"\s+\Z", " ", state.tail + text)[-2:]
         sealed = bool(whole) or (state.ended >= 0 and not longer and text in SEPARATORS)
         return Copying(state.said + 1, done, open_, ended, sealed, tail, state.focus, True, digits)
