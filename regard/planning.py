@@ -23,6 +23,7 @@ from regard.config.cell import settled
 from regard.config.model import ConvDecoder, TransformerDecoder, TransformerEncoder
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
+from regard.data.cleaning import Fate, large_losses, survey
 from regard.data.corpus import Pair, read
 from regard.data.random_text import RandomText
 from regard.foundation.device import choose_device, keep_freed
@@ -89,6 +90,8 @@ class Lengths:
     origin: str
     each: list[tuple[float, float]] = field(default_factory=list, repr=False)
     """Of the pairs that were looked at, source and target."""
+    too_long: list[int] = field(default_factory=list, repr=False)
+    """Those of them, counted from 0, that have more tokens than `data.cleaning.max_length`."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,8 @@ class Plan:
     here: Measured | None
     why_not_here: str
     elsewhere: list[Elsewhere]
+    warnings: list[str] = field(default_factory=list)
+    """What will stop the training, as far as the first pairs show."""
 
     def memory_on(self, devices: int) -> float:
         """Bytes on each of some devices that share out every batch."""
@@ -148,7 +153,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, for machines."""
-        return asdict(replace(self, lengths=replace(self.lengths, each=[])))
+        return asdict(replace(self, lengths=replace(self.lengths, each=[], too_long=[])))
 
 
 def plan(
@@ -201,6 +206,7 @@ def plan(
             )
             for count, name in named
         ],
+        warnings=cleaning_warnings(config, pairs, lengths),
     )
 
 
@@ -256,6 +262,20 @@ def first_pairs(config: RunConfig) -> list[Pair]:
         return []
 
 
+def cleaning_warnings(config: RunConfig, pairs: Sequence[Pair], lengths: Lengths) -> list[str]:
+    """Say which filter would drop so much of the corpus that training stops and asks, judged by the first pairs."""
+    if not pairs:
+        return []
+    fates, report = survey(pairs, config.data.cleaning, held_out=0, seed=0)
+    too_long = [number for number in lengths.too_long if fates[number] == Fate.TRAIN]
+    if too_long:
+        report.drop(Fate.TOO_LONG, too_long[0] + 1, len(too_long))
+    return [
+        f"{warning} This is an estimate from the first {len(pairs):,} pairs; training stops if it holds for the corpus."
+        for warning in large_losses(config.data.cleaning, report, "pairs")
+    ]
+
+
 def lengths_of(config: RunConfig, pairs: Sequence[Pair]) -> Lengths:
     """Mean lengths in tokens, from the first pairs of the corpus."""
     if not pairs:
@@ -266,10 +286,12 @@ def lengths_of(config: RunConfig, pairs: Sequence[Pair]) -> Lengths:
     for number, (taken, settings) in enumerate(zip(known_tokenizers(config), sides, strict=True)):
         texts = [pair[number] for pair in pairs]
         cut = [float(len(ids)) for ids in taken.encode_batch(texts)] if taken else None
-        counts.append([min(count, most) + 1 for count in cut or [_tokens(text, settings) for text in texts]])
-    each = list(zip(*counts, strict=True))
+        counts.append(cut or [_tokens(text, settings) for text in texts])
+    both = list(zip(*counts, strict=True))
+    too_long = [number for number, sides in enumerate(both) if max(sides) > most]
+    each = [(min(source, most) + 1, min(target, most) + 1) for source, target in both]
     source, target = (sum(pair[side] for pair in each) / len(each) for side in (0, 1))
-    return Lengths(source, target, f"estimated from {len(pairs):,} pairs", each)
+    return Lengths(source, target, f"estimated from {len(pairs):,} pairs", each, too_long)
 
 
 def _tokens(text: str, tokenizer: Tokenizer) -> float:

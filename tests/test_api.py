@@ -10,6 +10,7 @@ import regard
 from regard.data.pictures import read_picture
 from regard.foundation.errors import UsageError
 from regard.search import Search
+from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.results import FilledText, Label, Nothing, Number, Tags, Text
 from tests.stored_runs import FIXTURES, SCENE, answer, question
 
@@ -145,3 +146,83 @@ def test_train_returns_the_model(tmp_path):
     }
     model = regard.train(settings, tmp_path / "run", ["training.steps=3"])
     assert model.run.info["step"] == 3 and isinstance(model("a b"), Text | Nothing)
+
+
+class TestBadInputs:
+    """An input of a list that cannot be answered is named by its index, and the others lose nothing."""
+
+    def test_one_bad_picture_of_a_list(self, tmp_path, capsys):
+        from regard.cli import main
+
+        (tmp_path / "notes.png").write_text("a dog runs\n")
+        other = SCENE.replace("red", "blue")
+        names = [SCENE, str(tmp_path / "notes.png"), other, str(tmp_path / "nowhere.png"), SCENE]
+        model = regard.load(STORED / "captions")
+        for ask in (model, model.translate):
+            with pytest.raises(BadInputs) as error:
+                ask(names)
+            told = str(error.value)
+            assert told.startswith("2 of 5 inputs cannot be answered.")
+            assert 'inputs[1] ("' in told and "notes.png is no picture that can be read" in told
+            assert 'inputs[3] ("' in told and "nowhere.png does not exist" in told
+            assert list(error.value.problems) == [1, 3] and error.value.answers[1] is error.value.answers[3] is None
+        lines = ["" if one is None else one.line for one in error.value.answers]
+        assert [lines[0], lines[2], lines[4]] == [one.line for one in model([SCENE, other, SCENE])]
+        assert main(["caption", str(STORED / "captions"), *names]) == 1
+        assert capsys.readouterr().out.splitlines() == lines
+        with pytest.raises(BadInputs, match=r"inputs\[1\]") as error:
+            model.hypotheses(names)
+        assert [best is not None for best in error.value.answers] == [True, False, True, False, True]
+
+    def test_one_bad_picture_alone_raises_its_own_error(self, tmp_path):
+        with pytest.raises(regard.RegardError, match=r"^nowhere\.png does not exist") as error:
+            regard.load(STORED / "captions")("nowhere.png")
+        assert not isinstance(error.value, BadInputs)
+
+    @pytest.mark.parametrize("name", ["", "  "])
+    def test_an_empty_name_is_no_directory(self, name):
+        with pytest.raises(regard.RegardError, match="name of the picture is empty"):
+            regard.load(STORED / "captions")(name)
+        with pytest.raises(BadInputs, match=r"inputs\[1\].*name of the picture is empty"):
+            regard.load(STORED / "captions")([SCENE, name])
+
+    def test_a_damaged_image_in_memory(self, tmp_path):
+        Image.effect_noise((64, 64), 90).save(tmp_path / "a.png")
+        (tmp_path / "a.png").write_bytes((tmp_path / "a.png").read_bytes()[:900])
+        damaged = Image.open(tmp_path / "a.png")  # decoded when its pixels are needed
+        with pytest.raises(BadInputs, match=r"inputs\[1\] \(PngImageFile\): The image cannot be read as a picture"):
+            regard.load(STORED / "captions")([SCENE, damaged])
+
+    def test_images_of_a_wrong_type_are_refused_with_their_index(self):
+        with pytest.raises(UsageError, match=r"inputs\[1\] cannot be read: An image must be"):
+            regard.load(STORED / "captions")([SCENE, np.zeros((4, 4), dtype=np.float32)])
+
+    @pytest.mark.parametrize("name", ["answering", "pairs", "questions"])
+    def test_wrong_numbers_of_texts(self, name):
+        model = regard.load(STORED / name)
+        good = inputs_of(name)[0]
+        with pytest.raises(BadInputs, match=r"inputs\[1\].*reads 2 texts") as error:
+            model([good, "only one text", good])
+        answers = error.value.answers
+        assert answers[1] is None and [answers[0].line, answers[2].line] == [model(good).line] * 2
+
+    def test_a_question_about_a_picture_that_is_not_there(self):
+        model = regard.load(STORED / "questions")
+        good = inputs_of("questions")[0]
+        with pytest.raises(
+            BadInputs, match=r'inputs\[0\] \("nowhere.png", "is it red \?"\): nowhere.png does not exist'
+        ):
+            model([("nowhere.png", "is it red ?"), good])
+        with pytest.raises(BadInputs, match=r"inputs\[1\].*There is no question"):
+            model([good, (good[0], " ")])
+
+    def test_a_wrong_search_is_refused_as_such(self):
+        with pytest.raises(
+            UsageError, match=r"`count` \(--n-best\) is 3\. It must be at most `beam` \(--beam\), which is 1\."
+        ):
+            regard.load(STORED / "captions")([SCENE, "nowhere.png"], beam=1, count=3)
+
+    def test_many_bad_inputs_are_counted(self):
+        with pytest.raises(BadInputs, match=r"^9 of 9 inputs(?s:.*)… and 4 more\.$") as error:
+            regard.load(STORED / "captions")([f"nowhere{n}.png" for n in range(9)])
+        assert len(error.value.problems) == 9

@@ -274,7 +274,8 @@ class TestCommand:
         said, told = capsys.readouterr()
         lines = [json.loads(line) for line in said.splitlines()]
         assert [line["picture"] for line in lines] == names
-        assert ["caption" in line for line in lines] == [True, True, False, True]
+        assert [line["caption"] is not None for line in lines] == [True, True, False, True]
+        assert all(line.keys() - {"error"} == lines[0].keys() for line in lines)
         assert "is no picture that can be read" in lines[2]["error"]
         assert main(["caption", str(run), *names, str(tmp_path / "nowhere.png")]) == 1
         written, errors = capsys.readouterr()

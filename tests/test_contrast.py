@@ -6,10 +6,12 @@ import random
 
 import pytest
 
-from regard.evaluation.contrast import Item, by_model, contrast, looks_like_id, read_suite, warn_of_ids
+from regard.cli import main
+from regard.evaluation.contrast import Item, by_model, contrast, looks_like_id, read_suite, warn_of_equals, warn_of_ids
 from regard.evaluation.senses import SenseItem, count_senses, read_key
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.intervals import wilson
+from tests.stored_runs import FIXTURES
 from tests.test_likelihood import translator_of
 
 ITEMS = [
@@ -200,3 +202,15 @@ def test_a_key_without_its_sentences_is_refused(tmp_path):
     (tmp_path / "key").write_text("1\tbooks\n2\tted\n")
     with pytest.raises(RegardError, match="has 2 tab-separated columns"):
         read_key(tmp_path / "key", tmp_path / "text")
+
+
+def test_a_wrong_target_that_is_the_right_one_is_warned_of(tmp_path, capsys):
+    assert warn_of_equals([Item("a b", "b", ("c",), "x")]) is None
+    told = warn_of_equals([Item("a b", "b", ("c",), "x"), Item("a b", "b", ("c", "b"), "x")])
+    assert told.startswith("1 of 2 items has a wrong target that equals the right one, the first of them item 2 (`b`).")
+    run = str(FIXTURES / "format-1" / "translation-rnn")
+    (tmp_path / "suite.tsv").write_text("w0 w1\tw0\tw1\nw0 w1\tw1\tw1\n")
+    assert main(["contrast", run, str(tmp_path / "suite.tsv"), "--json"]) == 0
+    said, errors = capsys.readouterr()
+    assert "warning: 1 of 2 items has a wrong target that equals the right one" in errors
+    assert json.loads(said)["warnings"] == [errors.removeprefix("warning: ").strip()]

@@ -100,7 +100,7 @@ def test_an_imported_model_is_tuned_with_its_own_cell_tokenizers_and_search(kind
         ("model.embeddings.tie", "none", "model.embeddings.tie is none here and all"),
         ("model.positions.kind", "rotary", "model.positions.kind is rotary here and sinusoidal"),
         ("text.tokenizer.kind", "bpe", "text.tokenizer.kind is bpe here and sentencepiece"),
-        ("text.joint", "false", "text.joint is False here and True"),
+        ("text.joint", "false", "text.joint is false here and true"),
         ("text.target.kind", "characters", "text.target is characters here and not set"),
         ("decoding.beam", 9, "decoding.beam is 9 here and 4"),
     ],
@@ -215,3 +215,60 @@ def test_a_run_with_another_kind_of_encoder_is_refused_before_any_data_is_read(t
     )
     assert main(["train", str(tmp_path / "my.yaml"), "--run", str(tmp_path / "run")]) == 2
     assert "encoder is of kind `image`" in capsys.readouterr().err
+
+
+def test_advice_is_written_as_a_file_would_have_it(tmp_path):
+    save_marian(tmp_path / "hf", **KINDS["two vocabularies"])
+    import_run(tmp_path / "hf", tmp_path / "base")
+    given = settings(tmp_path / "base", tmp_path)
+    with pytest.raises(UsageError, match=r"text\.joint is true here and false in .*, or set text\.joint=false\.$"):
+        from_mapping(given, ["text.joint=true"])
+    assert from_mapping(given, ["text.joint=false"]) == from_mapping(given)
+
+
+class TestWhereADifferenceComesFrom:
+    """A setting that contradicts `model.start_from` is reported at the place that sets it."""
+
+    def refused(self, marian_base, tmp_path, overrides=(), **more) -> str:
+        import yaml
+
+        given = {**settings(marian_base, tmp_path), **more}
+        text = "\n".join(["# a comment", "", yaml.safe_dump(given, sort_keys=False)])
+        (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
+        with pytest.raises(UsageError) as error:
+            load(tmp_path / "my.yaml", overrides)
+        return str(error.value).replace(f"{tmp_path}/", "")
+
+    def test_the_line_of_the_file(self, marian_base, tmp_path):
+        told = self.refused(marian_base, tmp_path, model={"start_from": str(marian_base), "width": 64})
+        line = (tmp_path / "my.yaml").read_text().splitlines().index("  width: 64") + 1
+        assert told.startswith(f"my.yaml:{line}: model.width is 64") and "Remove model.width," in told
+
+    @pytest.mark.parametrize(
+        "override", ["model.encoder.layers=9", "model.encoder={layers: 9}", "model={encoder: {layers: 9}}"]
+    )
+    def test_the_command_line_although_the_file_has_that_setting_too(self, override, marian_base, tmp_path):
+        model = {"start_from": str(marian_base), "encoder": {"layers": 2}}
+        told = self.refused(marian_base, tmp_path, [override], model=model)
+        assert told.startswith("command line: model.encoder.layers is 9")
+
+    def test_a_section_whose_kind_the_command_line_changes(self, marian_base, tmp_path):
+        text = {"target": {"kind": "words"}}
+        told = self.refused(marian_base, tmp_path, ["text.target.kind=characters"], text=text)
+        assert told.startswith("command line: text.target is characters")
+
+    def test_a_preset_of_the_command_line(self, marian_base, tmp_path):
+        model = {"start_from": str(marian_base), "width": 32}
+        told = self.refused(marian_base, tmp_path, ["preset=transformer-tiny"], model=model)
+        assert told.startswith("command line (preset transformer-tiny): model.width is 128")
+        assert "Remove the preset transformer-tiny, or set model.width=32." in told
+
+    def test_a_preset_of_the_file(self, marian_base, tmp_path):
+        told = self.refused(marian_base, tmp_path, preset="transformer-tiny")
+        line = (tmp_path / "my.yaml").read_text().splitlines().index("preset: transformer-tiny") + 1
+        assert told.startswith(f"my.yaml:{line} (preset transformer-tiny): model.width is 128")
+        # What the file sets above its preset is the file's own.
+        told = self.refused(
+            marian_base, tmp_path, preset="transformer-tiny", model={"start_from": str(marian_base), "width": 64}
+        )
+        assert told.startswith("my.yaml:") and "(preset" not in told and "Remove model.width," in told

@@ -375,6 +375,17 @@ def test_bad_links_are_left_out_where_that_is_asked_for(recurrent, rows, tmp_pat
     assert main(command) == 2 and "--gold" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("gold", ["9-9 8-8\n" * 4, "x\n" * 4, "1 99 1 S\n2 1 99 P\n"])
+def test_a_gold_file_with_no_link_left_is_refused(gold, rows, copy_run, tmp_path, capsys):
+    (tmp_path / "gold").write_text(gold)
+    (tmp_path / "text").write_text("\n".join(rows[:4]) + "\n")
+    command = ["inspect", "align", str(copy_run), "--source", str(tmp_path / "text"), "--target"]
+    command += [str(tmp_path / "text"), "--gold", str(tmp_path / "gold"), "--skip-bad"]
+    assert main(command) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "has no link that fits the sentences: all" in told and "were skipped" in told
+
+
 # --- the command and the page ---
 def test_links_go_out_and_figures_beside_them(copy_run, rows, tmp_path, capsys):
     (tmp_path / "text").write_text("\n".join(rows) + "\n")

@@ -166,9 +166,10 @@ def test_the_whole_of_another_word_is_scored_at_one_place(monkeypatch):
         expected = chances[start, 11] + chances[start + 1, 8]
         assert other.log_probs[1] == pytest.approx(expected.item(), abs=1e-4)
         assert other.log_probs[0] == pytest.approx(seen.said[other.places].sum().item(), abs=1e-5)
-    free = other_words.other_word(seen, "ab")
+    with pytest.raises(UsageError, match="name one with --at") as error:
+        other_words.other_word(seen, "ab")
     best = max((other_words.other_word(seen, "ab", at) for at in (1, 2)), key=lambda one: one.log_probs[1])
-    assert free.word == best.word
+    assert f"highest in place of word {best.word + 1} “" in str(error.value)
 
 
 def words_of(ids):
@@ -199,6 +200,23 @@ def test_the_lead_over_another_word_is_lost_token_by_token(monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("text", "replaced", "expected"),
+    [
+        ("Hund", "rennt.", "Hund."),
+        ("Hund", "„rennt“", "„Hund“"),
+        ("Hund!", "rennt.", "Hund!"),
+        ("Hund", "rennt", "Hund"),
+        ("Hund", "3.", "Hund."),
+        ("Hund", ".", "Hund"),  # a full stop is a word of its own here
+        (",", "rennt.", ","),
+        ("E-Bike", "U-Bahn,", "E-Bike,"),
+    ],
+)
+def test_another_word_takes_over_the_punctuation_of_the_one_it_replaces(text, replaced, expected):
+    assert other_words.with_punctuation(text, replaced) == expected
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [("", "no word that this model can say"), ("?", "no word that this model can say"), ("a b", "is several"),
      ("bare", "bare space mark")],
@@ -226,9 +244,13 @@ def test_a_method_that_there_is_not_is_refused(transformer_run, capsys):
 
 
 def test_the_table_and_the_data_say_the_same(transformer_run, capsys):
-    assert main(["inspect", "attribute", str(transformer_run), "a b c", "--instead", "d"]) == 0
+    assert main(["inspect", "attribute", str(transformer_run), "a b c", "--instead", "d"]) == 2
+    assert "name one with --at N" in " ".join(capsys.readouterr().err.split())
+    assert main(["inspect", "attribute", str(transformer_run), "a b c", "--instead", "d", "--at", "1"]) == 0
     table = capsys.readouterr().out
-    assert "and not “d”" in table and "occlusion" in table and "Compared at word" in table
+    assert "and not “d”" in table and "occlusion" in table and "Compared at word 1, “a”" in table
+    assert main(["inspect", "attribute", str(transformer_run), "a b c", "--instead", "b", "--at", "2"]) == 2
+    assert 'Word 2 of the output is "b" already' in " ".join(capsys.readouterr().err.split())
     assert main(["inspect", "attribute", str(transformer_run), "a b c", "--instead", "d", "--at", "2"]) == 0
     assert "Compared at word 2, “b”" in capsys.readouterr().out
     assert main(["inspect", "attribute", str(transformer_run), "a b c", "--at", "2"]) == 2

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from regard import inspection
 from regard.cli.verbs import app
 from regard.data.batches import SOURCE_FRAME
 from regard.foundation.errors import RegardError
+from regard.inspection import identification
 from regard.inspection.effective import Mixed, Slices, elsewhere, project
 from regard.inspection.identification import likenesses, read_texts
 from regard.inspection.interventions import attentions
@@ -230,6 +232,53 @@ def test_over_a_corpus_short_texts_are_identifiable(over_corpus):
     facts = over_corpus.to_json()
     assert facts["contributions"]["median"][0] == facts["contributions"]["still_main"][0] == 1.0
     assert facts["sentences"] == 30 and "Tokens identified" in str(over_corpus)
+
+
+def test_every_share_over_a_corpus_has_an_interval(over_corpus):
+    facts, table = json.loads(json.dumps(over_corpus.to_json())), str(over_corpus)
+    for kind in facts["attention"]:
+        for one in [*kind["all"], *(one for bins in kind["layers"].values() for one in bins)]:
+            for name, interval in one["intervals"].items():
+                assert (interval is None) == (one["sentences"] < 2)
+                assert interval is None or interval[0] <= one[name] + 1e-9 <= interval[1] + 2e-9
+    low, high = next(one for one in facts["attention"][0]["all"] if one["intervals"]["rank"])["intervals"]["rank"]
+    assert low < high and f"{low:.1f}–{high:.1f}" in table
+    for one in facts["tokens"]["found"]:
+        for share, interval in zip(one["accuracy"], one["intervals"], strict=True):
+            assert (share is None) == (interval is None)
+            assert share is None or 0 <= interval[0] <= share <= interval[1] <= 1
+    assert any(high > low for one in facts["tokens"]["found"] for low, high in filter(None, one["intervals"]))
+    assert "95 % intervals of these shares" in table
+    contributions = facts["contributions"]
+    assert list(contributions["intervals"]) == ["median", "mean", "still_main"]
+    for name, intervals in contributions["intervals"].items():
+        for value, (low, high) in zip(contributions[name], intervals, strict=True):
+            assert 0 <= low <= value + 1e-6 and value - 1e-6 <= high <= 1
+        low, high = intervals[-1]
+        assert f"{100 * low:.1f}–{100 * high:.1f}" in table
+
+
+def test_intervals_of_medians_and_shares_hold_the_truth_as_often_as_they_say():
+    """Tokens of one sentence are alike: intervals over tokens would be far too narrow."""
+    random = np.random.default_rng(5)
+    hits = {"median": 0, "mean": 0, "still_main": 0}
+    for _ in range(200):
+        lengths = random.integers(4, 15, 50)
+        own = [torch.full((1, length), float(random.uniform())) for length in lengths]  # median and mean 0.5
+        main = [one > 0.7 for one in own]
+        for name, ((low, high),) in identification._mixing_intervals(own, main).items():
+            hits[name] += low <= (0.3 if name == "still_main" else 0.5) <= high
+    assert all(180 <= count <= 200 for count in hits.values()), hits
+
+
+def test_the_page_has_the_intervals(over_corpus, tmp_path, browser):
+    over_corpus.save(tmp_path / "many.html")
+    browser.get((tmp_path / "many.html").as_uri())
+    text = browser.find_element("css selector", "body").text
+    assert "95 % of correlation" in text and "In brackets 95 % intervals" in text
+    low, high = over_corpus.mixing.intervals["mean"][-1]
+    assert f"({100 * low:.1f} to {100 * high:.1f})" in text
+    assert browser.find_elements("css selector", "polygon.band")
 
 
 @pytest.mark.parametrize("ending", ["html", "json", "png"])

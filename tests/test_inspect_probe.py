@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from regard import inspection
 from regard.cli.verbs import app
 from regard.foundation.errors import RegardError, UsageError
-from regard.inspection import probing
+from regard.inspection import codelength, probing
 from regard.inspection.codelength import blocks, online_code
 from regard.inspection.probes import Examples, train_probes
 from regard.inspection.probing import control_labels, untrained
@@ -67,11 +68,27 @@ def test_labels_that_states_do_not_tell_cost_two_bits_each_and_those_they_tell_l
     ends = blocks(range(0, len(train), 5), len(train))
     for examples, dev, low, high in ((shuffled(train), shuffled(stop), 1.9, 2.3), (train, stop, 0.0, 0.5)):
         last = train_probes(examples, dev, LABELS, None)
-        code = online_code(examples, dev, ends, LABELS, None, last)
+        code = online_code(examples, dev, ends, LABELS, None, last, starts=range(0, len(train), 5))
+        for interval, bits in ((code.intervals, code.bits), (code.data_intervals, code.data)):
+            assert all(0 <= first < value < last for (first, last), value in zip(interval, bits, strict=True))
         assert code.uniform == len(train) * math.log2(LABELS)
         for bits, factor in zip(code.bits, code.compression, strict=True):
             assert low < bits / len(train) < high
             assert factor == pytest.approx(code.uniform / bits)
+
+
+def test_intervals_of_code_lengths_hold_the_truth_as_often_as_they_say():
+    """Words of one sentence cost alike: intervals over words instead of sentences would be far too narrow."""
+    random = np.random.default_rng(3)
+    hits = 0
+    for _ in range(200):
+        lengths = random.integers(3, 12, 60)
+        bits = np.repeat(random.gamma(2.0, 0.5, 60), lengths)  # the mean of a word is 1 bit
+        starts = np.cumsum([0, *lengths])[:-1].tolist()
+        ((low, high),) = codelength._intervals(torch.from_numpy(bits)[None], starts)
+        hits += low <= len(bits) <= high
+    assert 180 <= hits <= 200
+    assert codelength._intervals(torch.ones(1, 5, dtype=torch.float64), [0]) == [None]
 
 
 def test_blocks_end_where_sentences_begin_and_the_last_is_everything():
@@ -191,6 +208,9 @@ def test_the_page_switches_probes_and_tells_every_label(probed, tmp_path, browse
     browser.find_element("xpath", "//button[text()='linear']").click()
     assert cells()[1] == f"{100 * probed.curves['linear'].accuracy[0]:.1f}"
     assert len(browser.find_elements("css selector", "svg polyline")) == 9
+    assert len(browser.find_elements("css selector", "svg polygon.band")) == 6
+    low, high = probed.curves["linear"].code.intervals[0]
+    assert f"{low / 1000:.2f} to {high / 1000:.2f}" in cells()
     assert not [one for one in browser.get_log("browser") if one["level"] == "SEVERE"]
 
 
@@ -234,12 +254,19 @@ def test_every_accuracy_has_an_interval_over_test_sentences(probed):
         for figure in ("accuracy", "control", "selectivity", "untrained"):
             for value, (low, high) in zip(one[figure], one["intervals"][figure], strict=True):
                 assert low <= value + 1e-9 and value - 1e-9 <= high
+        for figure in ("bits", "data_bits", "compression", "control_bits", "untrained_bits"):
+            for value, (low, high) in zip(one[figure], one["intervals"][figure], strict=True):
+                assert 0 <= low <= value <= high and low < high
     for label in facts["by_label"]:
         assert all(
             low <= share + 1e-9 <= high + 2e-9
             for share, (low, high) in zip(label["found"], label["intervals"], strict=True)
         )
     assert "95 % of accuracy" in str(probed)
+    low, high = probed.curves["mlp"].code.intervals[0]
+    assert "95 % of kbit" in str(probed) and f"{low / 1000:.1f}–{high / 1000:.1f}" in str(probed)
+    low, high = probed.curves["mlp"].code.compression_intervals[0]
+    assert f"{low:.2f}–{high:.2f}" in str(probed)
     if probed.repeated:
         assert f"{probed.repeated} repeated sentences were left out" in str(probed)
 

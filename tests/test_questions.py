@@ -161,7 +161,8 @@ def test_a_run_answers_by_the_command_line(run, tmp_path, capsys):
     path = corpus(tmp_path / "in.tsv", [f"{tmp_path / 'a.png'}\tis there a red circle ?", "", ASKED[0]])
     assert main(["predict", str(run), path, "--json"]) == 0
     first, empty, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert sum(first["probabilities"].values()) == pytest.approx(1.0) and "label" not in empty
+    assert sum(first["probabilities"].values()) == pytest.approx(1.0) and empty["label"] is None
+    assert empty.keys() == first.keys()
     assert first["label"] == second["label"]  # the same picture, drawn and written out
     for name in ("page.html", "picture.png", "data.json"):
         words = ["inspect", "attention", str(run), str(tmp_path / "a.png"), "is there a red circle ?"]
@@ -176,7 +177,7 @@ def test_a_run_answers_by_the_command_line(run, tmp_path, capsys):
 
 def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
     for line, code, told in (
-        (SCENE, 1, "1 tab-separated texts"),
+        (SCENE, 1, "Line 1: This run reads 2 texts at once"),
         (f"{SCENE}\t ", 1, "Line 1: There is no question"),
         ("nowhere.png\tis there a red circle ?", 1, "nowhere.png"),
         ("shapes: red potato 0 0\tis there a red circle ?", 1, "no thing of a scene"),

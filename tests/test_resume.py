@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -209,6 +210,38 @@ def test_asked_to_stop_a_run_saves_and_says_how_to_go_on(tmp_path, number, code)
     run = Run.open(tmp_path / "run")
     pointed = (run.checkpoints / "latest").read_text().strip()
     assert run.status == "stopped" and pointed == f"step-{run.info['step']:08d}"
+
+
+def test_a_process_that_waits_for_others_can_be_ended(tmp_path):
+    """Signals are caught only after the processes have met: torch waits for up to half an hour, without Python."""
+    (tmp_path / "tiny.yaml").write_text(dump(tiny(**COURSE)))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    others = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", "train", "tiny.yaml", "--run", "run"],
+        cwd=tmp_path,
+        env={**os.environ, **others},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while True:  # the first process listens where the others shall meet it
+            assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+            with socket.socket() as other:
+                if other.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=10)
+    finally:
+        process.kill()
+    assert process.returncode in (-signal.SIGTERM, 128 + signal.SIGTERM) and "Traceback" not in error
+    assert not (tmp_path / "run").exists()
 
 
 def test_two_processes_share_the_work_and_agree(tmp_path):

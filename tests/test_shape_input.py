@@ -158,8 +158,8 @@ class TestBadInput:
         path = corpus(tmp_path / "in.tsv", ["a\tb", "", "alone", "c\td"])
         assert main(["predict", str(tmp_path / "run"), path]) == 1
         said, told = capsys.readouterr()
-        assert "Line 3 has 1 tab-separated texts" in told
-        assert len(said.splitlines()) == 2 and said.splitlines()[0]  # what stands before it is answered
+        assert "Line 3: This run reads 2 texts at once" in told
+        assert [bool(line) for line in said.splitlines()] == [True, False, False, True]  # the others are answered
 
     def test_a_label_that_no_line_could_hold_is_told(self, tmp_path):
         config = settings("classes", tmp_path)

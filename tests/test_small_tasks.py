@@ -5,13 +5,15 @@ import json
 import pytest
 import torch
 
+from regard import planning
 from regard.cli import main
-from regard.config.loading import from_mapping
+from regard.config.loading import dump, from_mapping
 from regard.config.task import Classification as Settings
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.labels import score_numbers
 from regard.models.acceptor import build_acceptor
 from regard.runs.run import Run
+from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.loaded import load_run
 from regard.tasks.outputs.choice import LEAST_TO_FIT
 from regard.tasks.outputs.label import TEMPERATURES
@@ -202,10 +204,24 @@ class TestAnswers:
     @pytest.mark.parametrize("text", ["w1", "w1\tw2\tw3"])
     def test_python_and_the_command_line_refuse_the_same_pairs(self, runs, text, tmp_path, capsys):
         with pytest.raises(UsageError, match="reads 2 texts"):
-            load_run(runs / "pairs").predict(["w1\tw2", text])
-        assert main(["predict", str(runs / "pairs"), corpus(tmp_path / "in.tsv", ["w1\tw2", text])]) == 1
+            load_run(runs / "pairs").predict(text)
+        with pytest.raises(BadInputs, match=r"inputs\[1\] .*reads 2 texts") as error:
+            load_run(runs / "pairs").predict(["w1\tw2", text, "w3\tw4"])
+        assert main(["predict", str(runs / "pairs"), corpus(tmp_path / "in.tsv", ["w1\tw2", text, "w3\tw4"])]) == 1
         written, told = capsys.readouterr()
-        assert len(written.splitlines()) == 1 and "Line 2 has" in told
+        assert written.splitlines() == ["" if one is None else one.line for one in error.value.answers]
+        assert "Line 2: This run reads 2 texts" in told
+
+    @pytest.mark.parametrize("kind", ["classes", "pairs"])
+    def test_every_line_of_json_has_the_same_fields(self, runs, kind, tmp_path, capsys):
+        line = "w1" if kind == "classes" else "w1\tw2"
+        lines = [line, "", "  "] + (["w1\tw2\tw3"] if kind == "pairs" else [])
+        main(["predict", str(runs / kind), corpus(tmp_path / "in.txt", lines), "--json"])
+        found = [json.loads(one) for one in capsys.readouterr().out.splitlines()]
+        assert len(found) == len(lines) and found[0]["label"]
+        for one in found[1:]:
+            assert one.keys() - {"error"} == found[0].keys() and one["label"] is one["probabilities"] is None
+        assert load_run(runs / kind).predict("").facts == {"label": None, "probabilities": None}
 
 
 class TestCorpora:
@@ -275,6 +291,18 @@ class TestCleaning:
         assert "40 of 80 training pairs (50%) by length ratio" in told and "data.cleaning.max_ratio (5)" in told
         assert "write the present value into the configuration" in told
 
+    @pytest.mark.parametrize("share", [0.2, 0.5])
+    def test_a_plan_says_so_beforehand(self, share, tmp_path, capsys):
+        config = self.config(tmp_path, share)
+        (tmp_path / "my.yaml").write_text(dump(config).replace("    max_ratio: 5.0\n", ""))
+        assert main(["plan", str(tmp_path / "my.yaml"), "--no-measure"]) == 0
+        told = " ".join(capsys.readouterr().err.split())
+        assert ("warning: Cleaning would drop 40 of 80 training pairs (50%) by length ratio" in told) is (share == 0.5)
+        assert main(["plan", str(tmp_path / "my.yaml"), "--no-measure", "--json"]) == 0
+        warnings = json.loads(capsys.readouterr().out)["warnings"]
+        assert [("estimate from the first 80 pairs" in one) for one in warnings] == [True] * (share == 0.5)
+        assert not planning.plan(self.config(tmp_path, share, max_ratio=5.0), measure=False).warnings
+
     def test_a_limit_that_somebody_has_set_is_meant(self, tmp_path):
         assert (
             prepare(self.config(tmp_path, 0.5, max_ratio=5.0), tmp_path / "same").report.dropped["length ratio"] == 40
@@ -285,5 +313,7 @@ class TestCleaning:
     def test_lengths_in_tokens_ask_too(self, tmp_path):
         rows = [f"{'a b ' * 200 if n % 2 else 'a b'} {n}\t{'c d ' * 200 if n % 2 else 'c d'} {n}" for n in range(80)]
         given = {"data": {"train": {"tsv": corpus(tmp_path / "p.tsv", rows)}, "held_out": 5}, "model": {"width": 16}}
+        (told,) = planning.plan(from_mapping(given), measure=False).warnings
+        assert "drop 40 of 80 training pairs (50%) by too long, the first of them number 2." in told
         with pytest.raises(UsageError, match=r"by too long.*data\.cleaning\.max_length \(256\)"):
             prepare(from_mapping(given), tmp_path / "run")

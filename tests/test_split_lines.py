@@ -213,3 +213,27 @@ def test_a_page_is_written_even_if_nobody_reads_the_output(run, tmp_path):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout.count("\n") == 1 and "Traceback" not in done.stderr
     assert page.read_text().count("<section>") == 50 and page.read_text().endswith("</html>\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"beam": 1, "count": 3}, ("`count` (--n-best) is 3", "`beam` (--beam)")),
+        ({"beam": 0}, ("`beam` (--beam) is 0. It must be between 1 and 1000.",)),
+        ({"samples": 2, "count": 3}, ("`count` (--n-best) is 3", "`samples` (--samples)")),
+        ({"samples": 2, "groups": 2}, ("`groups` (--diverse)", "`samples` (--samples)")),
+        ({"samples": 2, "full_beam": True}, ("`full_beam` (--full-beam)",)),
+        ({"samples": 2, "coverage_penalty": 0.5}, ("`coverage_penalty` (--coverage-penalty)",)),
+        ({"utility": "chrf"}, ("`utility` (--mbr)",)),
+        ({"samples": 2, "top_p": 0.0}, ("`top_p` (--top-p) is 0.",)),
+        ({"top_k": 0}, ("`top_k` (--top-k) is 0.",)),
+        ({"temperature": -1.0}, ("`temperature` (--temperature) is -1.0.",)),
+        ({"length_penalty": 11.0}, ("`length_penalty` (--length-penalty) is 11.0. It must be between 0 and 10.",)),
+        ({"beam": "5"}, ("The search option `beam` (--beam) is '5' (str).",)),
+        ({"temperature": float("nan")}, ("`temperature` (--temperature) is nan.",)),
+    ],
+)
+def test_errors_name_an_option_as_python_and_as_the_command_line_call_it(options, names):
+    with pytest.raises(UsageError) as error:
+        Search(**options)
+    assert all(name in str(error.value) for name in names)

@@ -138,8 +138,8 @@ def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(trans
     [
         (("--temperature", "0.5"), "--sample"),
         (("--sample", "--beam", "4"), "use one of them"),
-        (("--beam", "2", "--n-best", "3"), "beam of 2"),
-        (("--sample", "--diverse", "2"), "Diverse groups"),
+        (("--beam", "2", "--n-best", "3"), "`count` (--n-best) is 3"),
+        (("--sample", "--diverse", "2"), "`groups` (--diverse) needs a beam"),
         (("--format", "text", "--with", "scores"), "plain text"),
         (("--format", "xml"), "xml"),
         (("--with", "colours"), "colours"),
@@ -147,10 +147,10 @@ def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(trans
         (("--top-p", "1.5", "--sample"), "top-p"),
         (("--top-p", "nan", "--sample"), "top-p"),
         (("--temperature", "nan", "--sample"), "--temperature"),
-        (("--temperature", "inf", "--sample"), "temperature of inf"),
+        (("--temperature", "inf", "--sample"), "`temperature` (--temperature) is inf"),
         (("--coverage-penalty", "nan"), "--coverage-penalty"),
         (("--length-penalty", "nan"), "--length-penalty"),
-        (("--diverse", "2", "--diversity", "inf"), "diversity of inf"),
+        (("--diverse", "2", "--diversity", "inf"), "`diversity` (--diversity) is inf"),
         (("--split", "--prefix", "a"), "whole texts"),
         (("--show-search", "tree.png"), ".html or .json"),
         (("--require", "nosuchword"), "nosuchword"),
@@ -407,5 +407,5 @@ def test_groups_hold_every_text_once_longest_first():
     "settings", [{"temperature": math.nan}, {"coverage_penalty": math.nan}, {"length_penalty": -1}, {"diversity": -1}]
 )
 def test_numbers_that_mean_nothing_are_refused_in_python_too(settings):
-    with pytest.raises(UsageError, match=r"means nothing|out of reach"):
+    with pytest.raises(UsageError, match=r"must be between"):
         Search(**settings)

@@ -17,9 +17,10 @@ from torch import nn
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair
 from regard.data.pictures import in_memory
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
 from regard.search import Hypothesis, Search
+from regard.tasks.bad_inputs import answer_all
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.results import Result
 from regard.tasks.trace import Trace
@@ -70,12 +71,18 @@ class Model:
 
         Returns:
             A `Text`, `Label`, `Number`, `Tags` or `FilledText`; a list of them for a list of inputs.
+
+        Raises:
+            BadInputs: Inputs of a list cannot be answered, such as damaged pictures. The error says which and why, and
+                has the answers to the others.
         """
-        several = isinstance(inputs, list)
         with in_memory() as keep:
-            texts = [self._as_text(one, keep, number) for number, one in enumerate(inputs if several else [inputs], 1)]
-            results = self._answer(texts, search, options)
-        return results if several else results[0]
+            if not isinstance(inputs, list):
+                text = self._as_text(inputs, keep, "The input")
+                self.loaded.check(text)
+                return self._answer([text], search, options)[0]
+            texts = [self._as_text(one, keep, f"inputs[{index}]") for index, one in enumerate(inputs)]
+            return answer_all(lambda some: self._answer(some, search, options), texts, self.loaded.check, inputs=inputs)
 
     def translate(self, text: Any, search: Search | None = None, **options: Any) -> Any:
         """Answer with plain strings: a text for a text, a list for a list; for tasks that write text."""
@@ -85,13 +92,20 @@ class Model:
 
     def hypotheses(self, texts: Sequence[str], search: Search | None = None, **options: Any) -> list[list[Hypothesis]]:
         """Return the best hypotheses for each text, best first; for tasks that write text."""
-        found: list[list[Hypothesis]] = self._writing("hypotheses").hypotheses(list(texts), _with(search, options))
-        return found
+        opened, settled = self._writing("hypotheses"), _with(search, options)
+        if isinstance(texts, str):
+            raise UsageError("Hypotheses are for a list of texts: write [text].")
+
+        def find(some: list[str]) -> list[list[Hypothesis]]:
+            found: list[list[Hypothesis]] = opened.hypotheses(some, settled)
+            return found
+
+        return answer_all(find, list(texts), self.loaded.check)
 
     def trace(self, source: Any, target: str | None = None) -> Trace:
         """Run the model on one input and record every activation by name."""
         with in_memory() as keep:
-            return self.loaded.trace(self._as_text(source, keep, 1), target)
+            return self.loaded.trace(self._as_text(source, keep, "The input"), target)
 
     def explain(self, source: Any, how: str = "attention", target: str | None = None, **options: Any) -> Any:
         """Explain the answer to one input by an analysis of `regard.inspection`; the result can be shown and saved.
@@ -145,7 +159,7 @@ class Model:
             return self.loaded.write(texts, _with(search, options))
         if search is not None or options:
             raise UsageError(f"This run writes no text ({self.config.task.arrow}): it takes no search options.")
-        return self.loaded.predict(texts)
+        return self.loaded.answer(texts)
 
     def _writing(self, what: str) -> LoadedRun:
         """The loaded run, or why it cannot search for text."""
@@ -153,23 +167,26 @@ class Model:
             raise UsageError(f"This run writes no text ({self.config.task.arrow}), so there is no `{what}`: call it.")
         return self.loaded
 
-    def _as_text(self, given: Any, keep: Any, number: int) -> str:
-        """One input as the text that tasks read: parts with a tab between them, images by their names."""
+    def _as_text(self, given: Any, keep: Any, name: str) -> str:
+        """One input, which errors call `name`, as the text that tasks read: parts with tabs, images by their names."""
         parts = given if isinstance(given, tuple) else (given,)
         images = self.config.task.input_kind().image
         expected = self.config.data.train.texts
         if isinstance(given, tuple) and len(parts) != expected:
             wanted = "one input" if expected == 1 else f"{expected} parts in a tuple"
-            raise UsageError(f"Input {number} is a tuple of {len(parts)}, but this run reads {wanted} at a time.")
+            raise UsageError(f"{name} is a tuple of {len(parts)}, but this run reads {wanted} at a time.")
         names = []
         for place, part in enumerate(parts):
             if isinstance(part, str) or (isinstance(part, Path) and images and place == 0):
                 names.append(str(part))
             elif images and place == 0:
-                names.append(keep(part))
+                try:
+                    names.append(keep(part))
+                except RegardError as error:
+                    raise UsageError(f"{name} cannot be read: {error}") from None
             else:
                 raise UsageError(
-                    f"Input {number} is of type {type(part).__name__}: this run reads "
+                    f"{name} is of type {type(part).__name__}: this run reads "
                     f"{'an image (path, PIL image or array)' if images else 'text'}."
                 )
         return TAB.join(names)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -145,11 +145,11 @@ def caption(
                 failed += 1
                 print(f"error: {best}", file=sys.stderr)
                 if output is None:
-                    print(_failed(name, best, form))
+                    print(_failed(name, best, form, count))
             elif output is not None:
                 looks.append(_look(captioner, name, best))
             else:
-                print(_told(name, best, form))
+                print(_told(name, best, form, count))
                 sys.stdout.flush()
     finally:  # what has been seen is shown, whatever came behind it
         if output is not None and looks:
@@ -166,36 +166,24 @@ def _captioned(
 ) -> "Iterator[tuple[str, list[Hypothesis] | RegardError]]":
     """Pictures with their captions, best first, or why one has none."""
     from regard.foundation.display import bar
+    from regard.tasks.bad_inputs import answer_each
 
     waiting, done = iter(pictures), 0
     with bar() as progress:
         while chunk := list(islice(waiting, CHUNK)):
-            found: Iterable[list[Hypothesis] | RegardError]
-            try:
-                found = captioner.hypotheses(chunk, search)
-            except UsageError:  # the search is at fault, and no picture
-                raise
-            except RegardError:  # some picture is at fault: the others are captioned
-                found = (_one_captioned(captioner, name, search) for name in chunk)
+            found = answer_each(lambda names: captioner.hypotheses(names, search), chunk)
             yield from zip(chunk, found, strict=True)
             done += len(chunk)
             if progress and len(pictures) > CHUNK:
                 progress("captioning", done, len(pictures))
 
 
-def _one_captioned(captioner: "LoadedRun", name: str, search: "Search") -> "list[Hypothesis] | RegardError":
-    try:
-        return captioner.hypotheses([name], search)[0]
-    except UsageError:
-        raise
-    except RegardError as error:
-        return error
-
-
-def _failed(name: str, error: RegardError, form: str) -> str:
-    """The line of a picture that cannot be read."""
+def _failed(name: str, error: RegardError, form: str, count: int) -> str:
+    """The line of a picture that cannot be read; as JSON it has the fields of all the others."""
     if form == "jsonl":
-        return json.dumps({"picture": name, "error": str(error)}, ensure_ascii=False)
+        nothing: dict[str, Any] = {"caption": None, "score": None, "ended": None}
+        others: dict[str, Any] = {"others": []} if count > 1 else {}
+        return json.dumps({"picture": name, **nothing, **others, "error": str(error)}, ensure_ascii=False)
     return "" if form == "text" else f"{name}\t\t\t"
 
 
@@ -206,13 +194,13 @@ def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look"
     return Look.of(said, [(one.text, one.score) for one in best[1:]])
 
 
-def _told(name: str, best: "list[Hypothesis]", form: str) -> str:
+def _told(name: str, best: "list[Hypothesis]", form: str, count: int) -> str:
     """The captions of a picture: lines of a table, or an object."""
     if form == "jsonl":
         told: list[dict[str, Any]] = [
             {"caption": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best
         ]
-        others = {"others": told[1:]} if len(told) > 1 else {}
+        others = {"others": told[1:]} if count > 1 else {}
         return json.dumps({"picture": name, **told[0], **others}, ensure_ascii=False)
     texts = [" ".join(one.text.split()) for one in best]
     if form == "text":

@@ -47,7 +47,7 @@ def contrast(
 ) -> None:
     """Score right and wrong targets, or count right and wrong words in translations, by category."""
     from regard.cli.places import check_places
-    from regard.evaluation.contrast import Item, by_model, read_suite, warn_of_ids
+    from regard.evaluation.contrast import Item, by_model, read_suite, warn_of_equals, warn_of_ids
     from regard.evaluation.contrast import contrast as ask
     from regard.evaluation.senses import SenseItem, count_senses, read_key
     from regard.evaluation.texts import translated
@@ -74,7 +74,8 @@ def contrast(
         )
     if scored and beam is not None:
         raise UsageError("--beam has no effect on right and wrong targets: nothing is translated. Leave it out.")
-    if warning := warn_of_ids(scored or senses):
+    warnings = [one for one in (warn_of_ids(scored or senses), warn_of_equals(scored)) if one]
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     translator = load_run(run, verb="translate")
     found: Contrast | Senses
@@ -92,5 +93,5 @@ def contrast(
             ]
     if output is not None:
         durable.write(output, "\n".join(lines) + "\n")
-    facts = {**found.facts(), "warnings": [warning] if warning else []}
+    facts = {**found.facts(), "warnings": warnings}
     print(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else found)

@@ -1,6 +1,7 @@
 """`regard plan`: what a run will cost, before any of it is trained."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,6 +53,8 @@ def plan(
     with bar() as progress:
         made = planning.plan(loaded, devices or (), share, measure=measure, progress=progress)
     print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if as_json else _table(made))
+    for warning in made.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _table(made: "Plan") -> str:

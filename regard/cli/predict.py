@@ -2,16 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from regard.foundation.errors import RegardError
-    from regard.tasks.loaded import LoadedRun
-    from regard.tasks.results import Result
 
 EXAMPLES = """
 \b
@@ -32,27 +26,30 @@ def predict(
 ) -> None:
     """Answer files, or standard input, line by line; as many lines come out as went in, and an empty one stays so.
 
-    A line that cannot be answered, such as one with a damaged picture, stays empty and is told on standard error; the
-    others are answered, and the exit code is 1.
+    A line that cannot be answered, such as one with a damaged picture or with too many tabs, stays empty and is
+    reported on standard error; the others are answered, and the exit code is 1.
     """
     from regard.cli.line_input import chunks
     from regard.foundation.display import bar
     from regard.foundation.errors import RegardError
     from regard.runs.run import Run
+    from regard.tasks.bad_inputs import answer_each
     from regard.tasks.loaded import load_run
 
     opened = Run.open(run)
     predictor = load_run(opened, verb="predict")
     failed = 0
     with bar() as progress:
-        for chunk in chunks(files or [], 0, predictor.config.data.train.texts):
-            for (number, line), answer in zip(chunk, _answered(predictor, chunk), strict=True):
+        for chunk in chunks(files or [], 0):
+            answers = answer_each(predictor.answer, [line for _, line in chunk], predictor.check)
+            for (number, line), answer in zip(chunk, answers, strict=True):
                 if isinstance(answer, RegardError):
                     failed += 1
                     print(f"error: Line {number:,}: {answer}", file=sys.stderr)
                 if as_json:
-                    said = {"error": str(answer)} if isinstance(answer, RegardError) else answer.facts
-                    print(json.dumps({"line": number, "text": line, **said}, ensure_ascii=False))
+                    nothing = dict.fromkeys(predictor.shape.result.fields)  # every line has the same fields
+                    facts = nothing | {"error": str(answer)} if isinstance(answer, RegardError) else answer.facts
+                    print(json.dumps({"line": number, "text": line, **facts}, ensure_ascii=False))
                 else:
                     print("" if isinstance(answer, RegardError) else answer.line)
             sys.stdout.flush()
@@ -60,17 +57,3 @@ def predict(
                 progress("predicting", chunk[-1][0], None)
     if failed:
         raise RegardError(f"{failed:,} {'line' if failed == 1 else 'lines'} could not be answered: see above.")
-
-
-def _answered(predictor: "LoadedRun", chunk: list[tuple[int, str]]) -> "Iterator[Result | RegardError]":
-    """An answer for each line, or why there is none; where a line is at fault, they are asked one by one."""
-    from regard.foundation.errors import RegardError
-
-    try:
-        yield from predictor.predict([line for _, line in chunk])
-    except RegardError as error:
-        if len(chunk) == 1:
-            yield error
-            return
-        for line in chunk:
-            yield from _answered(predictor, [line])

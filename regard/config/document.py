@@ -37,6 +37,8 @@ class Layer:
     values: dict[str, Any]
     places: dict[Path, str] = field(default_factory=dict)
     """Where each of them is written, such as `my.yaml:12`."""
+    presets: dict[Path, str] = field(default_factory=dict)
+    """The preset that each of them comes from, for those that come from one."""
 
 
 def read(text: str, name: str) -> Layer:

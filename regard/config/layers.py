@@ -1,6 +1,6 @@
 """Settings laid over settings: presets, then the file, then the command line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from regard.config.document import Layer, Path, noun, read_value
@@ -16,10 +16,27 @@ def stack(*layers: Layer) -> Layer:
     """All layers as one, later ones winning."""
     values: dict[str, Any] = {}
     places: dict[Path, str] = {}
+    presets: dict[Path, str] = {}
     for layer in layers:
         values = merged(RunConfig, values, layer.values)
         places |= layer.places
-    return Layer(values, places)
+        presets = {path: name for path, name in presets.items() if path not in layer.places} | layer.presets
+    return Layer(values, places, presets)
+
+
+def preset_layer(name: str, settings: Mapping[str, Any], place: str) -> Layer:
+    """The layer of a preset that is named at `place`: every setting of it has that place."""
+    paths = list(leaves(settings))
+    return Layer(dict(settings), dict.fromkeys(paths, f"{place} (preset {name})"), dict.fromkeys(paths, name))
+
+
+def leaves(values: Any, path: Path = ()) -> Iterator[Path]:
+    """The paths of all settings in a section that are no sections themselves."""
+    if not isinstance(values, Mapping):
+        yield path
+        return
+    for name, value in values.items():
+        yield from leaves(value, (*path, name))
 
 
 def merged(section: type[Section], earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,5 +93,5 @@ def read_overrides(overrides: Sequence[str]) -> Layer:
             section = section[name]
         section[path[-1]] = read_value(text, COMMAND_LINE, path)
         places = {known: place for known, place in places.items() if known[: len(path)] != path}
-        places[path] = COMMAND_LINE
+        places |= dict.fromkeys([path, *leaves(section[path[-1]], path)], COMMAND_LINE)
     return Layer(values, places)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from regard.config import plugins
 from regard.config.document import Layer, noun, one_line, read, read_plain, scalar
-from regard.config.layers import COMMAND_LINE, read_overrides, stack
+from regard.config.layers import COMMAND_LINE, preset_layer, read_overrides, stack
 from regard.config.presets import PRESETS
 from regard.config.problems import place_of, refusal, with_place
 from regard.config.run import RunConfig
@@ -84,9 +84,10 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
         for said in (file, command_line):
             config.refuse_unused(said.values)
         if inherit:
-            refuse_differences(config, resolved=False)  # before a cell that is half inherited is called impossible
+            # Before a cell that is half inherited is called impossible.
+            refuse_differences(config, layer.presets, resolved=False)
             config = config.resolved()
-            refuse_differences(config)
+            refuse_differences(config, layer.presets)
             return config
         return config.resolved()
     except UsageError as error:
@@ -117,7 +118,7 @@ def _presets(chosen: Any, place: str) -> list[Layer]:
             meant = nearest(name, PRESETS)
             hint = f"did you mean {meant}?" if meant else "`regard config presets` lists them."
             raise UsageError(f"{place}: {noun(name)} is not a preset; {hint}")
-    return [Layer(PRESETS[name].settings) for name in names]
+    return [preset_layer(name, PRESETS[name].settings, place) for name in names]
 
 
 def _text(path: Path, name: str) -> str:

@@ -35,7 +35,9 @@ def refusal(error: ValidationError, layer: Layer, name: str) -> UsageError:
 def with_place(error: UsageError, layer: Layer, name: str) -> UsageError:
     """A refusal of the whole cell, with the place of the setting that it begins with."""
     first = re.match(r"[a-z_]+(\.[a-z_]+)*", str(error))
-    path = tuple(first.group().split(".")) if first else ()
+    path: Path = tuple(first.group().split(".")) if first else ()
+    if (*path, "kind") in layer.places:
+        path = (*path, "kind")  # what is wrong with a section is most often its kind, which another layer may change
     return UsageError(f"{place_of(path, layer, name)}: {error}")
 
 

@@ -4,13 +4,13 @@ The weights that are taken over belong to a cell and to tokenizers, so a new run
 (dropout) and everything about training are its own.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
+from regard.config.document import Path as Place
 from regard.config.document import one_line
 from regard.config.model import ImageEncoder, SideSettings
 from regard.config.task import TaskSettings
@@ -51,10 +51,13 @@ def inherited(values: Mapping[str, Any], tasks: Mapping[str, type[TaskSettings]]
     return found
 
 
-def refuse_differences(config: "RunConfig", *, resolved: bool = True) -> None:
+def refuse_differences(
+    config: "RunConfig", presets: Mapping[Place, str] | None = None, *, resolved: bool = True
+) -> None:
     """Refuse a configuration that says something else than the run that it starts from, before any data is read.
 
-    In a configuration that is not resolved yet, parts that the task leaves off still have their defaults.
+    `presets` names the preset that a setting comes from. In a configuration that is not resolved yet, parts that the
+    task leaves off still have their defaults.
     """
     if config.model.start_from is None:
         return
@@ -64,10 +67,11 @@ def refuse_differences(config: "RunConfig", *, resolved: bool = True) -> None:
         for place, here, there in _compare(*both, path):
             open_yet = not resolved and there is None and not place.startswith("text.")
             if place not in OWN and not place.startswith("data.") and not open_yet:
+                preset = _preset(place, presets or {})
                 raise UsageError(
                     f"{place} is {_shown(here)} here and {_shown(there)} in {config.model.start_from}, which "
                     f"model.start_from names: a run has the cell, the tokenizers and the search of the run it starts "
-                    f"from. Remove {place}{_setting(place, there)}."
+                    f"from. Remove {f'the preset {preset}' if preset else place}{_setting(place, there)}."
                 )
 
 
@@ -171,15 +175,19 @@ def _compare(here: Any, there: Any, path: str) -> Iterator[tuple[str, Any, Any]]
         yield path, here, there
 
 
+def _preset(place: str, presets: Mapping[Place, str]) -> str | None:
+    """The preset that a setting, or the kind of a section, comes from."""
+    path = tuple(place.split("."))
+    return presets.get(path) or presets.get((*path, "kind"))
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, BaseModel):
         return str(getattr(value, "kind", "a section"))
+    if isinstance(value, bool):
+        return str(value).lower()  # as YAML writes it
     return "not set" if value is None else str(value)
 
 
 def _setting(place: str, there: Any) -> str:
-    return (
-        ""
-        if there is None or isinstance(there, BaseModel)
-        else f", or set {place}={json.dumps(there) if isinstance(there, bool) else there}"
-    )
+    return "" if there is None or isinstance(there, BaseModel) else f", or set {place}={_shown(there)}"

@@ -107,12 +107,18 @@ FILTERS = {
 
 def refuse_large_losses(cleaning: Cleaning, report: CleaningReport, noun: str) -> None:
     """Refuse to train where a filter whose limit nobody has set drops more than a quarter of the corpus."""
+    for problem in large_losses(cleaning, report, noun):
+        raise UsageError(problem)
+
+
+def large_losses(cleaning: Cleaning, report: CleaningReport, noun: str) -> Iterator[str]:
+    """Say which filters whose limit nobody has set drop more than a quarter of the corpus."""
     for fate, names in FILTERS.items():
         dropped = report.dropped.get(REASONS[fate], 0)
         if dropped <= MOST_LOST * report.pairs or any(name in cleaning.model_fields_set for name in names):
             continue
         limits = " and ".join(f"data.cleaning.{name} ({getattr(cleaning, name):g})" for name in names)
-        raise UsageError(
+        yield (
             f"Cleaning would drop {dropped:,} of {report.pairs:,} training {noun} ({dropped / report.pairs:.0%}) by "
             f"{REASONS[fate]}, the first of them number {report.examples[REASONS[fate]]:,}. Raise {limits} to keep "
             "them, or write the present value into the configuration to drop them all the same."

@@ -107,6 +107,8 @@ def check_picture(name: str) -> None:
     """Refuse a name that no picture has, before any work is done."""
     if name.startswith(SCENE):
         parse(name)
+    elif not name.strip():
+        raise RegardError("The name of the picture is empty. Give the path of a picture, such as photo.png.")
     elif _archive_of(name) is None and not Path(name).is_file():
         what = "is a directory, not a picture" if Path(name).is_dir() else "does not exist"
         raise RegardError(f"{name[:200]} {what}: this needs the name of a picture, such as photo.png.")
@@ -121,7 +123,7 @@ def _image(name: str, wanted: int) -> "Image":
     if name.startswith(SCENE):
         return draw(parse(name))
     if name in _KEPT:
-        return _in_colour(_KEPT[name], wanted)
+        return _decoded(_KEPT[name], "The image", wanted)
     content = _content(name)
     try:
         with warnings.catch_warnings():
@@ -131,6 +133,11 @@ def _image(name: str, wanted: int) -> "Image":
         raise RegardError(_too_large(name, "has too many pixels")) from None
     except Exception as error:  # whatever a broken file makes a decoder raise
         raise RegardError(_unreadable(name, error)) from None
+    return _decoded(image, name, wanted)
+
+
+def _decoded(image: "Image", name: str, wanted: int) -> "Image":
+    """The pixels of an image that has been opened; it is decoded only now."""
     wide, high = image.size
     if wide * high > MOST_PIXELS:
         raise RegardError(_too_large(name, f"has {wide:,} × {high:,} pixels"))
@@ -169,6 +176,8 @@ def _unreadable(name: str, error: Exception) -> str:
 
 def _content(name: str) -> io.BytesIO:
     """The bytes of a file, or of a file inside a zip file."""
+    if not name.strip():
+        raise RegardError("The name of the picture is empty. Give the path of a picture, such as photo.png.")
     try:
         if archive := _archive_of(name):
             inside = str(PurePosixPath(name).relative_to(PurePosixPath(archive)))

@@ -255,6 +255,20 @@ def warn_of_ids(items: Sequence[Item] | Sequence[SenseItem]) -> str | None:
     )
 
 
+def warn_of_equals(items: Sequence[Item]) -> str | None:
+    """Return a warning if a wrong target of some items is the right one, so that nothing is asked; otherwise `None`."""
+    equal = [number for number, item in enumerate(items, start=1) if item.correct in item.wrong]
+    if not equal:
+        return None
+    first = items[equal[0] - 1]
+    has = "has" if len(equal) == 1 else "have"
+    return (
+        f"{len(equal):,} of {len(items):,} items {has} a wrong target that equals the right one, the first of them "
+        f"item {equal[0]:,} (`{first.correct[:60]}`). No model can tell them apart, and they count as wrong answers: "
+        "correct or remove them."
+    )
+
+
 def _from_table(lines: Sequence[tuple[int, str]], path: Path, name: str) -> Iterator[Item]:
     titles = [title.strip().lower() for title in lines[0][1].split("\t")]
     if titled := {"source", "correct"} <= set(titles):

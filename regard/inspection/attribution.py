@@ -163,8 +163,8 @@ def attribute(
     """What each token of source and prefix did for every target token, and for its lead over the runner-up.
 
     With `instead`, what it did for the lead of one whole word over that whole word: of target word `at` (counted from
-    1), or of the one in whose place the other word is likeliest. Whatever a token is compared with is the blank: the
-    vector of the unknown word, at the same position.
+    1), which may be left out where there is only one. Whatever a token is compared with is the blank: the vector of
+    the unknown word, at the same position.
     """
     check_methods(methods)
     said = torch.tensor(trace.target.ids)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.batches import Frame, padded
@@ -24,6 +25,7 @@ from regard.inspection.sides import looked
 from regard.inspection.states import batches, end_of_text, longest_sentence, read_text
 from regard.inspection.token_identity import token_identity
 from regard.inspection.token_mixing import mixing
+from regard.metrics.intervals import Interval, ratio_intervals, resample_counts, small_sample_factor
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn import taps
@@ -119,7 +121,7 @@ def likenesses(
         if targets is not None:
             read = padded([np.asarray(targets[place], dtype=np.int64) for place in places], [BOS], [])  # B×T
             tensors = {"source": ids, "inputs": read.to(model.device), "outputs": read}
-        found += _batch(model, tensors, written=targets is not None)
+        found += _batch(model, tensors, places, written=targets is not None)
         done += len(places)
         if progress:
             progress("comparing attention", done, len(sources))
@@ -127,7 +129,9 @@ def likenesses(
 
 
 @torch.no_grad()
-def _batch(model: Model | Reader, tensors: Mapping[str, Tensor], *, written: bool) -> list[Likeness]:
+def _batch(
+    model: Model | Reader, tensors: Mapping[str, Tensor], sentences: Sequence[int], *, written: bool
+) -> list[Likeness]:
     with taps.watch(model, "*.weights", "*.values") as recording:
         if written:
             model.outputs(tensors["source"], tensors["inputs"])
@@ -146,11 +150,11 @@ def _batch(model: Model | Reader, tensors: Mapping[str, Tensor], *, written: boo
             for row, (tall, wide) in enumerate(zip(queries, lengths, strict=True)):
                 if one.columns.real[row].any():  # a second text may be empty
                     raw, what = one.weights[row, :, :tall, :wide], seen[row, :, :wide].cpu()
-                    found.append(_likeness(kind, layer_of(name), raw, what, slices))
+                    found.append(_likeness(kind, layer_of(name), raw, what, slices, sentences[row]))
     return found
 
 
-def _likeness(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices: Slices) -> Likeness:
+def _likeness(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices: Slices, sentence: int) -> Likeness:
     """Of one attention in one sentence: weights H×T×S, values H×S×K."""
     ranks, alike = [], []
     length, causal = values.shape[1], kind == "decoder"
@@ -160,7 +164,7 @@ def _likeness(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices: S
         alike.append(correlation(one, part, causal=causal))
     whole = sum(rank == length for rank in ranks) / len(ranks)
     mean = sum(ranks) / len(ranks), whole, sum(alike) / len(alike)
-    return Likeness(kind, layer, length, values.shape[2], *mean)
+    return Likeness(kind, layer, length, values.shape[2], *mean, sentence=sentence)
 
 
 def _mixing(
@@ -182,8 +186,37 @@ def _mixing(
         shares.median(1).values.tolist(),
         shares.mean(1).tolist(),
         first.double().mean(1).tolist(),
+        _mixing_intervals(own, main),
         errors.square().mean(1).sqrt().tolist(),
         len(sources),
         shares.shape[1],
         PROJECTIONS,
     )
+
+
+def _mixing_intervals(own: Sequence[Tensor], main: Sequence[Tensor]) -> dict[str, list[Interval | None]]:
+    """Return the 95 % intervals, layer by layer, by a bootstrap over sentences; tensors are L×tokens of each."""
+    layers, lengths = len(own[0]), np.array([one.shape[1] for one in own], dtype=np.float64)
+    sums = [
+        torch.cat([one.double().sum(1), other.double().sum(1)]).numpy() for one, other in zip(own, main, strict=True)
+    ]
+    counts = resample_counts(len(own))
+    means = ratio_intervals(np.stack(sums), lengths[:, None], counts=counts)  # 2L×2
+    if means is None:
+        return {name: [None] * layers for name in ("median", "mean", "still_main")}
+    sentence = np.repeat(np.arange(len(own)), lengths.astype(int))  # N: the sentence of each token
+    shares = torch.cat(list(own), 1).double().numpy()  # L×N
+    each = [(max(0.0, float(low)), min(1.0, float(high))) for low, high in means]
+    medians: list[Interval | None] = [_median_interval(row, sentence, counts) for row in shares]
+    return {"median": medians, "mean": [*each[:layers]], "still_main": [*each[layers:]]}
+
+
+def _median_interval(values: NDArray[np.float64], sentence: NDArray[np.int64], counts: NDArray[np.float64]) -> Interval:
+    """Return the 95 % interval of the median of values N by resamples of sentences (samples × sentences)."""
+    order = np.argsort(values, kind="stable")
+    below = counts[:, sentence[order]].cumsum(1)  # samples × N: how many values are at most this large
+    places = (below < below[:, -1:] / 2).sum(1)  # the lower median, as torch has it
+    median = float(values[order[(len(values) - 1) // 2]])
+    ends = np.quantile(values[order[places]], (0.025, 0.975))
+    low, high = median + small_sample_factor(counts.shape[1]) * (ends - median)
+    return max(0.0, min(float(low), median)), min(1.0, max(float(high), median))

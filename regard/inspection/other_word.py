@@ -1,5 +1,6 @@
 """Another word in the place of one that was said: where it would stand, and how likely it is as a whole."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from regard.foundation.errors import UsageError
 from regard.tasks.trace import Side, Trace, trace
 from regard.text.normalising import WORD_START
 from regard.text.specials import BOS, EOS, UNK
+
+PLACES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -54,15 +57,25 @@ class OtherWord:
 
 
 def other_word(seen: Trace, text: str, at: int | None = None) -> OtherWord:
-    """Set a word against the target word `at` (counted from 1), by default where the other word is likeliest."""
+    """Set a word against the target word `at` (counted from 1), which may be left out where there is only one.
+
+    The other word takes over the punctuation of the word that it replaces, unless it has its own: "rennt." is compared
+    with "Hund.", not with "Hund".
+    """
     ids = word_ids(seen, text)
     words = _words(seen)
     if at is not None and at - 1 not in words:
         raise UsageError(f"There is no word {at} to be replaced: the output has words 1 to {len(words)}.")
     if not words:
         raise UsageError("Nothing was said, so that no other word can be set against it: give a --target.")
-    likely = _log_probs(seen, ids, words) if at is None else {at - 1: 0.0}
-    word = max(likely, key=lambda place: (likely[place], -place))
+    if at is None and len(words) > 1:
+        raise UsageError(_ask_for_place(seen, text.strip(), _log_probs(seen, ids, words)))
+    word = next(iter(words)) if at is None else at - 1
+    name = seen.target.word_texts[word]
+    text = with_punctuation(text.strip(), name)
+    ids = word_ids(seen, text)
+    if ids == [seen.target.ids[place] for place in words[word]]:
+        raise UsageError(f'Word {word + 1} of the output is "{name}" already. Give another word, or another --at.')
     first = words[word][0]
     said = [*seen.target.ids[:first], *ids, EOS]
     tokenizer = seen.tokenizer
@@ -70,6 +83,29 @@ def other_word(seen: Trace, text: str, at: int | None = None) -> OtherWord:
     target, inputs = Side.of(tokenizer, said), Side.of(tokenizer, [BOS, *said[:-1]])
     other = trace(seen.model, seen.source, target, inputs, tokenizer=tokenizer)
     return OtherWord(text.strip(), word, words[word], other, list(range(first, first + len(ids))), seen)
+
+
+def with_punctuation(text: str, replaced: str) -> str:
+    """Return a word with the punctuation around the word that it replaces, unless it has punctuation of its own."""
+    lead, core, tail = _split_punctuation(replaced)
+    own_lead, own_core, own_tail = _split_punctuation(text)
+    return lead + text + tail if core and own_core and not own_lead and not own_tail else text
+
+
+def _split_punctuation(word: str) -> tuple[str, str, str]:
+    """Return what stands before the first letter or digit of a word, the word itself, and what stands after it."""
+    found = re.fullmatch(r"([\W_]*)(.*?)([\W_]*)", word.strip(), re.DOTALL)
+    assert found is not None
+    return found[1], found[2], found[3]
+
+
+def _ask_for_place(seen: Trace, text: str, likely: dict[int, float]) -> str:
+    best = sorted(likely, key=lambda word: -likely[word])[:PLACES_SHOWN]
+    places = ", ".join(f"word {word + 1} “{seen.target.word_texts[word]}” ({likely[word]:+.2f})" for word in best)
+    return (
+        f'The output has {len(likely)} words, and "{text[:80]}" can be compared with any of them: name one with --at N '
+        f'(in Python at=N). The log-probability of "{text[:80]}" is highest in place of {places}.'
+    )
 
 
 def word_ids(seen: Trace, text: str) -> list[int]:

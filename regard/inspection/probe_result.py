@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 
 _FIGURES = {"trained": "accuracy", "untrained": "untrained", "control task": "control"}
+_CODES = {"trained": "bits", "untrained": "untrained_bits", "control task": "control_bits"}
 """What a curve of the picture shows."""
 
 
-def _range(interval: Interval | None) -> str:
-    """Return an interval of a share in per cent."""
-    return "–" if interval is None else f"{100 * interval[0]:.1f}–{100 * interval[1]:.1f}"
+def _range(interval: Interval | None, factor: float = 1.0, digits: int = 1) -> str:
+    """Return an interval, times a factor, as a table shows it."""
+    return "–" if interval is None else f"{factor * interval[0]:.{digits}f}–{factor * interval[1]:.{digits}f}"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,17 @@ class Curves:
         """Accuracy minus control accuracy: what is not merely the probe's memory of words."""
         return [real - control for real, control in zip(self.accuracy, self.control, strict=True)]
 
+    @property
+    def code_intervals(self) -> dict[str, list[Interval | None]]:
+        """95 % intervals of the code lengths, by a bootstrap over training sentences."""
+        return {
+            "bits": self.code.intervals,
+            "data_bits": self.code.data_intervals,
+            "compression": self.code.compression_intervals,
+            "control_bits": self.control_code.intervals,
+            "untrained_bits": self.untrained_code.intervals,
+        }
+
     def facts(self) -> dict[str, Any]:
         """All of it as JSON knows it."""
         return {
@@ -51,7 +63,7 @@ class Curves:
             "control": self.control,
             "selectivity": self.selectivity,
             "untrained": self.untrained,
-            "intervals": self.intervals,
+            "intervals": self.intervals | self.code_intervals,
             "bits": self.code.bits,
             "data_bits": self.code.data,
             "compression": self.code.compression,
@@ -116,14 +128,17 @@ class Probing(Result):
     def __str__(self) -> str:
         """A row for each layer, linear and MLP side by side, the baselines above."""
         head = ["", "accuracy", "", "control", "", "selectivity", "", "untrained", "", "kbit", "", "compression", ""]
-        rows = [[*head, "95 % of accuracy", ""], ["layer", *["linear", "mlp"] * 7]]
+        head += ["95 % of accuracy", "", "95 % of kbit", "", "95 % of compression", ""]
+        rows = [head, ["layer", *["linear", "mlp"] * 9]]
         for place, name in enumerate(self.layers):
             row = [name]
             for figures in ("accuracy", "control", "selectivity", "untrained"):
                 row += [f"{100 * getattr(one, figures)[place]:.1f}" for one in self.curves.values()]
             row += [f"{one.code.bits[place] / 1000:.1f}" for one in self.curves.values()]
             row += [f"{one.code.compression[place]:.2f}" for one in self.curves.values()]
-            row += [_range(one.intervals["accuracy"][place]) for one in self.curves.values()]
+            row += [_range(one.intervals["accuracy"][place], 100) for one in self.curves.values()]
+            row += [_range(one.code.intervals[place], 0.001) for one in self.curves.values()]
+            row += [_range(one.code.compression_intervals[place], digits=2) for one in self.curves.values()]
             rows.append(row)
         return "\n".join(
             [
@@ -132,7 +147,7 @@ class Probing(Result):
                 f"Without a model: {100 * self.majority:.1f} by the most frequent label, {100 * self.per_word:.1f} by "
                 f"each word's most frequent label; uniform code {self.uniform / 1000:.1f} kbit.",
                 "",
-                columns(rows, right=range(1, 15)),
+                columns(rows, right=range(1, 19)),
             ]
         )
 
@@ -158,6 +173,10 @@ class Probing(Result):
                 left.fill_between(places, low, high, color=hue, alpha=0.12, linewidth=0)
             for hue, (name, bits) in zip(COLOURS, self._codes(one).items(), strict=False):
                 right.plot(places, [b / 1000 for b in bits], style, color=hue, marker="o", label=f"{name}, {kind}")
+                spans = one.code_intervals[_CODES[name]]
+                low = [(b if end is None else end[0]) / 1000 for b, end in zip(bits, spans, strict=True)]
+                high = [(b if end is None else end[1]) / 1000 for b, end in zip(bits, spans, strict=True)]
+                right.fill_between(places, low, high, color=hue, alpha=0.12, linewidth=0)
         for value, name, style in ((self.per_word, "most frequent per word", ":"), (self.majority, "majority", "-.")):
             left.axhline(100 * value, color=QUIET, linestyle=style, linewidth=1.2, label=name)
         right.axhline(self.uniform / 1000, color=QUIET, linestyle=":", linewidth=1.2, label="uniform code")

@@ -187,8 +187,8 @@ class _Work:
         self.readings = [reading for part in split.parts.values() for _, reading in part]
         self.bounds = split.bounds
         self.labels = len(split.labels)
-        starts = np.cumsum([0, *(len(one.words) for one, _ in split.parts["train"])])[:-1]
-        self.ends = blocks(starts.tolist(), self.bounds[1])
+        self.starts: list[int] = np.cumsum([0, *(len(one.words) for one, _ in split.parts["train"])])[:-1].tolist()
+        self.ends = blocks(self.starts, self.bounds[1])
         self.progress = progress
         self.done, self.total = 0, 3 * len(KINDS) * sum(self.ends)
 
@@ -209,7 +209,7 @@ class _Work:
         )
         last = train_probes(train, stop, self.labels, hidden)
         self._trained(len(train))
-        code = online_code(train, stop, self.ends, self.labels, hidden, last, trained=self._trained)
+        code = online_code(train, stop, self.ends, self.labels, hidden, last, starts=self.starts, trained=self._trained)
         return _answer(last, test, code)
 
     def _trained(self, words: int) -> None:

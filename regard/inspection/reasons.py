@@ -188,8 +188,8 @@ def reasons(
 ) -> Reasons:
     """What each token that was read did for every answer, and for its lead over the runner-up, or over `instead`.
 
-    Another label is set against every answer; another word against the answer `at` (counted from 1), or against the
-    one in whose place it is likeliest.
+    Another label is set against every answer; another word against the answer `at` (counted from 1), which may be left
+    out where there is only one.
     """
     check_methods(methods)
     said = torch.tensor(trace.target.ids)
@@ -254,9 +254,12 @@ def _instead(trace: Trace, text: str, at: int | None) -> tuple[Tensor, list[int]
         answers = [place for place, special in enumerate(trace.target.special) if not special]
         if at is not None and not 1 <= at <= len(answers):
             raise UsageError(f"There is no answer {at} to be replaced: there are answers 1 to {len(answers)}.")
-        chances = trace.log_probabilities[answers, ids[0]]
-        place = answers[int(chances.argmax())] if at is None else answers[at - 1]
-        return torch.full((count,), ids[0]), [place]
+        if at is None and len(answers) > 1:
+            raise UsageError(
+                f'There are {len(answers)} answers, and "{text.strip()[:80]}" can be compared with any of them: name '
+                "one with --at N (in Python at=N)."
+            )
+        return torch.full((count,), ids[0]), [answers[(at or 1) - 1]]
     if text.strip() not in trace.labels:
         known = ", ".join(trace.labels[:10])
         raise UsageError(f"`{text.strip()[:40]}` is no label of this run: it has {known}.")

@@ -21,6 +21,7 @@ from regard.data.batches import SOURCE_FRAME, Frame
 from regard.foundation.progress import Progress
 from regard.inspection.probes import Examples, squared_error, train_probes
 from regard.inspection.states import Reading, end_of_text, word_states
+from regard.metrics.intervals import Interval, ratio_intervals, resample_counts
 from regard.models import Model
 from regard.models.reader import Reader
 
@@ -44,6 +45,8 @@ class TokenIdentity:
 
     found: dict[tuple[Map, Nearness, Among], list[float | None]]
     """None where a layer's states are as wide as no input vector and there is no map."""
+    intervals: dict[tuple[Map, Nearness, Among], list[Interval | None]]
+    """Their 95 % intervals, by a bootstrap over test sentences; the maps are not learned again."""
     chance: float
     """Of a blind guess among the tokens of a sentence."""
     tokens: int
@@ -78,7 +81,7 @@ def token_identity(
     spread, mean = torch.std_mean(states[:, train], dim=1, correction=0, keepdim=True)
     scaled = (states - mean) / spread.clamp(min=1e-6)
     near = _Neighbours(inputs[test], ids[test], table, [len(row) for row in order[cuts[2] :]])
-    found: dict[tuple[Map, Nearness, Among], list[float | None]] = {
+    hits: dict[tuple[Map, Nearness, Among], list[Tensor | None]] = {
         (how, by, among): [] for how in MAPS for by in NEARNESS for among in AMONG
     }
     for how in MAPS:
@@ -92,13 +95,18 @@ def token_identity(
         for layer, vectors in enumerate(guessed):
             for by in NEARNESS:
                 for among in AMONG:
-                    share = near.share(vectors, by, among) if fits[layer] else None
-                    found[how, by, among].append(share)
+                    right = near.find(vectors, by, among) if fits[layer] else None
+                    hits[how, by, among].append(right)
             if progress:
                 progress("identifying tokens", MAPS.index(how) * len(states) + layer + 1, 3 * len(states))
     chance = len(order[cuts[2] :]) / max(1, test.stop - test.start)
     counts = dict(zip(("train", "stop", "test"), np.diff(cuts).tolist(), strict=True))
-    return TokenIdentity(found, chance, test.stop - test.start, counts)
+    found = {
+        key: [None if right is None else int(right.sum()) / max(1, len(right)) for right in each]
+        for key, each in hits.items()
+    }
+    intervals = {key: [near.interval(right) for right in each] for key, each in hits.items()}
+    return TokenIdentity(found, intervals, chance, test.stop - test.start, counts)
 
 
 def _learned(how: Map, states: Tensor, inputs: Tensor, train: slice, stop: slice, test: slice) -> Tensor:
@@ -127,23 +135,32 @@ class _Neighbours:
         self.inputs, self.ids, self.table = inputs, ids, table
         self.sentences = list(torch.split(torch.arange(len(ids)), lengths))
         self.places = inputs - table[ids]  # N×E: what positions have added
+        self.lengths = np.asarray(lengths, dtype=np.float64)[:, None]
+        self.counts = resample_counts(len(lengths))
 
-    def share(self, guessed: Tensor, by: Nearness, among: Among) -> float:
-        """The share of tokens whose own input vector is the nearest to the guess N×E."""
-        right = self._in_sentence(guessed, by) if among == "sentence" else self._in_vocabulary(guessed, by)
-        return right / max(1, len(self.ids))
+    def find(self, guessed: Tensor, by: Nearness, among: Among) -> Tensor:
+        """Whether the own input vector of each token is the nearest to the guess N×E: N."""
+        return self._in_sentence(guessed, by) if among == "sentence" else self._in_vocabulary(guessed, by)
 
-    def _in_sentence(self, guessed: Tensor, by: Nearness) -> int:
-        right = 0
+    def interval(self, right: Tensor | None) -> Interval | None:
+        """Return the 95 % interval of the share of tokens that are `right` (N), by a bootstrap over sentences."""
+        if right is None:
+            return None
+        sums = np.array([[float(right[rows].sum())] for rows in self.sentences])
+        found = ratio_intervals(sums, self.lengths, counts=self.counts)
+        return None if found is None else (max(0.0, float(found[0, 0])), min(1.0, float(found[0, 1])))
+
+    def _in_sentence(self, guessed: Tensor, by: Nearness) -> Tensor:
+        right = torch.zeros(len(self.ids), dtype=torch.bool)
         for rows in self.sentences:
             here = self.inputs[rows]  # S×E
             nearest = _closeness(guessed[rows], here, here.square().sum(-1), by).argmax(-1)
-            right += int((here[nearest] == here).all(-1).sum())
+            right[rows] = (here[nearest] == here).all(-1)
         return right
 
-    def _in_vocabulary(self, guessed: Tensor, by: Nearness) -> int:
+    def _in_vocabulary(self, guessed: Tensor, by: Nearness) -> Tensor:
         """Candidates are all words of the vocabulary at the token's place: e(v) + p."""
-        right, sizes = 0, self.table.square().sum(-1)  # V
+        right, sizes = torch.zeros(len(self.ids), dtype=torch.bool), self.table.square().sum(-1)  # V
         for start in range(0, len(guessed), PORTION):
             rows = slice(start, start + PORTION)
             places = self.places[rows]  # n×E
@@ -154,7 +171,7 @@ class _Neighbours:
                 nearest = (inner / norms).argmax(-1)
             else:
                 nearest = _closeness(guessed[rows] - places, self.table, sizes, by).argmax(-1)
-            right += int((nearest == self.ids[rows]).sum())
+            right[rows] = nearest == self.ids[rows]
         return right
 
 

@@ -231,7 +231,9 @@ def beam(
     2018). `trees`, one per row, record all of it.
     """
     if width % groups:
-        raise UsageError(f"A beam of {width} cannot be cut into {groups} equal groups: make it a multiple.")
+        raise UsageError(
+            f"`beam` (--beam) is {width}. It must be a multiple of `groups` (--diverse), which is {groups}."
+        )
     slots = width // groups
 
     def begin(row: int) -> list[Group]:

@@ -6,7 +6,7 @@ the rest is copied.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,18 +18,30 @@ from regard.search.constraints import Constraints, spelt, writings
 from regard.search.forbidden import joins, spelling
 from regard.search.phrases import Tokens
 from regard.search.rules import Free, one_of
+from regard.search.spare_digits import SpareDigits, runs_of_digits, trailing_digits
 from regard.text.specials import EOS
 from regard.text.tokenizer import Tokenizer
 
+OPENING = r"\s(\[{<>=~\"'„“”‚‘«»$€£¥#"
+"""Characters that may stand before a sign, as in a class of a regular expression."""
 KEEP = {
     "urls": r"(?:https?://|www\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "numbers": r"\d+(?:[.,:/-]\d+)*",
+    "numbers": rf"(?:(?:(?<=[{OPENING}])|^)[+\-−±]?\.?)?\d+(?:[.,:/'’-]\d+)*(?:[eE][+-]?\d+)?",
     "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
 }
 """What `keep` knows by name; anything else is a regular expression."""
 
-SEPARATORS = ".,:/-"
+SEPARATORS = ".,:/'’-"
 """Characters that join two numbers into one."""
+SIGNS = "+−±.-"
+"""Characters that belong to the number behind them: signs, and the point of `.5`."""
+JOINING = SEPARATORS + SIGNS
+_JOINED_BEHIND = re.compile(rf"(?:\d[{SEPARATORS}]|(?:^|[{OPENING}])[{SIGNS}]|[+\-−±]\.|\d[eE][+-])\Z")
+"""The end of a text that a digit belongs to: `8.` and ` -`, but not the hyphen of `k-`."""
+_JOINED_BEFORE = re.compile(rf"[{SEPARATORS}]\d")
+_BEFORE_SEPARATOR = re.compile(rf"(?:\d[eE]|(?:^|[{OPENING}])[+\-−±])\Z")
+"""What belongs to a separator and a digit behind it: the `1e` of `1e-5`, and the sign of `-.5`."""
+_SIGNED = re.compile(rf"[{SIGNS}]\.?\d")
 IN_ADDRESSES = "/@-_=&#%~+"
 """Characters that make an address longer."""
 BYTE = "\0"
@@ -45,38 +57,61 @@ class Stretch(NamedTuple):
 
 
 def find_kept(source: str, kinds: Sequence[str]) -> list[Stretch]:
-    """The parts of a source that are kept, in order.
+    """Return the parts of a source that are kept, in order.
 
-    One that begins or ends inside a word or a number (the `3` of `3.5 kg` or of `A3`) is left out, and so is one that
-    overlaps with another that begins before it.
+    Only whole words and numbers are kept. Of the kinds with a name, what is part of a word (the `10` of `10km` or the
+    `3` of `A3`) is left out, since other languages write such words differently. A match of a regular expression is
+    never left out: it is extended to the whole word or number. Parts that overlap are kept as one.
     """
-    found = []
+    found: list[tuple[int, int]] = []
     for kind in kinds:
         try:
-            for match in re.finditer(KEEP.get(kind, kind), source):
-                text, start, end = match[0], match.start(), match.end()
-                if text.strip() and not is_glued(source[:start], text) and not is_glued(text, source[end:]):
-                    found.append(Stretch(text, start, end))
+            matches = [_trimmed(source, *match.span()) for match in re.finditer(KEEP.get(kind, kind), source)]
         except re.error as error:
             raise UsageError(
                 f"`{kind}` is neither {', '.join(KEEP)} nor a regular expression that can be read ({error})."
             ) from None
-    kept: list[Stretch] = []
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
-    return kept
+        for start, end in matches:
+            whole = _extended(source, start, end)
+            if start < end and (kind not in KEEP or whole == (start, end)):
+                found.append(whole)
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return [Stretch(source[start:end], start, end) for start, end in merged]
+
+
+def _trimmed(source: str, start: int, end: int) -> tuple[int, int]:
+    """A stretch without the white space at its ends."""
+    while start < end and source[start].isspace():
+        start += 1
+    while start < end and source[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _extended(source: str, start: int, end: int) -> tuple[int, int]:
+    """A stretch with all of the words and numbers that it begins and ends in."""
+    while 0 < start < end and is_glued(source[:start], source[start:end]):
+        start -= 1
+    while start < end < len(source) and is_glued(source[start:end], source[end:]):
+        end += 1
+    return start, end
 
 
 def is_glued(before: str, after: str) -> bool:
     """Whether the end of one text and the beginning of another read as one word, number or address."""
     if not before or not after:
         return False
-    if BYTE in (before[-1], after[0]) or (_in_word(before[-1]) and _in_word(after[0])):
+    last, first = before[-1], after[0]
+    if BYTE in (last, first) or (_in_word(last) and _in_word(first)):
         return True
-    if re.search(rf"\d[{SEPARATORS}]\Z", before) and after[0].isdigit():
+    if first.isdigit() and last in JOINING and _JOINED_BEHIND.search(before[-3:]):
         return True
-    if before[-1].isdigit() and re.match(rf"[{SEPARATORS}]\d", after):
+    if _JOINED_BEFORE.match(after) and (last.isdigit() or _BEFORE_SEPARATOR.search(before[-2:])):
         return True
     return (_is_address(before) and after[0] in IN_ADDRESSES) or (_is_address(after) and before[-1] in IN_ADDRESSES)
 
@@ -131,14 +166,21 @@ class Pieces:
         self.edges = [piece if isinstance(piece, str) else BYTE for piece in spelt]
         """The same, but for single bytes: what they stand for depends on the bytes around them."""
         self.with_digits = torch.tensor([any(map(str.isdigit, text)) for text in self.texts])
+        self.digits = {
+            token: piece for token, piece in enumerate(spelt) if isinstance(piece, str) and any(map(str.isdigit, piece))
+        }
+        """The tokens that have digits, with their texts; no single bytes, which others may make unreadable."""
         self.blank = torch.tensor([text.isspace() for text in self.texts])
         self._separate: dict[str, Tensor] = {}
 
     def certain(self, tokens: Tokens) -> int:
-        """The first token of an item with which its text goes beyond the letters that it begins with, or is whole."""
+        """The first token of an item with which its text goes beyond the letters that it begins with, or is whole.
+
+        A sign, which may be a dash, makes nothing certain either.
+        """
         for number in range(len(tokens)):
             said = self.text(tokens[: number + 1])
-            if said and not said.isalpha():
+            if said.strip(SIGNS) and not said.isalpha():
                 return number
         return len(tokens) - 1
 
@@ -173,6 +215,8 @@ class Copying(NamedTuple):
     """The item that the model looks at; -1 where that is not known."""
     near: bool
     """Whether it looks at no other word of the source more; true where that is not known."""
+    digits: str = ""
+    """The digits at the end of the output that are of no item."""
 
 
 class Kept(Free):
@@ -184,17 +228,18 @@ class Kept(Free):
         pieces: Pieces,
         *,
         length: int,
-        digits: bool = True,
+        spare: Collection[str] | None = None,
         adjacent: bool = False,
         free: int = 0,
     ) -> None:
         """Items of a source of so many tokens (its `length`, without the end symbol).
 
-        With `digits` the output may have digits that are of no item; with `adjacent` numbers may follow each other. The
-        first `free` tokens of an output are not restricted.
+        Digits that are of no item must be one of the `spare` numbers; without it they may be any. With `adjacent`
+        numbers may follow each other. The first `free` tokens of an output are not restricted.
         """
         self.items, self.pieces, self.length = tuple(items), pieces, length
-        self.digits, self.adjacent, self.free = digits, adjacent, free
+        self.spare = None if spare is None else SpareDigits(spare, pieces.digits)
+        self.adjacent, self.free = adjacent, free
         self.lengths = [len(item.writings[0].tokens) for item in self.items]
         self.needs = sum(max(len(one.tokens) for one in item.writings) for item in self.items)
 
@@ -236,9 +281,13 @@ class Kept(Free):
         ended = whole[0][0] if whole else -1
         open_ = tuple(one for one in begun if one not in whole and (not whole or self._is_certain(one)))
         text = self.pieces.edges[token]
+        of_item = bool(whole) or any(map(self._is_certain, begun))
+        digits = ""
+        if self.spare is not None and not of_item and token in self.pieces.digits:
+            digits = trailing_digits(state.digits + self.pieces.digits[token])
         tail = self.items[ended].text if whole else re.sub(r"\s+\Z", " ", state.tail + text)[-2:]
         sealed = bool(whole) or (state.ended >= 0 and not longer and text in SEPARATORS)
-        return Copying(state.said + 1, done, open_, ended, sealed, tail, state.focus, True)
+        return Copying(state.said + 1, done, open_, ended, sealed, tail, state.focus, True, digits)
 
     def allowed(self, state: Copying, left: int, size: int) -> Tensor | None:
         """The next token of an item that has certainly begun; otherwise what makes nothing wrong."""
@@ -249,12 +298,17 @@ class Kept(Free):
         if copied and state.ended < 0:
             return going_on
         missing = sum(self.lengths[item] for item in self._left(state))
-        if missing and left <= missing:
+        unfinished = self.spare is not None and not self.spare.is_whole(state.digits)
+        if missing and left <= missing and not unfinished:
             return one_of(sorted(self._forced(state)), size)
         right, wrong = self._starts(state)
         mask = self.pieces.separate(state.tail).clone() if state.sealed else torch.ones(size, dtype=torch.bool)
-        if not self.digits:
-            mask &= ~self.pieces.with_digits | one_of(sorted(right), size)
+        if self.spare is not None:
+            room = left - missing
+            spare = self.spare.following(state.digits, room, apart=self.adjacent or not _ends_in_digit(state.tail))
+            if unfinished and spare:
+                return one_of(spare, size)
+            mask &= ~self.pieces.with_digits | one_of([*right, *spare], size)
         if state.tail.endswith(" "):  # never two spaces
             mask &= ~self.pieces.blank
         mask[sorted(wrong - right)] = False
@@ -278,8 +332,10 @@ class Kept(Free):
     def _forced(self, state: Copying) -> set[int]:
         """The tokens with which an item goes on, or any begins, once there is room for nothing else."""
         permitted = self._permitted(state)
-        going_on = {self._writing(one).tokens[one[2]] for one in state.open if one[0] in permitted}
-        return going_on or {self.items[one].writings[0].tokens[0] for one in permitted}
+        if state.open:  # there is no room to begin another one instead
+            open_ = [one for one in state.open if one[0] in permitted] or state.open
+            return {self._writing(one).tokens[one[2]] for one in open_}
+        return {self.items[one].writings[0].tokens[0] for one in permitted}
 
     def _left(self, state: Copying) -> list[int]:
         """The items still to be written."""
@@ -302,7 +358,7 @@ class Kept(Free):
             (item, way, writing)
             for item in self._first_of_each(state).values()
             for way, writing in enumerate(self.items[item].writings)
-            if writing.spaced or not is_glued(state.tail, self.items[item].text)
+            if writing.spaced or not _joins_item(state.tail, self.items[item].text)
         ]
 
     def _starts(self, state: Copying) -> tuple[set[int], set[int]]:
@@ -323,8 +379,7 @@ class Kept(Free):
 
     def _is_apart(self, state: Copying, item: int) -> bool:
         """Whether an item can come now without reading as one number with another (`10 000`)."""
-        follows = self.items[item].text[0].isdigit() and state.tail.rstrip()[-1:].isdigit()
-        return self.adjacent or not follows
+        return self.adjacent or not (self.items[item].text[0].isdigit() and _ends_in_digit(state.tail))
 
     def _writing(self, one: tuple[int, int, int]) -> Writing:
         return self.items[one[0]].writings[one[1]]
@@ -337,6 +392,17 @@ class Kept(Free):
         return [one for one in state.open if self._is_certain(one)]
 
 
+def _joins_item(before: str, item: str) -> bool:
+    """Whether an item right behind a text would read as something else: `-9` behind `k` is `k-9`."""
+    if is_glued(before, item):
+        return True
+    return bool(before and _SIGNED.match(item)) and (_in_word(before[-1]) or before[-1] in JOINING)
+
+
+def _ends_in_digit(text: str) -> bool:
+    return text.rstrip()[-1:].isdigit()
+
+
 def kept_rule(
     source: str,
     kept: Sequence[Stretch],
@@ -346,7 +412,8 @@ def kept_rule(
 ) -> Kept:
     """The rule that an output repeats what is `kept` of its source, the tokens of which have these spans there.
 
-    If all digits of the source (and of what else is asked for) are kept, the output has no others.
+    Where numbers are kept, the output has no digits but theirs and those of the other numbers of the source and of what
+    else is asked for.
     """
     tokenizer = pieces.tokenizer
     for one in kept:
@@ -357,11 +424,12 @@ def kept_rule(
     starts, ends = [*(one.start for one in kept), len(source)], [0, *(one.end for one in kept)]
     others = [source[end:start] for start, end in zip(starts, ends, strict=True)]
     has_numbers = any(map(str.isdigit, "".join(one.text for one in kept)))
+    spare = runs_of_digits(" ".join([*others, *map(tokenizer.normalise, others), prefix, *constraints.require]))
     return Kept(
         items,
         pieces,
         length=len(offsets),
-        digits=not has_numbers or any(map(str.isdigit, "".join([*others, prefix, *constraints.require]))),
+        spare=spare if has_numbers else None,
         adjacent=any(not other.strip() for other in others[1:-1]),
         free=len(spelt(prefix, tokenizer)) if prefix else 0,
     )

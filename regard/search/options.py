@@ -9,7 +9,28 @@ from regard.search.constraints import Constraints, as_phrases
 from regard.search.kept import KEEP, Stretch, find_kept
 from regard.search.mbr import Utility, utility_of
 
+MOST_BEAM = 1000
 MOST_SAMPLES = 100_000
+LIMITS: dict[str, tuple[float, float]] = {
+    "length_penalty": (0, 10),
+    "beam": (1, MOST_BEAM),
+    "count": (1, MOST_SAMPLES),
+    "samples": (0, MOST_SAMPLES),
+    "temperature": (0, 1000),
+    "coverage_penalty": (0, 1000),
+    "diversity": (0, 1000),
+    "top_k": (1, 2**31 - 1),
+    "top_p": (0, 1),
+    "groups": (1, MOST_BEAM),
+}
+"""The least and the greatest value of each numeric option."""
+FLAGS = {"count": "--n-best", "groups": "--diverse", "utility": "--mbr"}
+"""What the command line calls an option, where its name differs."""
+
+
+def option(name: str) -> str:
+    """An option as errors name it: as Python and as the command line call it."""
+    return f"`{name}` ({FLAGS.get(name, '--' + name.replace('_', '-'))})"
 
 
 def kept_kinds(values: Sequence[str]) -> tuple[str, ...]:
@@ -71,59 +92,47 @@ class Search:
 
     def _problems(self) -> Iterator[tuple[bool, str]]:
         """What cannot be, and what to say of it."""
-        width, sampled = self.beam, self.samples > 0
-        if self.length_penalty is not None:
+        sampled = self.samples > 0
+        for name, (least, most) in LIMITS.items():
+            value = getattr(self, name)
             yield (
-                not 0 <= self.length_penalty <= 10,
-                f"A length penalty of {self.length_penalty:g} is out of reach: use 0 to 10.",
+                value is not None and not least <= value <= most,
+                f"{option(name)} is {value}. It must be between {least} and {most}.",
             )
-        yield width is not None and not 1 <= width <= 1000, f"A beam of {width} is out of reach: use 1 to 1000."
-        yield self.count < 1, f"{self.count} hypotheses cannot be given: ask for at least 1."
         yield (
-            not sampled and self.count > 1000,
-            f"{self.count} hypotheses cannot be given: a beam, and so an n-best list, is at most 1000 wide.",
+            not sampled and self.count > MOST_BEAM,
+            f"{option('count')} is {self.count}. Without sampling it must be at most {MOST_BEAM}, the widest beam.",
         )
         yield (
-            not sampled and width is not None and width < self.count,
-            f"A beam of {width} cannot give {self.count} hypotheses: ask for at least 1 and at most the beam.",
-        )
-        yield (
-            not 0 <= self.samples <= MOST_SAMPLES,
-            f"{self.samples} samples cannot be drawn: use 0 (none) to {MOST_SAMPLES}.",
+            not sampled and self.beam is not None and self.beam < self.count,
+            f"{option('count')} is {self.count}. It must be at most {option('beam')}, which is {self.beam}.",
         )
         yield (
             0 < self.samples < self.count,
-            f"{self.samples} samples cannot give {self.count} hypotheses: draw more.",
+            f"{option('count')} is {self.count}. It must be at most {option('samples')}, which is {self.samples}.",
         )
-        yield (
-            not 0 <= self.temperature <= 1000,
-            f"A temperature of {self.temperature:g} means nothing: 0 is the likeliest token, 1 the model itself.",
-        )
-        for name, value in (("coverage penalty", self.coverage_penalty), ("diversity", self.diversity)):
-            yield not 0 <= value <= 1000, f"A {name} of {value:g} is out of reach: use 0 to 1000."
-        yield self.top_k is not None and self.top_k < 1, "top-k is how many tokens may be drawn: at least 1."
-        yield (
-            self.top_p is not None and not 0 < self.top_p <= 1,
-            "top-p is a share of probability: above 0 and at most 1.",
-        )
-        yield self.groups < 1, f"A beam cannot have {self.groups} groups: use at least 1."
-        yield sampled and self.groups > 1, "Diverse groups need a beam, but samples are drawn: use one of them."
-        yield sampled and self.full_beam, "A full beam is a beam, but samples are drawn: use one of them."
-        yield (
-            sampled and self.coverage_penalty != 0,
-            "A coverage penalty ranks a beam, but samples are drawn: use one of them.",
-        )
+        yield self.top_p == 0, f"{option('top_p')} is 0. It must be above 0 and at most 1."
+        for name, used in (
+            ("groups", self.groups > 1),
+            ("full_beam", self.full_beam),
+            ("coverage_penalty", self.coverage_penalty != 0),
+        ):
+            yield (
+                sampled and used,
+                f"{option(name)} needs a beam, but {option('samples')} draws at random. Use one of them.",
+            )
         yield (
             self.utility is not None and not sampled,
-            "Minimum Bayes risk chooses among samples: draw some (16 or more).",
+            f"{option('utility')} chooses among samples. Draw some with {option('samples')}, 16 or more.",
         )
         yield (
             bool(self.keep) and self.constraints.only is not None,
-            "What is kept from the source cannot be had from a list of allowed outputs: drop one.",
+            f"{option('keep')} takes text from the source, which {option('only')} may not allow. Use one of them.",
         )
         yield (
             self.split is True and self._of_whole_texts,
-            "A prefix, required phrases and allowed outputs are for whole texts, which splitting cuts: drop one.",
+            f"{option('prefix')}, {option('require')} and {option('only')} are for whole texts, which "
+            f"{option('split')} cuts. Leave one of them out.",
         )
 
     @property
@@ -153,6 +162,6 @@ def _check_type(name: str, value: object, kind: type, expected: str, *, optional
         return
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise UsageError(
-            f"The search option `{name}` is {str(value)[:80]!r} ({type(value).__name__}). It must be {expected}"
+            f"The search option {option(name)} is {str(value)[:80]!r} ({type(value).__name__}). It must be {expected}"
             f"{' or None' if optional else ''}."
         )

@@ -16,6 +16,7 @@ from regard.models import Model
 from regard.models.reader import Reader
 from regard.runs.run import Run
 from regard.search import Hypothesis, Search, SearchTree
+from regard.tasks.bad_inputs import answer_all
 from regard.tasks.generation import TextGenerator
 from regard.tasks.inputs import Input
 from regard.tasks.outputs import Output
@@ -112,9 +113,6 @@ class LoadedRun:
 
     def write(self, sources: Texts, search: Search | None = None) -> list[Result]:
         """The best text for each source with its score, and the alternatives that the search keeps."""
-        if self.translates_text:
-            for source in filter(str.strip, sources):
-                check_parts(source, self.config.data.train.texts)
         return self._text_output("a text").results(sources, self.hypotheses(sources, search))
 
     def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
@@ -130,16 +128,24 @@ class LoadedRun:
     def predict(self, sources: str | Texts) -> Result | list[Result]:
         """What the model answers to a source, or to each of a list of sources; an empty source has an empty answer.
 
-        A source of more texts or fewer than the model reads is refused.
+        A source of more texts or fewer than the model reads is refused. Where sources of a list cannot be answered,
+        `BadInputs` says which, and has the other answers.
         """
         if isinstance(sources, str):
-            return self.predict([sources])[0]
-        for source in sources:
-            if source.strip():
-                check_parts(source, self.config.data.train.texts)
+            self.check(sources)
+            return self.answer([sources])[0]
+        return answer_all(self.answer, sources, self.check)
+
+    def check(self, source: str) -> None:
+        """Refuse a source of more texts or fewer than the model reads."""
+        if isinstance(source, str) and source.strip():
+            check_parts(source, self.config.data.train.texts)
+
+    def answer(self, sources: Sequence[str]) -> list[Result]:
+        """Answer sources that have been checked; an empty source has an empty answer."""
         asked = [source for source in sources if source.strip()]
         answers = iter(self.output.answer(self.model, asked) if asked else ())
-        return [next(answers) if source.strip() else Nothing() for source in sources]
+        return [next(answers) if source.strip() else Nothing(self.output.result) for source in sources]
 
     # Analyses
 

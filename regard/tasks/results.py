@@ -8,11 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Result(ABC):
     """One answer of a model."""
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    """The names that `facts` always has."""
 
     @property
     @abstractmethod
@@ -35,6 +38,7 @@ class Result(ABC):
 class Text(Result):
     """A text that the model wrote: a translation, a caption, an answer, a continuation."""
 
+    fields = ("text", "score", "log_probs")
     text: str
     score: float
     """Log-probability, divided by the length penalty of the search."""
@@ -63,6 +67,7 @@ class Text(Result):
 class Label(Result):
     """A class, and the probability of every class."""
 
+    fields = ("label", "probabilities")
     label: str
     probabilities: Mapping[str, float]
 
@@ -98,6 +103,7 @@ class Label(Result):
 class Number(Result):
     """An estimate."""
 
+    fields = ("number",)
     value: float
 
     @property
@@ -121,6 +127,7 @@ class Number(Result):
 class Tags(Result):
     """A tag for each word; iterating gives (word, tag) pairs."""
 
+    fields = ("words", "tags")
     words: Sequence[str]
     tags: Sequence[str]
 
@@ -145,6 +152,7 @@ class Tags(Result):
 class FilledText(Result):
     """A text whose blanks `___` a masked model has filled."""
 
+    fields = ("filled", "blanks")
     text: str
     blanks: Sequence[Sequence[str]]
     """For each blank the likeliest words, best first."""
@@ -164,6 +172,9 @@ class FilledText(Result):
 class Nothing(Result):
     """The answer to an empty input."""
 
+    of: type[Result] | None = None
+    """The type of the answers to other inputs."""
+
     @property
     def line(self) -> str:
         """An empty line."""
@@ -171,5 +182,5 @@ class Nothing(Result):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """No facts."""
-        return {}
+        """The names of the facts about other inputs, each with `None`."""
+        return dict.fromkeys(self.of.fields if self.of else ())

@@ -36,7 +36,7 @@ def attribute(
     at: Annotated[
         int | None,
         typer.Option(
-            "--at", min=1, help="Which word of the output --instead replaces; by default where it is likeliest."
+            "--at", min=1, help="Which word of the output --instead replaces; needed where there are several."
         ),
     ] = None,
     output: Output = None,

@@ -4,6 +4,8 @@ view("identification", (root, data) => {
   root.append(el("p", { class: "quiet" }, `${data.sentences.toLocaleString("en")} sentences`
     + (data.left_out ? `; ${data.left_out.toLocaleString("en")} were empty or too long.` : ".")));
 
+  const range = (ends, factor, digits) => (ends ? `${say(factor * ends[0], digits)} to ${say(factor * ends[1], digits)}` : "–");
+  const percent = (all) => all.map((ends) => ends && ends.map((value) => 100 * value));
   if (data.attention.length) {
     let kind = data.attention[0].kind;
     const chart = el("div"), figures = el("div");
@@ -11,15 +13,16 @@ view("identification", (root, data) => {
     const show = () => {
       const one = data.attention.find((each) => each.kind === kind);
       const names = one.all.map((bin) => bin.tokens);
-      const series = [{ name: "all layers", values: one.all.map((bin) => bin.correlation) },
+      const series = [{ name: "all layers", values: one.all.map((bin) => bin.correlation), ends: one.all.map((bin) => bin.intervals.correlation) },
         ...Object.entries(one.layers).map(([layer, bins]) => ({ name: `layer ${layer}`, dashed: true,
           values: names.map((name) => bins.find((bin) => bin.tokens === name)?.correlation ?? null) }))];
       const lowest = Math.min(...series.flatMap((each) => each.values.filter((value) => value !== null)));
       const low = Math.max(-1, Math.floor(10 * (lowest - 0.05)) / 10);
       chart.replaceChildren(el("p", {}, el("b", {}, `Heads are ${one.width} wide`), `: up to ${one.width} tokens, raw weights can be the only ones with their output; beyond, never.`),
         curves({ names, low, high: 1, label: "correlation of raw and effective weights, by the number of tokens looked at", series }));
-      figures.replaceChildren(table(["tokens", "sentences", "rank", "identifiable heads, %", "correlation"],
-        one.all.map((bin) => [bin.tokens, bin.sentences, bin.rank, 100 * bin.identifiable, bin.correlation]),
+      figures.replaceChildren(table(["tokens", "sentences", "rank", "identifiable heads, %", "correlation", "95 % of rank", "95 % of heads", "95 % of correlation"],
+        one.all.map((bin) => [bin.tokens, bin.sentences, bin.rank, 100 * bin.identifiable, bin.correlation,
+          range(bin.intervals.rank, 1, 1), range(bin.intervals.identifiable, 100, 0), range(bin.intervals.correlation, 1, 3)]),
         { show: (value, place) => (typeof value !== "number" ? value : place === 1 ? value.toLocaleString("en") : say(value, [0, 0, 1, 0, 3][place])) }));
     };
     show();
@@ -34,9 +37,12 @@ view("identification", (root, data) => {
     const some = data.tokens.found.filter((one) => one.among === among);
     const maps = { none: "no map", linear: "linear map", mlp: "map with a hidden layer" };
     const series = some.map((one) => ({ name: `${maps[one.map]}, ${one.nearness}`, values: one.accuracy.map((value) => (value === null ? null : 100 * value)),
-      dashed: one.nearness === "euclidean", colour: PALETTE[Object.keys(maps).indexOf(one.map)] }));
+      ends: percent(one.intervals), dashed: one.nearness === "euclidean", colour: PALETTE[Object.keys(maps).indexOf(one.map)] }));
     if (among === "sentence") series.push({ name: "by chance", values: data.layers.map(() => 100 * data.tokens.chance), dashed: true, colour: "#888888" });
-    chart.replaceChildren(curves({ names: data.layers, low: 0, high: 100, label: "tokens identified from their hidden state, %", series }));
+    chart.replaceChildren(curves({ names: data.layers, low: 0, high: 100, label: "tokens identified from their hidden state, %", series }),
+      table(["layer", ...some.map((one) => `${maps[one.map]}, ${one.nearness}`)], data.layers.map((name, place) => [name, ...some.map((one) =>
+        (one.accuracy[place] === null ? "–" : `${say(100 * one.accuracy[place], 1)} (${range(one.intervals[place], 100, 1)})`))])),
+      el("p", { class: "quiet" }, "In brackets 95 % intervals, by a bootstrap over sentences; the maps are not learned again."));
   };
   show();
   const { contributions } = data;
@@ -50,8 +56,10 @@ view("identification", (root, data) => {
       + `${contributions.tokens.toLocaleString("en")} tokens of ${contributions.sentences.toLocaleString("en")} sentences, ${contributions.projections} random projections each; `
       + `standard error of one token's share: ${say(100 * Math.max(...contributions.standard_error), 1)} %.`),
     curves({ names: data.layers, low: 0, high: 100, label: "by layer, %", series: [
-      { name: "own contribution (median)", values: contributions.median.map((value) => 100 * value) },
-      { name: "own contribution (mean)", values: contributions.mean.map((value) => 100 * value) },
-      { name: "tokens that still contribute most", values: contributions.still_main.map((value) => 100 * value) },
-    ] }));
+      { name: "own contribution (median)", values: contributions.median.map((value) => 100 * value), ends: percent(contributions.intervals.median) },
+      { name: "own contribution (mean)", values: contributions.mean.map((value) => 100 * value), ends: percent(contributions.intervals.mean) },
+      { name: "tokens that still contribute most", values: contributions.still_main.map((value) => 100 * value), ends: percent(contributions.intervals.still_main) },
+    ] }),
+    table(["layer", "median", "mean", "tokens that still contribute most"], data.layers.map((name, place) => [name, ...["median", "mean", "still_main"].map((what) =>
+      `${say(100 * contributions[what][place], 1)} (${range(contributions.intervals[what][place], 100, 1)})`)])));
 });

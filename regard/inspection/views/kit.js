@@ -401,10 +401,14 @@ function curves(options) {
   const groups = series.map((one, number) => {
     const ink = one.colour || PALETTE[number % PALETTE.length];
     const points = one.values.map((value, place) => [value, place]).filter(([value]) => value !== null && value !== undefined);
-    const group = svg("g", {}, svg("polyline", { points: points.map(([value, place]) => `${x(place)},${y(value)}`).join(" "),
+    const ends = (place) => one.ends?.[place] ?? null;
+    const band = points.filter(([, place]) => ends(place));
+    const edge = (side) => band.map(([, place]) => `${x(place)},${y(Math.min(high, Math.max(low, ends(place)[side])))}`);
+    const group = svg("g", {}, band.length > 1 ? svg("polygon", { class: "band", points: [...edge(0), ...edge(1).reverse()].join(" "), fill: ink, opacity: 0.13 }) : null,
+      svg("polyline", { points: points.map(([value, place]) => `${x(place)},${y(value)}`).join(" "),
       fill: "none", stroke: ink, "stroke-width": 2, "stroke-dasharray": one.dashed ? "5 4" : null }),
     points.map(([value, place]) => svg("circle", { cx: x(place), cy: y(value), r: 4, fill: ink,
-      onmousemove: (event) => hint(`${one.name}, ${names[place]}: ${say(value, 3)}`, event), onmouseleave: () => hint(null) })));
+      onmousemove: (event) => hint(`${one.name}, ${names[place]}: ${say(value, 3)}${ends(place) ? ` (95 %: ${say(ends(place)[0], 3)} to ${say(ends(place)[1], 3)})` : ""}`, event), onmouseleave: () => hint(null) })));
     picture.append(group);
     return group;
   });

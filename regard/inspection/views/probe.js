@@ -4,6 +4,8 @@ view("probe", (root, data) => {
   const percent = (values) => values.map((value) => 100 * value);
   const flat = (value) => data.layers.map(() => value);
   const kilo = (values) => values.map((value) => value / 1000);
+  const spans = (all, factor) => all.map((ends) => ends && ends.map((value) => factor * value));
+  const range = (ends, factor, digits) => (ends ? `${say(factor * ends[0], digits)} to ${say(factor * ends[1], digits)}` : "–");
   let kind = "mlp";
   const charts = el("div", { class: "grid", style: "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.4rem" });
   const figures = el("div", { style: "margin-top:1.2rem;overflow-wrap:normal" });
@@ -12,24 +14,25 @@ view("probe", (root, data) => {
     const one = data.probes[kind];
     charts.replaceChildren(
       curves({ names: data.layers, low: 0, high: 100, label: "accuracy on the test sentences, %", series: [
-        { name: "this model", values: percent(one.accuracy) },
-        { name: "untrained model", values: percent(one.untrained) },
-        { name: "control task (random label per word)", values: percent(one.control) },
+        { name: "this model", values: percent(one.accuracy), ends: spans(one.intervals.accuracy, 100) },
+        { name: "untrained model", values: percent(one.untrained), ends: spans(one.intervals.untrained, 100) },
+        { name: "control task (random label per word)", values: percent(one.control), ends: spans(one.intervals.control, 100) },
         { name: "most frequent label per word", values: percent(flat(data.baselines.word)), dashed: true },
         { name: "most frequent label", values: percent(flat(data.baselines.majority)), dashed: true },
       ] }),
       curves({ names: data.layers, low: 0, label: "online code length of the training labels, kbit: shorter is better", series: [
-        { name: "this model", values: kilo(one.bits) },
-        { name: "untrained model", values: kilo(one.untrained_bits) },
-        { name: "control task", values: kilo(one.control_bits) },
+        { name: "this model", values: kilo(one.bits), ends: spans(one.intervals.bits, 0.001) },
+        { name: "untrained model", values: kilo(one.untrained_bits), ends: spans(one.intervals.untrained_bits, 0.001) },
+        { name: "control task", values: kilo(one.control_bits), ends: spans(one.intervals.control_bits, 0.001) },
         { name: "uniform code", values: kilo(flat(data.baselines.uniform_bits)), dashed: true },
       ] }),
     );
     const rows = data.layers.map((name, place) => [name, ...["accuracy", "control", "selectivity", "untrained"].map((what) => 100 * one[what][place]),
       one.bits[place] / 1000, (one.bits[place] - one.data_bits[place]) / 1000, one.compression[place],
-      ...["accuracy", "selectivity"].map((what) => { const ends = one.intervals[what][place]; return ends ? `${say(100 * ends[0], 1)} to ${say(100 * ends[1], 1)}` : "–"; })]);
+      ...["accuracy", "selectivity"].map((what) => range(one.intervals[what][place], 100, 1)),
+      range(one.intervals.bits[place], 0.001, 2), range(one.intervals.compression[place], 1, 2)]);
     figures.replaceChildren(table(
-      ["layer", "accuracy", "control", "selectivity", "untrained", "kbit", "of these for the probe", "compression", "95 % of accuracy", "95 % of selectivity"], rows,
+      ["layer", "accuracy", "control", "selectivity", "untrained", "kbit", "of these for the probe", "compression", "95 % of accuracy", "95 % of selectivity", "95 % of kbit", "95 % of compression"], rows,
       { show: (value, place) => (typeof value === "number" ? say(value, place > 4 ? 2 : 1) : value) }));
   }
   show();

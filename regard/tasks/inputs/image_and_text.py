@@ -15,7 +15,7 @@ from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Frame, Places, cut
 from regard.data.pictures import as_floats
 from regard.data.store import TokenStore
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError
 from regard.tasks.inputs.image import ImageBatches, ImageInput
 from regard.tasks.inputs.input import Dropout, Input, Rows, SourceView
 from regard.tasks.inputs.text import TextInput
@@ -168,11 +168,11 @@ class ImageAndTextInput(Input):
         for source in sources:
             name, tab, question = source.partition(TAB)
             if not tab:
-                raise UsageError(
+                raise RegardError(
                     "A picture and a question are wanted, with a tab between them: only one of them is there."
                 )
             if not question.strip():
-                raise UsageError("There is no question behind the picture: ask one that is not empty.")
+                raise RegardError("There is no question behind the picture: ask one that is not empty.")
             names.append(name)
             questions.append(question)
         return names, questions

@@ -50,9 +50,9 @@ class NoInput(Input):
         positions = self.config.model.learned_positions
         for number, ids in enumerate(rows, start=1):
             if positions is not None and len(ids) >= positions:
+                name = "The prompt" if len(rows) == 1 else f"Prompt {number}"
                 raise RegardError(
-                    f"Prompt {number} has {len(ids) - 1} tokens, but this model has learned {positions} positions: "
-                    "shorten it."
+                    f"{name} has {len(ids) - 1} tokens, but this model has learned {positions} positions: shorten it."
                 )
         return rows
 

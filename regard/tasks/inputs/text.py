@@ -84,8 +84,9 @@ class TextInput(Input):
         for number, ids in enumerate(rows, start=1):
             if len(ids) + self._framing > positions:
                 ends = "one is for the end symbol" if self._framing == 1 else "two are for the ends"
+                name = "The text" if len(rows) == 1 else f"Text {number:,}"
                 raise RegardError(
-                    f"Text {number:,} has {len(ids):,} tokens, but this model has learned {positions} positions "
+                    f"{name} has {len(ids):,} tokens, but this model has learned {positions} positions "
                     f"({ends}): split it, or leave it out."
                 )
 

@@ -40,6 +40,7 @@ class LabelOutput(ChoiceOutput[Chooser]):
     """−log P(label | input), each label weighted as configured; judged by accuracy and macro-F1."""
 
     has_labels = True
+    result = Label
     loss_name = "nats per text, before calibration"
 
     @property

@@ -42,6 +42,7 @@ class MaskedWordsOutput(Output[MaskedModel]):
     """−log P(hidden token | the other tokens), with new tokens hidden every time (Devlin et al., 2019)."""
 
     any_text = True
+    result = FilledText
     splits_long_sources = True
     loss_name = "nats per hidden token"
     gives_answers = False

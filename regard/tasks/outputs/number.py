@@ -30,6 +30,7 @@ class NumberOutput(ChoiceOutput[Acceptor]):
     """(estimate − number)², judged by correlation; in a store a number is the two halves of a 32-bit float."""
 
     loss_name = "squared error per text"
+    result = Number
 
     @property
     def outputs(self) -> int:

@@ -20,7 +20,7 @@ from regard.foundation.errors import UsageError
 from regard.objectives.objective import Loss
 from regard.tasks.inputs import Input
 from regard.tasks.judgement import Calibration, Judgement, Usage
-from regard.tasks.results import Result
+from regard.tasks.results import Result, Text
 from regard.tasks.trace import Trace
 from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 from regard.tasks.vocabularies import Vocabularies
@@ -54,6 +54,8 @@ class Output(ABC, Generic[M]):
     loss_name: ClassVar[str] = "nats per token"
     has_perplexity: ClassVar[bool] = True
     """Whether e to the loss means anything."""
+    result: ClassVar[type[Result]] = Text
+    """The type of its answers."""
     gives_answers: ClassVar[bool] = True
     """Whether it is judged by the answers it gives, one line each, and not by its loss alone."""
     judged_on_sample: ClassVar[bool] = False

@@ -39,6 +39,7 @@ class TagsOutput(Output[Transducer]):
     """
 
     has_labels = True
+    result = Tags
     target_frame = Frame((PAD,), (PAD,))
     unit = "word"
     loss_name = "nats per word"

@@ -201,6 +201,6 @@ class TextOutput(Output[Model]):
 def as_result(best: Sequence[Hypothesis]) -> Result:
     """Hypotheses for one source, best first, as an answer."""
     if not best:
-        return Nothing()
+        return Nothing(Text)
     texts = [Text(one.text, one.score, tuple(one.log_probs)) for one in best]
     return replace(texts[0], alternatives=tuple(texts[1:]))
