@@ -124,6 +124,17 @@ def test_in_a_full_beam_an_ended_hypothesis_takes_no_slot():
     assert full.score > narrow.score and full.tokens == (7, 9, 10)
 
 
+def test_a_full_beam_follows_as_many_as_it_is_wide_after_one_has_ended():
+    # The end comes first; then the second best of two that live is the one that wins.
+    rows = {
+        BOS: {EOS: 0.34, 6: 0.33, 7: 0.33},
+        6: {8: 1.0},
+        7: {9: 0.9, EOS: 0.1},
+        8: {10: 0.3, 11: 0.3, 5: 0.2, 3: 0.2},
+    }
+    assert beam(Table(rows), SOURCE, [8], width=2, full=True)[0][0].tokens == (7, 9)
+
+
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("diversity", [0.0, 0.1, 0.5])
