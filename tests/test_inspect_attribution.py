@@ -16,7 +16,7 @@ from regard.inspection.vectors import Question, Vectors
 from regard.tasks.trace import Side, Trace, trace
 from regard.tasks.translator import Translator
 from regard.text.specials import BOS, EOS, UNK
-from tests.cells import model_of
+from tests.cells import KINDS, model_of
 from tests.test_browser_pages import all_of, one_of, opened
 
 SOURCE, TARGET = [9, 7, 8, 12, EOS], [11, 6, 9, EOS]
@@ -166,9 +166,19 @@ def test_the_whole_of_another_word_is_scored_at_one_place(monkeypatch):
         expected = chances[start, 11] + chances[start + 1, 8]
         assert other.log_probs[1] == pytest.approx(expected.item(), abs=1e-4)
         assert other.log_probs[0] == pytest.approx(seen.said[other.places].sum().item(), abs=1e-5)
-    free = other_words.other_word(seen, "ab")
-    best = max((other_words.other_word(seen, "ab", at) for at in (1, 2)), key=lambda one: one.log_probs[1])
-    assert free.word == best.word
+
+
+def test_another_word_is_set_where_it_is_likeliest(monkeypatch):
+    monkeypatch.setattr(other_words.Side, "of", lambda tokenizer, ids: words_of(ids))
+    chosen = set()
+    for cell in KINDS:
+        seen = pieced(cell)
+        for text in ("ab", "one"):
+            free = other_words.other_word(seen, text)
+            best = max((other_words.other_word(seen, text, at) for at in (1, 2)), key=lambda one: one.log_probs[1])
+            assert free.word == best.word
+            chosen.add(free.word)
+    assert chosen == {0, 1}
 
 
 def words_of(ids):
