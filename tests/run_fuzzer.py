@@ -92,12 +92,13 @@ def _command(run: Path, arguments: list[str], text: str) -> Outcome:
     sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
     sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     try:
-        with _deadline():
+        with _deadline(), _native_errors() as native:
             code = main(arguments)
         sys.stdout.flush(), sys.stderr.flush()
         printed, complaint = (one.buffer.getvalue().decode() for one in (sys.stdout, sys.stderr))
     finally:
         sys.stdin, sys.stdout, sys.stderr = streams
+    complaint += "".join(native)
     weights = run / "model.safetensors"
     digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.is_file() and not weights.is_symlink() else ""
     return Outcome(code, printed, complaint, digest)
@@ -115,6 +116,22 @@ def _deadline() -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, old)
+
+
+@contextlib.contextmanager
+def _native_errors() -> Iterator[list[str]]:
+    """Collect what libraries write to the standard error of the process, past Python's."""
+    found: list[str] = []
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield found
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            found.append(file.read().decode(errors="replace"))
 
 
 def _files(run: Path, suffix: str = "") -> list[Path]:
@@ -335,7 +352,8 @@ class Fuzzer:
         found = use(copy)
         what = f"seed {seed}: {mutation.__name__} of {run.name}, {use.__name__}: {found.complaint[-600:]}"
         assert _listing(outside) == before, f"wrote outside; {what}"
-        assert "bug in Regard" not in found.complaint and "Traceback" not in found.complaint, what
+        for trace in ("bug in Regard", "Traceback", "panicked at"):
+            assert trace not in found.complaint, what
         if found.code:
             assert len(found.complaint.split()) > 5, f"no reason given; {what}"
             self.tally["refused"] += 1

@@ -5,16 +5,27 @@ import itertools
 import pytest
 import torch
 
+from regard.models import build
 from regard.search import ModelSteps, beam
 from regard.search.beam import Group
 from regard.search.steps import AttentiveSteps
 from regard.search.tree import SearchTree
 from regard.text.specials import BOS, EOS
-from tests.cells import KINDS, model_of, sentences
-from tests.test_search import WORDS, tiny_model, total
+from tests.cells import KINDS, cell, model_of, sentences
+from tests.test_search import FAMILIES, WORDS, tiny_model, total
 
 SOURCE = torch.tensor([[6, 7, 3, EOS]])
 PENALTIES = [0.0, 0.6, 1.0, 2.0]
+
+
+def random_model(seed, vocabulary):
+    """A model over a larger vocabulary, sharp enough to have preferences."""
+    torch.manual_seed(seed)
+    model = build(cell(**FAMILIES["rnn"]), vocabulary, vocabulary).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.5)
+    return model
 
 
 class Table:
@@ -113,18 +124,30 @@ def test_in_a_full_beam_an_ended_hypothesis_takes_no_slot():
     assert full.score > narrow.score and full.tokens == (7, 9, 10)
 
 
+def test_a_full_beam_follows_as_many_as_it_is_wide_after_one_has_ended():
+    # The end comes first; then the second best of two that live is the one that wins.
+    rows = {
+        BOS: {EOS: 0.34, 6: 0.33, 7: 0.33},
+        6: {8: 1.0},
+        7: {9: 0.9, EOS: 0.1},
+        8: {10: 0.3, 11: 0.3, 5: 0.2, 3: 0.2},
+    }
+    assert beam(Table(rows), SOURCE, [8], width=2, full=True)[0][0].tokens == (7, 9)
+
+
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("diversity", [0.0, 0.1, 0.5])
-def test_no_text_comes_twice(full, groups, diversity):
-    def text(tokens):  # 6 and 7 read the same, as do two spellings of a word
-        return "".join("x" if token in (6, 7) else str(token) for token in tokens)
+def test_no_text_comes_twice_and_as_many_come_as_are_asked_for(full, groups, diversity):
+    def text(tokens):  # tokens in pairs read the same, as two spellings of a word do
+        return " ".join(str(token // 2) for token in tokens)
 
-    for seed in range(6):
+    ends = set()
+    for seed, limit in itertools.product(range(6), (2, 5, 12)):
         found = beam(
-            ModelSteps(tiny_model(seed)),
+            ModelSteps(random_model(seed, vocabulary=20)),
             SOURCE,
-            [5],
+            [limit],
             width=6,
             count=6,
             groups=groups,
@@ -133,9 +156,23 @@ def test_no_text_comes_twice(full, groups, diversity):
             text=text,
         )[0]
         texts = [text(one.tokens) for one in found]
-        assert len(set(texts)) == len(texts) >= 1
+        assert len(set(texts)) == len(texts) == 6
         order = [(one.ended != "end", -one.score) for one in found]
         assert order == sorted(order)
+        ends |= {one.ended for one in found}
+    assert {"end", "length"} <= ends, "both ways to end are tried"
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_where_fewer_texts_exist_all_are_given(full, groups):
+    def text(tokens):
+        return "x" * len(tokens)
+
+    found = beam(
+        ModelSteps(random_model(1, vocabulary=9)), SOURCE, [2], width=6, count=6, groups=groups, full=full, text=text
+    )
+    assert sorted(text(one.tokens) for one in found[0]) == ["", "x", "xx"]
 
 
 @pytest.mark.parametrize("full", [False, True])

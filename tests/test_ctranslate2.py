@@ -93,7 +93,7 @@ def test_two_texts_are_told_apart_by_every_engine(tmp_path, capsys):
 def test_the_score_that_the_engine_reports_is_ours(run, penalty):
     fast = open_engine("ctranslate2", [run.directory])
     for text, best in zip(TEXTS, fast.hypotheses(TEXTS, Search(beam=4, length_penalty=penalty, count=2)), strict=True):
-        assert len(best) == len({one.text for one in best}) and bool(best) is bool(text) and len(best) <= 2
+        assert len(best) == len({one.text for one in best}) == (2 if text else 0)
         for one in best:
             if one.ended != "end":
                 continue
@@ -102,6 +102,16 @@ def test_the_score_that_the_engine_reports_is_ours(run, penalty):
                 scores = sayable(fast.model(source, target[:, :-1])[0]).log_softmax(-1)
             total = float(scores.gather(1, target[0, 1:, None]).sum())
             assert one.score == pytest.approx(total / (len(one.tokens) + 1) ** penalty, abs=1e-4)
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "bpe", "characters"])
+@pytest.mark.parametrize(("width", "count"), [(4, 2), (4, 4), (6, 6)])
+def test_n_best_lists_of_the_engine_are_as_long_as_asked_for(tokenizer, width, count, tmp_path):
+    run = random_run(tmp_path / "run", {}, tokenizer=tokenizer)
+    native, fast = (open_engine(name, [run.directory]) for name in ("native", "ctranslate2"))
+    for engine in (native, fast):
+        for text, best in zip(TEXTS, engine.hypotheses(TEXTS, Search(beam=width, count=count)), strict=True):
+            assert len(best) == len({one.text for one in best}) == (count if text else 0)
 
 
 def test_an_export_is_made_once_and_anew_when_the_weights_change(tmp_path):

@@ -161,13 +161,13 @@ def maps(batch: list[Matched], heads: int, generator: torch.Generator, planted: 
     return weights
 
 
-def followed(seed: int, heads: int = 6, planted: dict[int, str] | None = None, sentences: int = 120):
+def followed(seed: int, heads: int = 6, planted: dict[int, str] | None = None, sentences: int = 120, least: int = 100):
     """Which (relation, direction, head) are called followed."""
     chance, generator = random.Random(seed), torch.Generator().manual_seed(seed)
     sums = Dependencies({"one": heads})
     batch = [sentence(1000 * seed + number, chance) for number in range(sentences)]
     sums.add({"one": maps(batch, heads, generator, planted)}, batch)
-    relations = sums.relations(100)
+    relations = sums.relations(least)
     found = {(one.name, one.direction, n) for one in relations for n, yes in enumerate(one.follows["one"]) if yes}
     return found, relations
 
@@ -187,6 +187,31 @@ def test_a_head_at_the_best_fixed_offset_is_not_syntactic():
         assert not found
         near = next(one for one in relations if (one.name, one.direction) == ("near", "to head"))
         assert near.accuracy["one"][0] == pytest.approx(near.baseline, abs=0.06) and near.baseline > 0.5
+
+
+def test_a_few_sentences_call_no_head_syntactic():
+    """A head that follows a relation well beyond both thresholds, in too few sentences to be sure of it."""
+    passed = 0
+    for seed in range(6):
+        found, relations = followed(seed, planted={2: "far"}, sentences=9, least=8)
+        assert not found
+        for one in relations:
+            if (one.name, one.direction) == ("far", "to head"):
+                passed += min(one.accuracy["one"][2], one.chosen["one"][2]) > max(0.4, 1.1 * one.baseline)
+                assert one.p["one"][2] > 0.05
+    assert passed >= 3
+
+
+def test_p_values_are_corrected_for_the_number_of_tests():
+    """No sign test of n sentences has a p below 2⁻ⁿ; of m tests, none is below m · 2⁻ⁿ after Holm's correction."""
+    for seed in range(4):
+        chance = random.Random(seed)
+        reported = sum(is_reported(sentence(1000 * seed + number, chance).sentence.text) for number in range(16))
+        _, relations = followed(seed, planted={2: "far"}, sentences=16, least=8)
+        values = [p for one in relations for p in one.p["one"]]
+        assert min(values) >= min(1.0, len(values) * 2.0**-reported)
+        far = next(one for one in relations if (one.name, one.direction) == ("far", "to head"))
+        assert far.p["one"][2] == min(values)
 
 
 def test_punctuation_is_left_out():

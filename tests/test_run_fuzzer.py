@@ -11,12 +11,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from regard.cli import main
+from regard.config.text import Tokenizer as Settings
 from regard.foundation import durable
 from regard.foundation.errors import RegardError
 from regard.runs.checkpoints import Checkpoints
 from regard.runs.manifest import Digest, Manifest
 from regard.runs.records import DamagedFile, read_file, seal
 from regard.runs.run import Run
+from regard.text.learning import train as learn
+from regard.text.tokenizer import Tokenizer
 from tests.run_fuzzer import Fuzzer, make_runs
 
 MUTATIONS = 200
@@ -44,6 +47,36 @@ def run(made, tmp_path) -> Path:
 def test_mutated_runs_are_refused_or_used_as_before(fuzzer, part):
     for seed in range(part * MUTATIONS // PARTS, (part + 1) * MUTATIONS // PARTS):
         fuzzer.try_one(1_000_000 + seed)
+
+
+@pytest.mark.parametrize("seed", [704745])  # a tokenizer with a prefix, on which the library panicked
+def test_what_the_long_run_found_stays_fixed(fuzzer, seed):
+    fuzzer.try_one(seed)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "characters", "words"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"decoder": None}, {"normalizer": None}, {"pre_tokenizer": None},
+        {"model.unk_token": None, "model.unk_id": None}, {"model.continuing_subword_prefix": "x" * 10_000},
+        {"model.end_of_word_suffix": "x"}, {"model.dropout": 0.5},
+        {"decoder": {"type": "Sequence", "decoders": 3}}, {"model.vocab": {}}, {"added_tokens": [3]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_hostile_tokenizer_is_refused_when_it_is_loaded(kind, change, tmp_path, capfd):
+    settings = Settings.model_validate({"kind": kind, "min_frequency": 1})
+    learn(settings, lambda: iter(["a b c 8", "c d e"] * 20), "test").save(tmp_path / "t.json")
+    Tokenizer.load(tmp_path / "t.json")
+    content = json.loads((tmp_path / "t.json").read_text())
+    for key, value in change.items():
+        section, _, name = key.rpartition(".")
+        (content[section] if section else content)[name] = value
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    with pytest.raises(RegardError, match=r"t\.json"):
+        Tokenizer.load(tmp_path / "t.json")
+    assert not capfd.readouterr().err
 
 
 def test_a_write_is_not_redirected_by_a_link_that_was_prepared(tmp_path):
@@ -165,6 +198,19 @@ def test_hostile_metadata_of_weights_are_refused(run, metadata, capsys):
     assert "bug in Regard" not in complaint
 
 
+@pytest.fixture
+def bounded_memory():
+    """At most 4 GB more than now, so that a model that is built all the same takes no other process down."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = Path("/proc/self/statm")
+    if used.exists():
+        now = int(used.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + (4 << 30), limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@pytest.mark.usefixtures("bounded_memory")
 def test_a_model_that_does_not_fit_the_weights_costs_no_memory(run, capsys):
     config = (run / "config.yaml").read_text().replace("width: 16", "width: 60000")
     (run / "config.yaml").write_text(config)

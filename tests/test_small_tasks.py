@@ -261,18 +261,26 @@ class TestCorpora:
         notes = prepare(from_mapping(config), tmp_path / "run").report.notes
         assert any("`godo` only once" in note for note in notes)
 
-    def test_no_more_documents_are_kept_than_there_are(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("task", "part"), [({"kind": "language-model", "length": 8}, "decoder"), ({"kind": "masked-words"}, "encoder")]
+    )
+    def test_no_more_documents_are_kept_than_there_are(self, task, part, tmp_path):
+        texts = corpus(tmp_path / "t.txt", [f"w{n} w{n % 7} " * 60 for n in range(50)])
         given = {
-            "task": {"kind": "language-model", "length": 8},
-            "data": {"train": {"text": corpus(tmp_path / "t.txt", [f"w{n} w{n % 7} " * 9 for n in range(50)])}},
+            "task": task,
+            "data": {"train": {"text": texts}, "cleaning": {"max_length": 50}},
             "text": {"tokenizer": {"kind": "words"}},
-            "model": {"width": 16, "decoder": {"kind": "rnn"}},
+            "model": {"width": 16, part: {"kind": "rnn"}},
             "training": {"steps": 2, "validate_every": 2, "checkpoint_every": 2, "batch_tokens": 200},
         }
         train(from_mapping(given), tmp_path / "run", view=View())
-        report = prepare(Run.open(tmp_path / "run").config, tmp_path / "run").report
-        assert f": {report.train:,} documents of {report.pairs:,} |" in Run.open(tmp_path / "run").card.read_text()
-        assert report.train <= report.pairs
+        prepared = prepare(Run.open(tmp_path / "run").config, tmp_path / "run")
+        report = prepared.report
+        assert f": {report.train:,} {prepared.form.noun} of {report.pairs:,} |" in (
+            Run.open(tmp_path / "run").card.read_text()
+        )
+        assert report.train <= report.pairs == 50
+        assert part == "decoder" or len(prepared.train) > report.pairs, "texts are stored in pieces"
 
 
 class TestCleaning:

@@ -47,7 +47,7 @@ def predict(
                     failed += 1
                     print(f"error: Line {number:,}: {answer}", file=sys.stderr)
                 if as_json:
-                    nothing = dict.fromkeys(predictor.shape.result.fields)  # every line has the same fields
+                    nothing = dict.fromkeys(predictor.output.result.fields)  # every line has the same fields
                     facts = nothing | {"error": str(answer)} if isinstance(answer, RegardError) else answer.facts
                     print(json.dumps({"line": number, "text": line, **facts}, ensure_ascii=False))
                 else:

@@ -82,10 +82,17 @@ class CTranslate2Generator(TextGenerator):
         width = search.beam or 1
         asked = width if search.count > 1 else 1  # some may have the same text
         found = self._fast.find(sources, beam=width, count=asked, penalty=penalty)
-        return [
+        lists = [
             distinct(self._hypothesis(one, ids, penalty) for one in best)[: search.count]
             for ids, best in zip(sources, found, strict=True)
         ]
+        # Outputs that are cut at a limit or at a loop may become the same text.
+        short = [place for place, ids in enumerate(sources) if ids and len(lists[place]) < search.count]
+        if short:
+            self._tell("full n-best list for some of the texts")
+            for place, best in zip(short, super()._find([texts[place] for place in short], search, None), strict=True):
+                lists[place] = best
+        return lists
 
     def _hypothesis(self, found: Found, source: list[int], penalty: float) -> Hypothesis:
         """One output as ours; log-probabilities are the mean, repeated, as only their sum is known."""

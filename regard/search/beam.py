@@ -4,6 +4,7 @@ Axes: B sentences still searched, G groups, N slots of a group, R slots in use, 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -63,17 +64,52 @@ class Group:
         """Slots for living hypotheses."""
         return self.width if self.full else self.width - len(self.ended)
 
-    def extend(self, candidates: list[Candidate], coverage: Sequence[float], size: int) -> "Extended":
+    def extend(
+        self,
+        candidates: list[Candidate],
+        coverage: Sequence[float],
+        size: int,
+        widen: Callable[[int], list[Candidate]] = lambda most: [],
+    ) -> "Extended":
         """Take over as many of the candidates (the first first) as there is room for.
 
-        `coverage` is what the coverage penalty takes off each slot's score, if it ends now.
+        `coverage` is what the coverage penalty takes off each slot's score, if it ends now. `widen` returns a given
+        number of best candidates: they are needed where all of these end with texts that have ended before.
         """
+        living: list[Candidate] = []
+        paths: list[Path] = []
+        said, left_out = self._take(candidates, coverage, size, living, paths)
+        tried = len(candidates)
+        while self.distinct.several and not living and len(self.ended) < self.count:
+            if not left_out:
+                wider = widen(4 * tried)
+                if len(wider) <= tried:
+                    break  # there is nothing else to say
+                tried = len(wider)
+                known = {(one.slot, one.token) for one in said}
+                left_out = [one for one in wider if (one.slot, one.token) not in known]
+            more, left_out = self._take(left_out, coverage, size, living, paths)
+            said += more
+        if self.tree is not None:
+            for one in left_out:
+                self.tree.add(self.paths[one.slot].node, one.token, one.log_prob, one.total, "died")
+        going = self._that_can_improve(living)
+        self.paths = paths[: len(going)]
+        return Extended(going, said)
+
+    def _take(
+        self,
+        candidates: list[Candidate],
+        coverage: Sequence[float],
+        size: int,
+        living: list[Candidate],
+        paths: list[Path],
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """Take over candidates: those that live on are added to `living` and `paths`; returns them all and the rest."""
         candidates = [one for one in candidates if one.total != NOTHING]
         if self.distinct.several:
             candidates = [one for one in candidates if not self._again(one, coverage[one.slot])]
         said, left_out = self._within(candidates)
-        living: list[Candidate] = []
-        paths = []
         for one in said:
             path = self._extended(one)
             ended, kept = self._end(path, one.token, size)
@@ -90,12 +126,7 @@ class Group:
                     self.tree.ends[path.tokens if kept is None else kept[0]] = node
             if not ended:
                 paths.append(path)
-        if self.tree is not None:
-            for one in left_out:
-                self.tree.add(self.paths[one.slot].node, one.token, one.log_prob, one.total, "died")
-        going = self._that_can_improve(living)
-        self.paths = paths[: len(going)]
-        return Extended(going, said)
+        return said, left_out
 
     def _again(self, one: Candidate, bonus: float) -> bool:
         """Whether a candidate ends with a text that has ended before: its better form is kept, and it takes no room."""
@@ -284,7 +315,10 @@ def beam(
                 if rules and rules[row].needs:
                     own = slice(rows.starts[place], rows.starts[place] + len(group.paths))
                     found[place] = in_banks(group, rows.totals[own, None] + scores[own], scores[own], found[place])
-                living[place], said = group.extend(found[place], costs[place], scores.shape[1])
+                widen = partial(
+                    _widened, rows, scores, place, len(group.paths), heard[order] if number else None, diversity
+                )
+                living[place], said = group.extend(found[place], costs[place], scores.shape[1], widen)
                 for one in said if groups > 1 else ():
                     heard[order, one.token] += 1
         time += 1
@@ -328,6 +362,20 @@ def _of_group(
     own = scores[chosen]
     liked = own - diversity * heard[rows.seats[chosen] // (rows.slots * groups)] if number else own
     return rows.candidates(own, liked, most, chosen)
+
+
+def _widened(
+    rows: Rows, scores: Tensor, place: int, count: int, heard: Tensor | None, diversity: float, most: int
+) -> list[Candidate]:
+    """The `most` best candidates of the `count` hypotheses of one place; `heard` (V) as in `_of_group`."""
+    own = slice(rows.starts[place], rows.starts[place] + count)
+    each = scores[own]  # N×V
+    liked = (rows.totals[own, None] + each - (0.0 if heard is None else diversity * heard)).flatten()
+    found = liked.topk(min(most, len(liked))).indices
+    slots, tokens = found // each.shape[1], found % each.shape[1]
+    log_probs = each[slots, tokens]
+    columns = (rows.totals[own][slots] + log_probs, log_probs, slots, tokens)
+    return list(map(Candidate, *(column.tolist() for column in columns)))
 
 
 def in_banks(group: Group, wanted: Tensor, scores: Tensor, found: list[Candidate]) -> list[Candidate]:

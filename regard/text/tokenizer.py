@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import tokenizers
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
@@ -20,6 +20,7 @@ from regard.text.specials import SPECIALS, UNK
 if TYPE_CHECKING:
     from regard.config.text import Tokenizer as Settings
 
+T = TypeVar("T", bound="Tokenizer")
 Kind = Literal["bpe", "unigram", "characters", "words", "sentencepiece", "wordpiece"]
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """Tokens for single bytes: what a vocabulary has no token for is spelt in UTF-8."""
@@ -160,11 +161,14 @@ class Tokenizer:
                 return SentencePieceTokenizer.read(path, content)
             kind = _kind(content)
             _check_vocabulary(content)
+            _check_parts(content)
             if kind == "wordpiece":
                 from regard.text.wordpiece import WordPieceTokenizer
 
-                return WordPieceTokenizer(tokenizers.Tokenizer.from_str(text))
-            return Tokenizer(tokenizers.Tokenizer.from_str(text))
+                return _tried(WordPieceTokenizer(tokenizers.Tokenizer.from_str(text)))
+            tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(text))
+            tokenizer.kind = kind  # known already: finding it again would take as long as reading the file
+            return _tried(tokenizer)
         except (KeyboardInterrupt, SystemExit, MemoryError, RegardError):
             raise
         except BaseException as error:  # the library panics on some hostile files, outside of Exception
@@ -207,6 +211,34 @@ def _check_vocabulary(content: Mapping[str, Any]) -> None:
             raise ValueError("its token numbers have gaps")
     if tuple(tokens[: len(SPECIALS)]) != SPECIALS:
         raise ValueError(f"its first tokens are not {' '.join(SPECIALS)}")
+
+
+def _check_parts(content: Mapping[str, Any]) -> None:
+    """Refuse a file without a part that `save` always writes, or with a setting that it never writes.
+
+    The library would fail on some of these when it is used, and on others end with a message of its own.
+    """
+    for part in ("normalizer", "pre_tokenizer", "decoder"):
+        if not isinstance(content.get(part), dict):
+            raise ValueError(f"it has no {part}")
+    model = content["model"]
+    for setting in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
+        if model.get(setting):
+            raise ValueError(f"its {setting} is not empty")
+    unknown = model.get("unk_id") if model["type"] == "Unigram" else model.get("unk_token")
+    if unknown != (UNK if model["type"] == "Unigram" else SPECIALS[UNK]):
+        raise ValueError(f"its unknown token is not {SPECIALS[UNK]}")
+
+
+def _tried(tokenizer: T) -> T:
+    """Use every part of a tokenizer once, so that one that cannot work is refused when it is loaded."""
+    text = "a B\u00e9 1, \U0010ffff"
+    tokenizer.normalise(text)
+    tokenizer.decode(tokenizer.encode(text).ids)
+    tokenizer.decode(range(min(tokenizer.size, 300)))
+    if len(tokenizer.vocabulary) != tokenizer.size or not all(tokenizer.vocabulary):
+        raise ValueError("its vocabulary has tokens without a name")
+    return tokenizer
 
 
 def _spans(text: str, pieces: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
