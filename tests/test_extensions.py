@@ -244,9 +244,9 @@ def test_padding_changes_nothing_for_a_new_input(sounds, my_parts):
 
 def test_an_encoder_of_another_input_is_refused(my_parts):
     data = {"data": {"train": {"labelled": "x.txt"}}, "task": {"kind": "classification"}}
-    with pytest.raises(UsageError, match="model.encoder.kind `sound` cannot read text"):
+    with pytest.raises(UsageError, match=r"model\.encoder\.kind `sound` cannot read text"):
         from_mapping({**data, "model": {"encoder": {"kind": "sound"}}})
-    with pytest.raises(UsageError, match="task.kind must be one of .*sound-classification"):
+    with pytest.raises(UsageError, match=r"task\.kind must be one of .*sound-classification"):
         from_mapping({**data, "task": {"kind": "sonud-classification"}})
 
 

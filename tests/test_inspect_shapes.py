@@ -243,7 +243,7 @@ def test_what_does_not_apply_says_so_in_a_sentence(runs, capsys, tmp_path):
 def test_layers_are_probed(runs, tmp_path):
     path = corpus(tmp_path / "words.tsv", [line.replace(" ", "\t") for line in tagged_lines(80)])
     for kind, side in (("tags", "encoder"), ("language", "decoder")):
-        opened = load_run(runs[kind]) if kind == "language" else load_run(runs[kind])
+        opened = load_run(runs[kind])
         found = inspection.probe(opened, path, "2")
         assert found.side == side and found.layers[0] == "embedding" and len(found.layers) > 1
 

@@ -264,7 +264,7 @@ class TestLanguageModels:
         assert loss == pytest.approx(-found.log_prob / found.tokens, rel=1e-4)
 
     def test_what_is_written_has_the_probability_that_it_is_said_to_have(self, tmp_path):
-        task, model, prepared = shape_and_model("language", tmp_path, task={"length": 60}, decoding={"max_length": 9})
+        task, model, _ = shape_and_model("language", tmp_path, task={"length": 60}, decoding={"max_length": 9})
         writer = LoadedRun(task, model)
         for search in (Search(beam=1), Search(beam=3), Search(samples=2, count=2, top_k=5)):
             for prompt, found in zip(["", "w1 w2", "w3"], writer.hypotheses(["", "w1 w2", "w3"], search), strict=True):
@@ -275,7 +275,7 @@ class TestLanguageModels:
                     assert list(one.log_probs) == pytest.approx(list(said), abs=1e-4)
 
     def test_prompts_keep_their_place_whatever_their_length(self, tmp_path):
-        task, model, prepared = shape_and_model("language", tmp_path, decoding={"max_length": 5})
+        task, model, _ = shape_and_model("language", tmp_path, decoding={"max_length": 5})
         writer = LoadedRun(task, model)
         prompts = ["w1 w2 w3", "", "w4", "w5 w6 w7"]
         together = [found[0].tokens for found in writer.hypotheses(prompts, beam=1)]

@@ -90,7 +90,7 @@ class CTranslate2Generator(TextGenerator):
         short = [place for place, ids in enumerate(sources) if ids and len(lists[place]) < search.count]
         if short:
             self._tell("full n-best list for some of the texts")
-            for place, best in zip(short, super()._find([texts[place] for place in short], search, None), strict=True):
+            for place, best in zip(short, super().find([texts[place] for place in short], search, None), strict=True):
                 lists[place] = best
         return lists
 
