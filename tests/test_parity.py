@@ -6,7 +6,7 @@ from torch import nn
 
 from regard.models.encoders import TransformerEncoderLayer
 from regard.models.transformer_decoder import TransformerDecoderLayer
-from regard.nn.attention import Attention, Remembered, causal_mask, lookup
+from regard.nn.attention import Attention, KeyValues, causal_mask, lookup
 from regard.nn.recurrence import RecurrentLayer, backwards
 from tests.cells import cell
 
@@ -75,7 +75,7 @@ def test_attention_is_torchs_multihead_attention(watched):
     expected, weights = theirs(queries, memory, memory, key_padding_mask=~allowed, average_attn_weights=False)
     if watched:
         ours.weights.watcher = lambda found: (torch.testing.assert_close(found, weights, **CLOSE), found)[1]
-    found = ours(queries, ours.remember(memory), allowed[:, None, None, :])
+    found = ours(queries, memory, allowed[:, None, None, :])
     torch.testing.assert_close(found, expected, **CLOSE)
 
 
@@ -111,7 +111,7 @@ def test_transformer_layers_are_torchs(place, activation):
     ours.source_norm.load_state_dict(theirs.norm2.state_dict())
     ours.feed_forward_norm.load_state_dict(theirs.norm3.state_dict())
     expected = theirs(states, memory, tgt_mask=~causal_mask(T, states.device), memory_key_padding_mask=~allowed)
-    source = ours.source_attention.remember(memory)
+    source = ours.source_attention.key_values(memory)
     found = ours(states, source, allowed[:, None, None, :])
     torch.testing.assert_close(found, expected, **CLOSE)
 
@@ -125,7 +125,7 @@ def test_fused_is_explicit_in_value_and_gradient(score):
     for watcher in (None, lambda weights: weights):
         layer.weights.watcher = watcher
         inputs = states.clone().requires_grad_()
-        found = layer(inputs, layer.remember(inputs), causal=True)
+        found = layer(inputs, inputs, causal=True)
         (found**2).sum().backward()
         results.append((found, inputs.grad))
     torch.testing.assert_close(results[0], results[1], **CLOSE)
@@ -139,7 +139,7 @@ def test_additive_attention_is_bahdanaus_formula():
     asked = query[0, 0] @ score.query[0] + score.bias[0, 0]
     energies = [score.out[0, 0, :, 0] @ torch.tanh(asked + key @ score.key[0]) for key in memory[0]]
     weights = torch.stack(energies).softmax(0)
-    torch.testing.assert_close(layer(query, layer.remember(memory))[0, 0], weights @ memory[0], **CLOSE)
+    torch.testing.assert_close(layer(query, memory)[0, 0], weights @ memory[0], **CLOSE)
 
 
 def test_a_sharp_query_looks_up_its_own_key_as_a_dictionary_would():
@@ -154,6 +154,6 @@ def test_a_sharp_query_looks_up_its_own_key_as_a_dictionary_would():
 def test_unprojected_attention_returns_a_mixture_of_the_states_themselves():
     layer = Attention(query_width=D, memory_width=D, heads=1, score="dot", project=False)
     memory = torch.randn(1, S, D)
-    same = Remembered(torch.zeros(1, 1, S, D), memory[:, None])
+    same = KeyValues(torch.zeros(1, 1, S, D), memory[:, None])
     torch.testing.assert_close(layer(torch.randn(1, 1, D), same)[0, 0], memory[0].mean(0), **CLOSE)
     assert not list(layer.parameters())

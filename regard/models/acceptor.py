@@ -96,7 +96,7 @@ class Attended(Acceptor):
 
     def _compared(self, one: Memory, other: Memory) -> Tensor:
         """One text B×S×D in the light of the other B×R×D: B×2D."""
-        found = self.between(one.states, self.between.remember(other.states), other.mask[:, None, None, :])  # B×S×D
+        found = self.between(one.states, other.states, other.mask[:, None, None, :])  # B×S×D
         both = torch.cat([one.states, found, one.states - found, one.states * found], dim=2)  # B×S×4D
         compared = torch.relu(self.compare(both))  # B×S×D
         return torch.cat([mean_state(compared, one.mask), largest_state(compared, one.mask)], dim=1)

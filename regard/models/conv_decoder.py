@@ -9,14 +9,13 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, remembered, source_of
+from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, source_of
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
-from regard.nn.attention import Remembered
+from regard.nn.attention import KeyValues
 from regard.nn.convolution import GatedConvolution
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
-from regard.nn.readers import Readers
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
@@ -33,12 +32,10 @@ class ConvDecoderLayer(nn.Module):
         self.fit = nn.Identity() if out == width else nn.Linear(out, width)
         self.states = Tap(time=1)
 
-    def attend(
-        self, states: Tensor, source: Remembered | None, source_mask: Tensor, readers: Readers | None = None
-    ) -> Tensor:
+    def attend(self, states: Tensor, source: Tensor | KeyValues | None, source_mask: Tensor) -> Tensor:
         """States B×T×D with what they find in the source."""
         if self.source_attention is not None and source is not None:
-            found = self.fit(self.source_attention(states, source, source_mask, readers=readers))
+            found = self.fit(self.source_attention(states, source, source_mask))
             states = (states + found) * math.sqrt(0.5)
         result: Tensor = self.states(states)
         return result
@@ -81,15 +78,16 @@ class ConvDecoder(ParallelDecoder):
         source_mask = state.source["mask"][:, None, None, :]
         for depth, layer in enumerate(self.layers):
             one, past[f"{depth}"] = layer.convolution.step(states[:, 0], state.past[f"{depth}"])
-            states = layer.attend(one[:, None], remembered(state.source, f"{depth}"), source_mask, state.readers)
+            states = layer.attend(one[:, None], state.key_values(f"{depth}"), source_mask)
         return self.exit(self.dropout(states))[:, 0], state.advance(past)
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:
         """Output states B×T×E for all inputs B×T in one pass."""
-        state = self.start(memory)
-        states = self._enter(inputs, state)
+        states = self.entrance(self.embedding(inputs))  # B×T×D
+        if self.fixed is not None:
+            states = self.fixed(states, memory.summary, 0)
         source_mask = memory.mask[:, None, None, :]
-        for depth, layer in enumerate(self.layers):
-            states = layer.attend(layer.convolution(states), remembered(state.source, f"{depth}"), source_mask)
+        for layer in self.layers:
+            states = layer.attend(layer.convolution(states), memory.states, source_mask)
         result: Tensor = self.exit(self.dropout(states))
         return result

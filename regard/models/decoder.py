@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.config import model as config
 from regard.config.cell import settled, width_of
 from regard.models.memory import DecodingState, Memory
-from regard.nn.attention import Attention, Remembered
+from regard.nn.attention import Attention
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.taps import Tap
 
@@ -100,12 +100,6 @@ def fixed_vector(cell: config.Model) -> FixedVector | None:
 
 
 def source_of(attention: Attention, memory: Memory, name: str) -> dict[str, Tensor]:
-    """What one attention remembers of the source, named for a decoding state."""
-    found = attention.remember(memory.states)
+    """Keys and values of the source for one attention, named for a decoding state."""
+    found = attention.key_values(memory.states)
     return {f"{name}.keys": found.keys, f"{name}.values": found.values}
-
-
-def remembered(tensors: dict[str, Tensor], name: str, length: int | None = None) -> Remembered | None:
-    """What one attention put into a decoding state under this name, if it did: all, or its first positions only."""
-    keys = tensors.get(f"{name}.keys")
-    return None if keys is None else Remembered(keys[:, :, :length], tensors[f"{name}.values"][:, :, :length])

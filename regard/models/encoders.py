@@ -148,7 +148,7 @@ class TransformerEncoderLayer(nn.Module):
     def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """States B×S×D, each of which may look where mask B×1×1×S is true; without one, everywhere."""
         normed = self.attention_norm(states) if self.pre else states
-        states = states + self.dropout(self.attention(normed, self.attention.remember(normed), mask))
+        states = states + self.dropout(self.attention(normed, normed, mask))
         states = states if self.pre else self.attention_norm(states)
         normed = self.feed_forward_norm(states) if self.pre else states
         states = states + self.dropout(self.feed_forward(normed))

@@ -4,6 +4,8 @@ Axes: B batch, S question positions, N different pictures, P places of a picture
 pixels, D width, C classes.
 """
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -17,7 +19,7 @@ from regard.models.reader import Chooser
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
-from regard.nn.readers import Readers
+from regard.nn.source_rows import SourceRows
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap, watched
 
@@ -38,13 +40,13 @@ class Look(nn.Module):
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
-    def forward(self, state: Tensor, question: Memory, places: Tensor, readers: Readers) -> Tensor:
-        """States B×1×D, the questions, places N×P×D of pictures, and who looks at which: B×1×D."""
+    def forward(self, state: Tensor, question: Memory, places: Tensor, rows: SourceRows) -> Tensor:
+        """States B×1×D, the questions, places N×P×D of pictures, and which of them each row looks at: B×1×D."""
         asking, seeing, further = self.norms
-        words = self.question_attention.remember(question.states)
-        state = state + self.dropout(self.question_attention(asking(state), words, question.mask[:, None, None, :]))
-        seen = self.picture_attention.remember(places)
-        state = state + self.dropout(self.picture_attention(seeing(state), seen, readers=readers))
+        found = self.question_attention(asking(state), question.states, question.mask[:, None, None, :])
+        state = state + self.dropout(found)
+        seen = replace(self.picture_attention.key_values(places), rows=rows)
+        state = state + self.dropout(self.picture_attention(seeing(state), seen))
         result: Tensor = self.states(state + self.dropout(self.feed_forward(further(state))))
         return result
 
@@ -76,10 +78,10 @@ class Looker(Chooser):
         """The one vector that questions B×S about pictures B×3×H×W are answered by: B×1×D."""
         question = self.encode(source)
         first, which = distinct(pixels) if not watched(self.picture) else everyone(pixels)
-        places, readers = self.picture(pixels[first]).states, Readers(which, len(first))  # N×P×D
+        places, rows = self.picture(pixels[first]).states, SourceRows(which, len(first))  # N×P×D
         state = question.states[:, :1]
         for look in self.looks:
-            state = look(state, question, places, readers)
+            state = look(state, question, places, rows)
         result: Tensor = self.norm(state)
         return result
 
@@ -91,7 +93,7 @@ class Looker(Chooser):
 def distinct(pixels: Tensor) -> tuple[Tensor, Tensor]:
     """Where in pictures B×3×H×W another one begins than the one before it, N, and which of those each is, B.
 
-    The eyes are the dear part of a looker: questions about one picture that stand side by side share one pass of them.
+    The image encoder dominates the cost, so adjacent questions about one image share a pass.
     """
     another = (pixels[1:] != pixels[:-1]).flatten(1).any(1)  # B-1
     begins = torch.cat([another.new_ones(1), another])  # B

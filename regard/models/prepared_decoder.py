@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from regard.models.memory import DecodingState
-from regard.nn.past import Past
+from regard.nn.key_value_cache import KeyValueCache
 from regard.nn.prepared import PreparedAttention, prepared
 from regard.nn.taps import Tap
 
@@ -28,14 +28,14 @@ class PreparedLayer:
         self.source_norm = prepared(layer.source_norm)
         self.feed_forward, self.feed_forward_norm = prepared(layer.feed_forward), prepared(layer.feed_forward_norm)
 
-    def step(self, states: Tensor, past: Past, opening: Tensor, state: DecodingState) -> Tensor:
+    def step(self, states: Tensor, past: KeyValueCache, opening: Tensor, state: DecodingState) -> Tensor:
         """States B×D at the last position of a past, which they write, with its opening 1×1×C: B×D."""
         normed = self.attention_norm(states) if self.pre else states
         states = states + self.attention.to_past(normed, past, self.depth, opening)
         states = states if self.pre else self.attention_norm(states)
         if self.source_attention is not None:
             normed = self.source_norm(states) if self.pre else states
-            states = states + self.source_attention.to_source(normed, state.source, f"{self.depth}", state.readers)
+            states = states + self.source_attention.to_source(normed, state.source, f"{self.depth}", state.source_rows)
             states = states if self.pre else self.source_norm(states)
         normed = self.feed_forward_norm(states) if self.pre else states
         states = states + self.feed_forward(normed)
@@ -76,7 +76,7 @@ class PreparedDecoder:
         """Whether someone watches a tap."""
         return any(tap.watcher is not None for tap in self._taps)
 
-    def step(self, tokens: Tensor, state: DecodingState, past: Past) -> Tensor:
+    def step(self, tokens: Tensor, state: DecodingState, past: KeyValueCache) -> Tensor:
         """The output state B×E behind one token B, which is the last of a past that is still to be written."""
         states = self.embedding(tokens)  # B×E
         if self.places is not None:

@@ -11,7 +11,7 @@ from regard.config.cell import settled, width_of
 from regard.models.decoder import Choose, Decoder
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
-from regard.nn.attention import Attention, Remembered
+from regard.nn.attention import Attention, KeyValues
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.recurrence import make_recurrence
@@ -70,8 +70,8 @@ class RnnDecoder(Decoder):
         if self.form == "every-step":
             source["summary"] = memory.summary
         if self.source_attention is not None:
-            remembered = self.source_attention.remember(memory.states)
-            source |= {"keys": remembered.keys.contiguous(), "values": remembered.values.contiguous()}
+            found = self.source_attention.key_values(memory.states)
+            source |= {"keys": found.keys.contiguous(), "values": found.values.contiguous()}
         if self.feeding:
             past["fed"] = memory.summary.new_zeros(len(memory.summary), self.embedding.weight.shape[1])
         return DecodingState(0, source, past)
@@ -137,7 +137,8 @@ class RnnDecoder(Decoder):
         """What queries B×T×D find in the source: B×T×C."""
         source = state.source
         mask = source["mask"][:, None, None, :]  # B×1×1×S
-        found: Tensor = attention(queries, Remembered(source["keys"], source["values"]), mask, readers=state.readers)
+        known = KeyValues(source["keys"], source["values"], rows=state.source_rows)
+        found: Tensor = attention(queries, known, mask)
         return found
 
     def _read_out(self, hidden: Tensor, context: Tensor | None) -> Tensor:

@@ -10,17 +10,16 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, remembered, source_of
+from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, source_of
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, feed_forward, self_attention, source_attention
 from regard.models.prepared_decoder import PreparedDecoder
-from regard.nn.attention import Remembered
+from regard.nn.attention import KeyValues
 from regard.nn.dropout import Dropout
 from regard.nn.embeddings import TokenEmbedding
+from regard.nn.key_value_cache import KeyValueCache
 from regard.nn.normalisation import make_norm
-from regard.nn.past import Past
 from regard.nn.prepared import prepared_source
-from regard.nn.readers import Readers
 from regard.nn.stack import Stack
 from regard.nn.taps import Tap
 
@@ -44,25 +43,24 @@ class TransformerDecoderLayer(nn.Module):
     def forward(
         self,
         states: Tensor,
-        source: Remembered | None,
+        source: Tensor | KeyValues | None,
         source_mask: Tensor,
-        readers: Readers | None = None,
-        behind: tuple[Past, int] | None = None,
+        cache: tuple[KeyValueCache, int] | None = None,
     ) -> Tensor:
-        """States B×T×D of a whole sequence, or B×1×D at the last position of a past, where layer so-and-so writes."""
+        """States B×T×D of a whole sequence; or B×1×D at the last position of a cache, and the layer's number in it."""
         normed = self.attention_norm(states) if self.pre else states
-        if behind is None:
-            found = self.attention(normed, self.attention.remember(normed), causal=True)
+        if cache is None:
+            found = self.attention(normed, normed, causal=True)
         else:
-            past, depth = behind
-            own = self.attention.remember(normed, past.length - 1)
+            past, depth = cache
+            own = self.attention.key_values(normed, past.length - 1)
             past.write(depth, own.keys[:, :, 0], own.values[:, :, 0])
-            found = self.attention(normed, past.remembered(depth), past.filled, start=past.length - 1)
+            found = self.attention(normed, past.key_values(depth), past.filled)
         states = states + self.dropout(found)
         states = states if self.pre else self.attention_norm(states)
         if self.source_attention is not None and self.source_norm is not None and source is not None:
             normed = self.source_norm(states) if self.pre else states
-            states = states + self.dropout(self.source_attention(normed, source, source_mask, readers=readers))
+            states = states + self.dropout(self.source_attention(normed, source, source_mask))
             states = states if self.pre else self.source_norm(states)
         normed = self.feed_forward_norm(states) if self.pre else states
         states = states + self.dropout(self.feed_forward(normed))
@@ -91,12 +89,12 @@ class TransformerDecoder(ParallelDecoder):
         like = self.embedding.weight
         source = prepared_source(self._source(memory), like)
         attentions = [layer.attention for layer in self.layers]
-        behind = Past.blank(
+        cache = KeyValueCache.blank(
             len(memory.mask), [attention.heads for attention in attentions], attentions[0].head_width, like
         )
-        return DecodingState(0, source, {}, behind, prepared=self._prepared())
+        return DecodingState(0, source, {}, cache, fast_steps=self._fast_steps())
 
-    def _prepared(self) -> PreparedDecoder | None:
+    def _fast_steps(self) -> PreparedDecoder | None:
         """The decoder as steps need it; not while it is trained, or where someone listens in by a hook."""
         made = _PREPARED.get(self)
         if made is None or not made.holds():
@@ -114,27 +112,28 @@ class TransformerDecoder(ParallelDecoder):
         return source
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Read one token B behind the cached past."""
-        assert state.behind is not None
-        past = state.behind.longer()
+        """Read one token B after those in the cache."""
+        assert state.cache is not None
+        past = state.cache.longer()
         ahead = state.advance({}, past)
-        quick = isinstance(state.prepared, PreparedDecoder) and not torch.is_grad_enabled()
-        if quick and not state.prepared.watched():
-            return state.prepared.step(tokens, state, past), ahead
+        fast = state.fast_steps
+        if fast is not None and not torch.is_grad_enabled() and not fast.watched():
+            return fast.step(tokens, state, past), ahead
         states = self._enter(tokens[:, None], state)  # B×1×D
         source_mask = state.source["mask"][:, None, None, :]  # B×1×1×S
         for depth, layer in enumerate(self.layers):
-            source = remembered(state.source, f"{depth}", source_mask.shape[-1])
-            states = layer(states, source, source_mask, state.readers, (past, depth))
+            source = state.key_values(f"{depth}", source_mask.shape[-1])
+            states = layer(states, source, source_mask, (past, depth))
         return self.exit(self.norm(states))[:, 0], ahead
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:
         """Output states B×T×E for all inputs B×T in one pass."""
-        state = DecodingState(0, self._source(memory), {})
-        states = self._enter(inputs, state)
+        states = self.entrance(self.embedding(inputs))  # B×T×D
+        if self.fixed is not None:
+            states = self.fixed(states, memory.summary, 0)
         source_mask = memory.mask[:, None, None, :]  # B×1×1×S
-        for depth, layer in enumerate(self.layers):
-            states = layer(states, remembered(state.source, f"{depth}"), source_mask)
+        for layer in self.layers:
+            states = layer(states, memory.states, source_mask)
         result: Tensor = self.exit(self.norm(states))
         return result
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from regard.nn.dropout import Dropout
 from regard.nn.positions import DistanceBias, Distances
-from regard.nn.readers import Readers
 from regard.nn.scores import ScaledDot, Score, make_score
+from regard.nn.source_rows import SourceRows
 from regard.nn.taps import Tap
 
 
@@ -55,11 +55,17 @@ def attention_weights(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """Keys (prepared for the score) and values of the positions that can be looked up: B×H×S×K each."""
+class KeyValues:
+    """Keys and values of a memory, computed before: what decoding step by step looks up instead of its states."""
 
     keys: Tensor
+    """Prepared for the score: B×H×S×K."""
     values: Tensor
+    """B×H×S×K."""
+    query_position: int = 0
+    """The position of the first query that looks them up."""
+    rows: SourceRows | None = None
+    """Which row of keys and values each row of single queries looks up, where several share one."""
 
 
 class Attention(nn.Module):
@@ -107,74 +113,65 @@ class Attention(nn.Module):
         self.queries, self.keys, self.values = Tap(time=2), Tap(time=2), Tap(time=2)
         self.weights, self.head_outputs, self.output = Tap(time=2), Tap(time=2), Tap(time=1)
 
-    def remember(self, memory: Tensor, start: int = 0) -> Remembered:
-        """Keys and values of states B×S×D that stand at positions start, start+1, …"""
+    def key_values(self, memory: Tensor, start: int = 0) -> KeyValues:
+        """Keys and values of states B×S×D at positions start, start+1, …"""
         keys = self._split(memory if self.key is None else self.key(memory))  # B×H×S×K
         values = keys if self.value is None else self._split(self.value(memory))  # B×H×S×K
         if self.distances is not None:
             keys = self.distances.rotate(keys, start)
-        return Remembered(self.score.prepare_keys(self.keys(keys)), self.values(values))
+        return KeyValues(self.score.prepare_keys(self.keys(keys)), self.values(values))
 
     def forward(
-        self,
-        queries: Tensor,
-        remembered: Remembered,
-        mask: Tensor | None = None,
-        *,
-        start: int = 0,
-        causal: bool = False,
-        readers: Readers | None = None,
+        self, queries: Tensor, memory: Tensor | KeyValues, mask: Tensor | None = None, *, causal: bool = False
     ) -> Tensor:
-        """What queries B×T×D find among the remembered: B×T×D.
+        """What queries B×T×D find in a memory B×S×D: B×T×D.
 
-        `mask` is true where a query may look and broadcasts to B×H×T×S; `causal` says that it forbids exactly what
-        comes after a query, with as many queries as keys; `start` is the position of the first query.
-        With `readers`, several rows of single queries B×1×D share what is remembered.
+        `mask` is true where a query may look and broadcasts to B×H×T×S; `causal` forbids exactly what comes after a
+        query, with as many queries as keys. A memory whose keys and values are known may be given as these.
         """
-        if readers is not None and (self.queries.watched or self.weights.watched or self.head_outputs.watched):
-            remembered, mask = _for_each(readers, remembered, mask)
-            readers = None
+        found = memory if isinstance(memory, KeyValues) else self.key_values(memory)
+        if found.rows is not None and (self.queries.watched or self.weights.watched or self.head_outputs.watched):
+            found, mask = _row_by_row(found, found.rows, mask)
+        rows = found.rows
         q = queries if self.query is None else self.query(queries)  # B×T×D
-        q = self._split(q if readers is None else readers.seated(q))  # B×H×T×K
+        q = self._split(q if rows is None else rows.group(q))  # B×H×T×K
         q = self.queries(q)
         shift = None
         if self.distances is not None:
-            shift = self.distances.shift(q, start, remembered.keys.shape[2])
-            q = self.distances.rotate(q, start)
+            shift = self.distances.shift(q, found.query_position, found.keys.shape[2])
+            q = self.distances.rotate(q, found.query_position)
         q = self.score.prepare_queries(q)
         seen = self.weights.watched or self.head_outputs.watched or self.dropout.active
         if self.score.scale is None or not self.heads or seen or queries.shape[1] == 1:
-            found = self._open(q, remembered, mask, shift, causal)
+            outputs = self._open(q, found, mask, shift, causal)
         else:
-            found = self._fused(q, remembered, mask, shift, causal, self.score.scale)
-        joined = found.transpose(1, 2).flatten(2)  # B×T×D
-        joined = joined if readers is None else readers.risen(joined)
+            outputs = self._fused(q, found, mask, shift, causal, self.score.scale)
+        joined = outputs.transpose(1, 2).flatten(2)  # B×T×D
+        joined = joined if rows is None else rows.ungroup(joined)
         result: Tensor = self.output(joined if self.out is None else self.out(joined))
         return result
 
-    def _open(
-        self, q: Tensor, remembered: Remembered, mask: Tensor | None, shift: Tensor | None, causal: bool
-    ) -> Tensor:
+    def _open(self, q: Tensor, memory: KeyValues, mask: Tensor | None, shift: Tensor | None, causal: bool) -> Tensor:
         """Attention in plain sight: every weight exists and passes its tap. B×H×T×K."""
-        scores = self.score(q, remembered.keys)  # B×H×T×S
+        scores = self.score(q, memory.keys)  # B×H×T×S
         if shift is not None:
             scores = scores + shift
         mask = causal_mask(scores.shape[-1], scores.device) if causal else mask
         weights = self.weights(attention_weights(scores, mask))  # B×H×T×S
         weights = self.dropout(weights)
-        found: Tensor = self.head_outputs(weights @ remembered.values)  # B×H×T×K
+        found: Tensor = self.head_outputs(weights @ memory.values)  # B×H×T×K
         return found
 
     def _fused(
-        self, q: Tensor, remembered: Remembered, mask: Tensor | None, shift: Tensor | None, causal: bool, scale: float
+        self, q: Tensor, memory: KeyValues, mask: Tensor | None, shift: Tensor | None, causal: bool, scale: float
     ) -> Tensor:
         """The same in one kernel, where weights never exist as a whole. B×H×T×K."""
         if shift is not None:
-            mask = causal_mask(remembered.keys.shape[2], q.device) if causal else mask
+            mask = causal_mask(memory.keys.shape[2], q.device) if causal else mask
             mask = shift if mask is None else shift.masked_fill(~mask, float("-inf"))
             causal = False
         return F.scaled_dot_product_attention(
-            q, remembered.keys, remembered.values, None if causal else mask, is_causal=causal, scale=scale
+            q, memory.keys, memory.values, None if causal else mask, is_causal=causal, scale=scale
         )
 
     def _split(self, states: Tensor) -> Tensor:
@@ -201,10 +198,11 @@ class Attention(nn.Module):
         return left
 
 
-def _for_each(readers: Readers, remembered: Remembered, mask: Tensor | None) -> tuple[Remembered, Tensor | None]:
-    """What is remembered, and its mask, with a row for each reader."""
-    keys, values = (each.index_select(0, readers.owners) for each in (remembered.keys, remembered.values))
-    return Remembered(keys, values), None if mask is None else mask.index_select(0, readers.owners)
+def _row_by_row(memory: KeyValues, rows: SourceRows, mask: Tensor | None) -> tuple[KeyValues, Tensor | None]:
+    """Keys and values, and their mask, with a row of their own for each row of queries."""
+    keys, values = (each.index_select(0, rows.owners) for each in (memory.keys, memory.values))
+    own = KeyValues(keys, values, memory.query_position)
+    return own, None if mask is None else mask.index_select(0, rows.owners)
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from regard.nn.attention import Attention
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.feedforward import ACTIVATIONS, FeedForward
-from regard.nn.past import ROOM, Past
-from regard.nn.readers import Readers
+from regard.nn.key_value_cache import ROOM, KeyValueCache
 from regard.nn.scores import Dot, ScaledDot
+from regard.nn.source_rows import SourceRows
 from regard.nn.taps import Tap
 
 Function = Callable[[Tensor], Tensor]
@@ -84,7 +84,7 @@ class PreparedAttention:
         self.key = prepared(attention.key)
         self.value = None if attention.value is None else prepared(attention.value)
 
-    def to_past(self, states: Tensor, past: Past, layer: int, opening: Tensor) -> Tensor:
+    def to_past(self, states: Tensor, past: KeyValueCache, layer: int, opening: Tensor) -> Tensor:
         """What states R×D find in the past of a layer, which they are the last position of, and write: R×D."""
         if not self.heads:
             return self.out(states[:, :0])
@@ -104,7 +104,7 @@ class PreparedAttention:
         found = self._look(queries, *past.by_head(layer), opening)  # R·H×1×K
         return self.out(found.view(len(states), -1))
 
-    def to_source(self, states: Tensor, source: dict[str, Tensor], name: str, readers: Readers | None) -> Tensor:
+    def to_source(self, states: Tensor, source: dict[str, Tensor], name: str, rows: SourceRows | None) -> Tensor:
         """What states R×D find in what has been prepared of a source under a name: R×D."""
         if not self.heads:
             return self.out(states[:, :0])
@@ -112,15 +112,15 @@ class PreparedAttention:
         keys = source[f"{name}.keys"].flatten(0, 1).transpose(1, 2)  # B·H×K×C
         values = source[f"{name}.values"].flatten(0, 1)  # B·H×C×K
         opening = source[f"opening.{self.heads}"].flatten(0, 1)  # B·H×1×C
-        if readers is None:
+        if rows is None:
             found = self._look(queries.view(-1, 1, self.width), keys, values, opening)  # R·H×1×K
             return self.out(found.view(len(states), -1))
-        seated = readers.seated(queries[:, None])  # B×N×D
-        rows, seats, _ = seated.shape
-        seated = seated.view(rows, seats, self.heads, self.width).transpose(1, 2).flatten(0, 1)  # B·H×N×K
-        found = self._look(seated, keys, values, opening)  # B·H×N×K
-        found = found.view(rows, self.heads, seats, found.shape[2]).transpose(1, 2).flatten(2)  # B×N×D
-        return self.out(readers.risen(found)[:, 0])
+        grouped = rows.group(queries[:, None])  # B×N×D
+        count, slots, _ = grouped.shape
+        grouped = grouped.view(count, slots, self.heads, self.width).transpose(1, 2).flatten(0, 1)  # B·H×N×K
+        found = self._look(grouped, keys, values, opening)  # B·H×N×K
+        found = found.view(count, self.heads, slots, found.shape[2]).transpose(1, 2).flatten(2)  # B×N×D
+        return self.out(rows.ungroup(found)[:, 0])
 
     def _look(self, queries: Tensor, keys: Tensor, values: Tensor, opening: Tensor) -> Tensor:
         """Queries B·H×N×K, keys B·H×K×C, values B·H×C×K, what broadcasts to scores B·H×N×C: what is found B·H×N×K."""

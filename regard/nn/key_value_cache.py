@@ -1,4 +1,4 @@
-"""What attention remembers of the positions behind it, with room for more.
+"""Keys and values of the positions read so far, with room for more.
 
 Axes: B batch, H heads, C positions there is room for, K head width.
 """
@@ -9,17 +9,17 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from regard.nn.attention import Remembered
+from regard.nn.attention import KeyValues
 
 ROOM = 16
 """Positions added at a time: products with fewer, and a softmax over them, are slower than with these."""
 
 
-class Past:
+class KeyValueCache:
     """Keys and values of every layer, 2×B×H×C×K each: the first `length` positions are filled, the rest is zero.
 
-    It is a value: whoever holds one sees no change in it. What follows is written behind it without copying, unless
-    something else has been written there before.
+    Immutable for callers: a longer cache shares its memory and writes after the filled positions, unless something else
+    has been written there before.
     """
 
     def __init__(self, layers: tuple[Tensor, ...], length: int, edge: Tensor) -> None:
@@ -56,12 +56,13 @@ class Past:
         place = self.layers[layer].select(3, self.length - 1)  # 2×B×H×K
         place[0], place[1] = keys, values
 
-    def remembered(self, layer: int) -> Remembered:
-        """All that a layer has room for; look only where it is `filled`."""
-        return Remembered(*self.layers[layer])
+    def key_values(self, layer: int) -> KeyValues:
+        """All that a layer has room for, for a query at the last position; look only where it is `filled`."""
+        keys, values = self.layers[layer]
+        return KeyValues(keys, values, query_position=self.length - 1)
 
     def select(self, rows: Tensor) -> Self:
-        """The past of these rows only, in this order, repeats allowed."""
+        """The cache of these rows only, in this order, repeats allowed."""
         return type(self)(tuple(each.index_select(1, rows) for each in self.layers), self.length, self._edge)
 
     def by_head(self, layer: int) -> tuple[Tensor, Tensor]:
