@@ -3,8 +3,8 @@
     python benchmarks/store.py [--sizes 1000 100000 1000000 10000000] [--directory /tmp/store]
 
 Each size runs in a process of its own: a corpus of made-up sentences is written as TSV (not counted), then prepared by
-`regard.tasks.preparation` exactly as `regard train` does (read, cleaned, tokenizer learnt, stored), and one epoch of batches
-is ordered and some of it made. Results go to benchmarks/results/store.md and store.json.
+`regard.tasks.preparation` exactly as `regard train` does (read, cleaned, tokenizer learnt, stored), and one epoch of
+batches is ordered and some of it made. Results go to benchmarks/results/store.md and store.json.
 """
 
 import argparse

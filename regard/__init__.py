@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
+    from regard.api.experiment import Experiment
     from regard.api.model import Model
     from regard.config.run import RunConfig
 
-__all__ = ["RegardError", "UsageError", "load", "train"]
+__all__ = ["RegardError", "UsageError", "load", "prepare", "train"]
 __version__ = "0.1.0"
 
 
@@ -46,3 +47,12 @@ def train(
     from regard.api.model import train as train_model
 
     return train_model(config, run, overrides)
+
+
+def prepare(
+    config: "Mapping[str, Any] | RunConfig | Path | str", run: Path | str, overrides: Sequence[str] = ()
+) -> "Experiment":
+    """Prepare the data of a configuration in a new run directory, for a training loop of your own."""
+    from regard.api.experiment import prepare_experiment
+
+    return prepare_experiment(config, run, overrides)

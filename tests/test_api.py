@@ -1,17 +1,22 @@
 """`regard.load` opens every run of every task, with one obvious call; Python answers as the command line does."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import regard
+from regard.cli import main
 from regard.data.pictures import read_picture
 from regard.foundation.errors import UsageError
 from regard.search import Search
 from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.results import FilledText, Label, Nothing, Number, Tags, Text
+from tests.shape_runs import settings
 from tests.stored_runs import FIXTURES, SCENE, answer, question
 
 STORED = FIXTURES / "format-1"
@@ -226,3 +231,27 @@ class TestBadInputs:
         with pytest.raises(BadInputs, match=r"^9 of 9 inputs(?s:.*)… and 4 more\.$") as error:
             regard.load(STORED / "captions")([f"nowhere{n}.png" for n in range(9)])
         assert len(error.value.problems) == 9
+
+
+def test_the_training_loop_of_the_documentation_trains_a_run(tmp_path, monkeypatch, capsys):
+    text = (Path(__file__).parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r'```python title="loop.py"\n(.*?)```', text, re.S)
+    assert len(script.strip().splitlines()) <= 30
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(1)
+    exec(compile(script, "loop.py", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "d c b a"
+    model = regard.load("runs/mine")
+    assert model.run.info["status"] == "finished" and model.evaluate().scores.values["exact"] > 90
+    assert main(["runs", "runs/mine", "--verify"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["classes", "tags", "captions"])
+def test_a_loop_of_one_s_own_works_for_every_kind_of_output(kind, tmp_path):
+    experiment = regard.prepare(settings(kind, tmp_path), tmp_path / "run")
+    model = experiment.task.build().train()
+    batch = next(experiment.batches(torch.Generator().manual_seed(1)))
+    experiment.task.output.loss(model, batch, scale=1 / batch.count).smoothed.backward()
+    assert any(parameter.grad is not None for parameter in model.parameters())
+    trained = experiment.save(model)
+    assert trained.evaluate() is not None

@@ -203,20 +203,22 @@ def load(run: Path | str | Run, overrides: Sequence[str] = ()) -> Model:
 
 def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, overrides: Sequence[str] = ()) -> Model:
     """Train a configuration (a YAML file, a mapping or a `RunConfig`) into a new run directory, and open the run."""
+    from regard.training.loop import train as train_run
+
+    train_run(resolve_config(config, overrides), Path(run))
+    return load(run)
+
+
+def resolve_config(config: Mapping[str, Any] | RunConfig | Path | str, overrides: Sequence[str] = ()) -> RunConfig:
+    """The resolved configuration of a YAML file or a mapping; a `RunConfig` is one already."""
     from regard.config.loading import from_mapping
     from regard.config.loading import load as load_config
-    from regard.training.loop import train as train_run
 
     if isinstance(config, RunConfig):
         if overrides:
             raise UsageError("A RunConfig is complete: give overrides with a file or a mapping.")
-        resolved = config
-    elif isinstance(config, Mapping):
-        resolved = from_mapping(config, overrides)
-    else:
-        resolved = load_config(config, overrides)
-    train_run(resolved, Path(run))
-    return load(run)
+        return config
+    return from_mapping(config, overrides) if isinstance(config, Mapping) else load_config(config, overrides)
 
 
 def _with(search: Search | None, options: Mapping[str, Any]) -> Search:
