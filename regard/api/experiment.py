@@ -20,8 +20,8 @@ from regard.tasks.training_batch import TrainingBatch
 class Experiment:
     """A run whose data is prepared and whose model you train yourself.
 
-    `task.build()` gives the model, `batches` the training batches, `task.output.loss` the loss of one; `save` makes it a
-    finished run that every command can use.
+    `task.build()` gives the model, `batches` the training batches, `task.output.loss` the loss of one; `save` makes it
+    a finished run that every command can use.
     """
 
     def __init__(self, run: Run, prepared: Prepared) -> None:
