@@ -1,4 +1,4 @@
-"""What stands along the rows and the columns of an attention's maps, for a batch of any shape of model.
+"""What stands along the rows and the columns of an attention's maps, for a batch of any task.
 
 One contract for all of them: the name of an attention says which sides it joins (`kind_of`), and the tensors of a
 lesson (`regard.tasks.task.Lesson`) hold what is on those sides.
