@@ -94,7 +94,7 @@ class ImageInput(Input):
     """An image by its name (see `regard.data.pictures`)."""
 
     def __init__(self, config: RunConfig, tokenizer: Tokenizer | None, frame: Frame) -> None:
-        super().__init__(config, tokenizer, frame)
+        super().__init__(config, tokenizer, Frame())  # a number has no special tokens around it
         settings = image_settings(config)
         self.images = Images(settings.size)
         self.grid = settings.grid

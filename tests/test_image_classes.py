@@ -1,0 +1,99 @@
+"""image → label: a task that is nothing but its entry in the table."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import regard
+from regard.cli import main
+from regard.config.loading import from_mapping
+from regard.foundation.errors import UsageError
+from regard.runs.run import Run
+from regard.tasks.bad_inputs import BadInputs
+from regard.tasks.results import Label
+from regard.training.loop import train
+from regard.training.view import View
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that tells red squares from blue ones."""
+    directory = tmp_path_factory.mktemp("images")
+    pictures = directory / "pictures"
+    pictures.mkdir()
+    random, lines = np.random.default_rng(1), []
+    for number in range(160):
+        values = random.integers(0, 60, (20, 20, 3), dtype=np.uint8)
+        x, y = random.integers(0, 12, 2)
+        values[y : y + 8, x : x + 8, 0 if number % 2 else 2] = 250
+        Image.fromarray(values).save(pictures / f"{number}.png")
+        lines.append(f"{number}.png\t{'red' if number % 2 else 'blue'}\n")
+    (directory / "labels.tsv").write_text("".join(lines))
+    settings = {
+        "task": {"kind": "image-classification", "shift": 1, "flip": True},
+        "data": {
+            "train": {"images": str(pictures), "captions": str(directory / "labels.tsv")},
+            "held_out": 20,
+            "held_out_test": 20,
+        },
+        "model": {"width": 16, "encoder": {"kind": "image", "size": 20, "patch": 4, "layers": 1}},
+        "training": {
+            "steps": 150,
+            "validate_every": 50,
+            "batch_tokens": 1000,
+            "device": "cpu",
+            "optimizer": {"learning_rate": 0.005},
+        },
+    }
+    train(from_mapping(settings), directory / "run", view=View())
+    return directory / "run"
+
+
+def test_it_learns_and_its_card_says_so(run):
+    assert Run.open(run).info["result"]["test"]["accuracy"] == 100.0
+    card = (run / "README.md").read_text()
+    assert "A classifier of images" in card and "regard predict" in card
+
+
+def test_images_are_answered_by_name_object_and_command_line(run, capsys, tmp_path):
+    model, pictures = regard.load(run), run.parent / "pictures"
+    names = [str(pictures / f"{number}.png") for number in range(6)]
+    answers = model(names)
+    assert [answer.label for answer in answers] == ["blue", "red"] * 3 and all(type(one) is Label for one in answers)
+    with Image.open(names[1]) as image:
+        assert model(image).probability == pytest.approx(answers[1].probability, abs=1e-6)
+    (tmp_path / "in.txt").write_text("\n".join([*names[:2], "missing.png"]) + "\n")
+    assert main(["predict", str(run), str(tmp_path / "in.txt"), "--json"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["label"] for line in lines] == ["blue", "red", None] and "missing.png" in lines[2]["error"]
+    with pytest.raises(BadInputs, match=r"inputs\[1\]"):
+        model([names[0], "missing.png"])
+
+
+def test_a_batch_costs_what_its_images_cost(run):
+    loaded = regard.load(run).loaded
+    from regard.tasks.preparation import prepare
+
+    prepared = prepare(loaded.config, run)
+    sizes = [len(batch) for batch in prepared.task.batches(prepared.train).once()]
+    assert max(sizes) <= 1000 // 25 and sum(sizes) == len(prepared.train)
+
+
+def test_it_is_evaluated_and_looked_into(run, capsys):
+    assert main(["evaluate", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["accuracy"] == 100.0
+    trace = regard.load(run).trace(run.parent / "pictures" / "3.png")
+    assert trace.target.tokens == ["red"] and trace.picture is not None and len(trace.source) == 25
+    with pytest.raises(UsageError, match="is no label"):
+        regard.load(run).trace(run.parent / "pictures" / "3.png", "green")
+
+
+def test_other_encoders_are_refused(run):
+    settings = {"task": {"kind": "image-classification"}, "data": {"train": {"images": "x", "captions": "y.tsv"}}}
+    assert from_mapping(settings).cell == "image (conv) → classes"
+    with pytest.raises(UsageError, match=r"model\.encoder\.kind `rnn` cannot read pictures"):
+        from_mapping({**settings, "model": {"encoder": {"kind": "rnn"}}})
+    with pytest.raises(UsageError, match=r"model\.decoder has no effect"):
+        from_mapping({**settings, "model": {"decoder": {"kind": "rnn"}}})
