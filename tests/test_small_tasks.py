@@ -325,3 +325,12 @@ class TestCleaning:
         assert "drop 40 of 80 training pairs (50%) by too long, the first of them number 2." in told
         with pytest.raises(UsageError, match=r"by too long.*data\.cleaning\.max_length \(256\)"):
             prepare(from_mapping(given), tmp_path / "run")
+
+
+def test_the_scale_of_embeddings_is_a_setting_of_models_that_only_read_too(tmp_path):
+    scales = []
+    for scaled in (True, False):
+        config = from_mapping(settings("classes", tmp_path, model={"embeddings": {"scale": scaled}}))
+        model = prepare(config, tmp_path / f"{scaled}").task.build()
+        scales.append(model.source_embedding(torch.tensor([7])) / model.source_embedding.weight[7])
+    torch.testing.assert_close(scales[0], 4 * scales[1])  # the width is 16

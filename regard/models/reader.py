@@ -28,7 +28,8 @@ class Reader(nn.Module):
         self.cell = cell
         self.width = width_of(cell.encoder)
         if reads_tokens(cell):
-            self.source_embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width))
+            width = settled(cell.embeddings.width)
+            self.source_embedding = TokenEmbedding(vocabulary, width, scaled=cell.embeddings.scale)
         self.encoder = make_encoder(cell, drop_states=not self.pools)
 
     def encode(self, source: Tensor) -> Memory:
