@@ -200,12 +200,12 @@ def test_settings_that_do_not_fit_are_refused(tmp_path):
     base = settings("questions", tmp_path)
     for change, told in (
         ({"model": {"encoder": {"kind": "image"}}}, "cannot read text"),
-        ({"model": {"decoder": {"kind": "rnn"}}}, "model.decoder has no place"),
+        ({"model": {"decoder": {"kind": "rnn"}}}, "model.decoder has no effect"),
         ({"data": {"train": {"generate": "dates"}}}, "reads pictures"),
     ):
         with pytest.raises(RegardError, match=told):
             train(from_mapping({**base, **change}), tmp_path / "run", view=View())
-    with pytest.raises(UsageError, match=r"model\.picture has no place"):
+    with pytest.raises(UsageError, match=r"model\.picture has no effect"):
         from_mapping(settings("classes", tmp_path, model={"picture": {"size": 16}}))
 
 

@@ -167,7 +167,7 @@ class TestAcceptors:
         assert [line.split("\t")[0] for line in said] == ["yes", "", "no", ""]
         assert main(["predict", str(tmp_path / "run"), str(tmp_path / "in.txt"), "--json"]) == 0
         first, second, third = map(json.loads, capsys.readouterr().out.splitlines())
-        assert first["label"] == "yes" and "label" not in second and third["line"] == 3
+        assert first["label"] == "yes" and second["label"] is None and third["line"] == 3
         assert sum(first["probabilities"].values()) == pytest.approx(1.0)
         assert main(["translate", str(tmp_path / "run"), str(tmp_path / "in.txt")]) == 2
         assert "regard predict" in capsys.readouterr().err

@@ -276,7 +276,7 @@ class TestCorpora:
         train(from_mapping(given), tmp_path / "run", view=View())
         prepared = prepare(Run.open(tmp_path / "run").config, tmp_path / "run")
         report = prepared.report
-        assert f": {report.train:,} {prepared.form.noun} of {report.pairs:,} |" in (
+        assert f": {report.train:,} {prepared.task.noun} of {report.pairs:,} |" in (
             Run.open(tmp_path / "run").card.read_text()
         )
         assert report.train <= report.pairs == 50
