@@ -1,16 +1,19 @@
-"""BLEU, chrF and TER, computed by sacrebleu (Post, 2018): its numbers, its signatures."""
+"""BLEU, chrF and TER, computed by sacrebleu (Post, 2018): its numbers, its signatures.
+
+sacrebleu is imported when a metric is made, since opening a run needs none.
+"""
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sacrebleu.metrics.bleu import BLEU, BLEUScore
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.metric import Metric, References, Statistics
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEUScore
 
 TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none")
 """What BLEU can count in: sacrebleu's words of most languages, of Chinese, Japanese and Korean, its pieces, or none."""
@@ -19,11 +22,7 @@ TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", 
 class _Sacre(Metric):
     """A metric of sacrebleu, through the two halves of its `corpus_score` (a law in the tests keeps them the same)."""
 
-    make: ClassVar[Any]
     _inner: Any
-
-    def __init__(self) -> None:
-        self._inner = self.make()
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
         """Its counts of each sentence."""
@@ -48,6 +47,8 @@ class Bleu(_Sacre):
     def __init__(self, tokenizer: str = TOKENIZERS[0]) -> None:
         if tokenizer not in TOKENIZERS:
             raise UsageError(f"BLEU has no tokenizer `{tokenizer}`: choose from {', '.join(TOKENIZERS)}.")
+        from sacrebleu.metrics.bleu import BLEU
+
         try:
             self._inner = BLEU(tokenize=tokenizer, force=True)  # tokenised text is the user's choice
         except RuntimeError:  # sacrebleu's word for a missing extra
@@ -63,7 +64,7 @@ class Bleu(_Sacre):
 
     def details(self, totals: Statistics) -> dict[str, float]:
         """The four precisions, BLEU with fewer orders, brevity, and lengths in words."""
-        whole: BLEUScore = self._whole(totals)
+        whole: "BLEUScore" = self._whole(totals)
         orders = range(1, 5)
         precisions = {f"precision-{n}": whole.precisions[n - 1] for n in orders}
         shorter = {f"bleu-{n}": _up_to(whole, n) for n in orders}
@@ -75,7 +76,11 @@ class Chrf(_Sacre):
     """chrF: F₂ of character n-grams up to six, averaged over orders (Popović, 2015)."""
 
     label = "chrF"
-    make = CHRF
+
+    def __init__(self) -> None:
+        from sacrebleu.metrics.chrf import CHRF
+
+        self._inner = CHRF()
 
 
 class Ter(_Sacre):
@@ -83,7 +88,11 @@ class Ter(_Sacre):
 
     label = "TER"
     larger_is_better = False
-    make = TER
+
+    def __init__(self) -> None:
+        from sacrebleu.metrics.ter import TER
+
+        self._inner = TER()
 
 
 def _counts(totals: Statistics) -> list[float]:
@@ -91,7 +100,9 @@ def _counts(totals: Statistics) -> list[float]:
     return [int(value) if value.is_integer() else value for value in totals.tolist()]
 
 
-def _up_to(whole: BLEUScore, order: int) -> float:
+def _up_to(whole: "BLEUScore", order: int) -> float:
     """BLEU with n-grams up to an order."""
+    from sacrebleu.metrics.bleu import BLEU
+
     counts, totals = whole.counts[:order], whole.totals[:order]
     return float(BLEU.compute_bleu(counts, totals, whole.sys_len, whole.ref_len, "exp", max_ngram_order=order).score)
