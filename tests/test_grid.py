@@ -99,8 +99,9 @@ def test_every_parameter_learns(name):
     model = build({**CELLS, **SEEING}[name], VOCABULARY, VOCABULARY).train()
     source, inputs = examples(name, 4, 6, seed=7)
     model(source, inputs).square().mean().backward()
-    idle = [n for n, p in model.named_parameters() if p.grad is None]
-    assert not idle
+    model(source, inputs).square().mean().backward()  # what is fed back is zero before the first step
+    idle = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert set(idle) <= {n for n in idle if n.endswith("key.bias")}, idle  # the same for all keys: softmax cancels it
 
 
 @every_cell

@@ -193,10 +193,12 @@ def test_a_wider_beam_never_finds_less_on_the_whole():
 
 def test_no_output_is_longer_than_its_limit():
     model, (source, _) = model_of("gru-both>gru/attention"), sentences(3, 5, seed=14)
-    for hypothesis in greedy(ModelSteps(model), source, [1, 2, 3]):
-        assert len(hypothesis.tokens) <= 3
+    with torch.no_grad():
+        model.output_bias[EOS] = -50.0  # it never ends by itself: only the limit can end an output
+    for hypothesis, limit in zip(greedy(ModelSteps(model), source, [1, 2, 3]), (1, 2, 3), strict=True):
+        assert len(hypothesis.tokens) == limit and hypothesis.ended == "length"
     for found, limit in zip(beam(ModelSteps(model), source, [1, 2, 3], width=4, count=4), (1, 2, 3), strict=True):
-        assert found and all(len(h.tokens) <= limit for h in found)
+        assert found and all(len(h.tokens) == limit and h.ended == "length" for h in found)
 
 
 @pytest.mark.parametrize("family", ["rnn", "feeding", "conv", "transformer"])

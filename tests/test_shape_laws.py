@@ -13,8 +13,11 @@ from regard.models.masked import MaskedModel
 from regard.models.reader import Reader
 from regard.models.transducer import Transducer
 from regard.nn import taps
+from regard.runs.run import Run
 from regard.search import Search
 from regard.tasks.loaded import LoadedRun, load_run
+from regard.tasks.preparation import prepare
+from regard.tasks.task import Task
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 from regard.training.loop import train
 from regard.training.view import View
@@ -158,13 +161,22 @@ def test_watched_is_unwatched_however_two_texts_meet(pairs, encoder):
 
 
 @pytest.mark.parametrize("kind", ["classes", "pairs", "number", "tags", "masked"])
-def test_saved_is_loaded(kind, tmp_path):
+def test_saved_is_loaded(kind, tmp_path, monkeypatch):
+    trained = []
+    build = Task.build
+    monkeypatch.setattr(Task, "build", lambda task: trained.append(build(task)) or trained[-1])
     outcome = train(
         from_mapping(settings(kind, tmp_path, training={"steps": 4, "validate_every": 4, "checkpoint_every": 4})),
         tmp_path / "run",
         view=View(),
     )
-    one, other = load_run(tmp_path / "run"), load_run(tmp_path / "run")
     text = "w1\tw2 w3" if kind in ("pairs", "number") else "w1 ___" if kind == "masked" else "w1 w2"
-    assert one.predict(text) == other.predict(text) and outcome.validation
-    assert [each.line for each in one.predict([text, text])] == [one.predict(text).line] * 2
+    assert outcome.validation and len(trained) == 1
+    (model,) = trained
+    task = prepare(Run.open(tmp_path / "run").config, tmp_path / "run").task
+    loaded = load_run(tmp_path / "run")
+    weights, stored = model.state_dict(), loaded.model.state_dict()
+    assert weights.keys() == stored.keys()
+    assert all(torch.equal(weights[name], stored[name]) for name in weights)
+    assert loaded.predict(text).facts == task.output.answer(model.eval(), [text])[0].facts
+    assert [each.line for each in loaded.predict([text, text])] == [loaded.predict(text).line] * 2
