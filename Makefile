@@ -5,11 +5,13 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test test-fast test-long lint bench clean
 
 help:
 	@echo "make demo    train the date normaliser, translate, and see where it looked (three minutes)"
 	@echo "make test    run all tests"
+	@echo "make test-fast   the laws that fail first, in a minute or two"
+	@echo "make test-long   5,000 mutated runs, and the code broken on purpose (half an hour)"
 	@echo "make lint    check style and types"
 	@echo "make bench   measure Regard and its peers side by side (25 minutes; PARTS=decode for one part)"
 	@echo "make setup   install everything into .venv (the others do it by themselves)"
@@ -32,6 +34,15 @@ demo: setup
 test: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 	@echo "All tests passed."
+
+FAST := architecture independent parity config upgrade search batches text stored_runs
+
+test-fast: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(foreach name,$(FAST),tests/test_$(name).py)
+
+test-long: setup
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.run_fuzzer 5000 $(or $(SEED),1000000)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.run_mutations
 
 lint: setup
 	@$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-GRID = ("tests/test_grid.py", "tests/test_independent.py", "tests/test_parity.py")
+GRID = ("tests/test_independent.py", "tests/test_parity.py", "tests/test_grid.py")
 SEARCH = ("tests/test_search.py", "tests/test_beams.py")
 
 # file, what stands there, what is put in its place, the tests that should notice
@@ -37,31 +37,31 @@ MUTATIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "data/batches.py",
         "np.random.default_rng([self.seed, epoch, *more])",
         "np.random.default_rng([self.seed, 0, *more])",
-        ("tests/test_batches.py", "tests/test_independent.py"),
+        ("tests/test_independent.py", "tests/test_batches.py"),
     ),
     (
         "data/cleaning.py",
         "(min(lengths) + GRACE) > cleaning",
         "(min(lengths) + GRACE) >= cleaning",
-        ("tests/test_data.py", "tests/test_independent.py"),
+        ("tests/test_independent.py", "tests/test_data.py"),
     ),
     (
         "metrics/cider.py",
         "min(count, wanted[gram]) * wanted[gram]",
         "count * wanted[gram]",
-        ("tests/test_evaluation.py", "tests/test_independent.py"),
+        ("tests/test_independent.py", "tests/test_evaluation.py"),
     ),
     (
         "inspection/effective.py",
         "max(len(self.rows), self.width) * EPSILON",
         "1e-30",
-        ("tests/test_inspect_identify.py", "tests/test_independent.py"),
+        ("tests/test_independent.py", "tests/test_inspect_identify.py"),
     ),
     (
         "inspection/codelength.py",
         "train_probes(train.first(start), stop",
         "train_probes(train.first(end), stop",
-        ("tests/test_inspect_probe.py", "tests/test_independent.py"),
+        ("tests/test_independent.py", "tests/test_inspect_probe.py"),
     ),
     # Others.
     (

@@ -13,7 +13,7 @@ from regard.cli import main
 from regard.foundation.errors import UsageError
 from regard.inspection.page import pack
 from regard.tasks.loaded import load_run
-from tests.cells import CELLS, model_of
+from tests.cells import KINDS, model_of
 from tests.test_trace import traced
 
 
@@ -22,7 +22,7 @@ def trace(transformer_run):
     return load_run(transformer_run).trace("a b c d")
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_map_of_every_cell_has_rows_that_sum_to_one_by_token_and_by_word(name):
     seen = traced(model_of(name))
     if not seen.matching("*.weights"):

@@ -12,7 +12,7 @@ from regard.inspection.layer_lens import LAYERS
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, trace
 from regard.text.specials import BOS, EOS
-from tests.cells import CELLS, model_of
+from tests.cells import CELLS, KINDS, model_of
 
 SOURCE, TARGET = [9, 7, 8, 12, EOS], [11, 6, 9, EOS]
 
@@ -29,7 +29,7 @@ def copier(transformer_run):
     return load_run(transformer_run)
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_last_layer_is_the_model_itself_in_every_cell(name):
     seen = traced(model_of(name))
     found = inspection.lens(seen, words=10**6)

@@ -18,7 +18,7 @@ from regard.models import build
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, trace
 from regard.text.specials import BOS, EOS
-from tests.cells import CELLS, VOCABULARY, model_of
+from tests.cells import KINDS, VOCABULARY, model_of
 
 CLEAN, CORRUPTED = [9, 7, 8, 12, EOS], [9, 15, 8, 12, EOS]
 PREFIX, ANSWER, INSTEAD = [11, 6], 9, 13
@@ -42,7 +42,7 @@ def copier(transformer_run):
     return load_run(transformer_run)
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", KINDS)
 def test_an_identity_patch_recovers_nothing_and_a_full_patch_all_in_every_cell(name):
     model = model_of(name)
     clean, corrupted = traced(model, CLEAN, ANSWER), traced(model, CORRUPTED, INSTEAD)

@@ -13,7 +13,7 @@ from regard.foundation.errors import UsageError
 from regard.models import build
 from regard.nn import taps
 from regard.recipes import recipe
-from tests.cells import CELLS
+from tests.cells import CELLS, KINDS
 
 COPY = {"train": {"generate": "copy", "size": 200, "symbols": 10, "max_length": 8}, "held_out": 10}
 
@@ -23,7 +23,7 @@ def config(model=None, **training):
     return from_mapping({"data": COPY, "text": text, "model": model or {}, "training": training})
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", KINDS)
 def test_parameters_are_counted_once_and_all_of_them(name):
     settings = config().model_copy(update={"model": CELLS[name]})
     made = planning.plan(settings, measure=False)

@@ -16,7 +16,7 @@ from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS
-from tests.cells import CELLS, model_of
+from tests.cells import CELLS, KINDS, model_of
 
 SOURCE, TARGET = [9, 7, 8, 12, EOS], [11, 6, 9, EOS]
 
@@ -39,7 +39,7 @@ def traced(model) -> Trace:
     return trace(model, side(SOURCE), side(TARGET), side([BOS, *TARGET[:-1]]))
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", KINDS)
 def test_watching_changes_nothing_in_any_cell(name):
     model = model_of(name)
     seen = traced(model)
@@ -51,7 +51,7 @@ def test_watching_changes_nothing_in_any_cell(name):
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", KINDS)
 def test_writing_what_was_there_changes_nothing_in_any_cell(name):
     seen = traced(model_of(name))
     states = [name for name, value in seen.activations.items() if name.startswith("encoder.") and value.dim() == 2]
