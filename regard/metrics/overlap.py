@@ -64,7 +64,7 @@ class Bleu(_Sacre):
 
     def details(self, totals: Statistics) -> dict[str, float]:
         """The four precisions, BLEU with fewer orders, brevity, and lengths in words."""
-        whole: "BLEUScore" = self._whole(totals)
+        whole: BLEUScore = self._whole(totals)
         orders = range(1, 5)
         precisions = {f"precision-{n}": whole.precisions[n - 1] for n in orders}
         shorter = {f"bleu-{n}": _up_to(whole, n) for n in orders}
