@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-GRID = ("tests/test_independent.py", "tests/test_parity.py", "tests/test_grid.py")
+GRID = ("tests/test_independent.py", "tests/test_parity.py", "tests/test_prepared.py", "tests/test_grid.py")
 SEARCH = ("tests/test_search.py", "tests/test_beams.py")
 
 # file, what stands there, what is put in its place, the tests that should notice
