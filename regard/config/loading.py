@@ -56,7 +56,11 @@ def dump(config: RunConfig) -> str:
 def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool = False) -> RunConfig:
     """Lay everything over everything, check it, and fill in what is left open."""
     layers = [Layer(default_kinds())]
-    file, command_line = upgraded(file), upgraded(read_overrides(overrides))
+    try:
+        file = upgraded(file)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    command_line = upgraded(read_overrides(overrides), file)
     plugins.load_requested()
     named = _plugin_names(file.values.get("plugins"), place_of(("plugins",), file, name))
     asked = _plugin_names(command_line.values.get("plugins"), COMMAND_LINE)
