@@ -154,8 +154,9 @@ def input(name: str, kind: "InputKind") -> Callable[[AnyInput], AnyInput]:
     from regard.tasks.inputs import INPUTS
 
     def register(component: AnyInput) -> AnyInput:
+        _register(name, INPUTS)(component)
         KINDS[name] = kind
-        return _register(name, INPUTS)(component)
+        return component
 
     return register
 
@@ -166,23 +167,33 @@ def output(name: str, kind: "OutputKind") -> Callable[[AnyOutput], AnyOutput]:
     from regard.tasks.outputs import OUTPUTS
 
     def register(component: AnyOutput) -> AnyOutput:
+        _register(name, OUTPUTS)(component)
         KINDS[name] = kind
-        return _register(name, OUTPUTS)(component)
+        return component
 
     return register
 
 
 def task(settings: AnyTask) -> AnyTask:
     """Register a `regard.config.task.TaskSettings`, which names an input and an output, as `task.kind: KIND`."""
-    from regard.config.task import TASKS
+    from regard.config.task import INPUTS, OUTPUTS, TASKS
 
+    for name in ("input", "output", "title", "examples", "corpora"):
+        if not hasattr(settings, name):
+            raise ValueError(f"the task {settings.__name__} has no `{name}`: set it in the class")
+    for part, known in ((settings.input, INPUTS), (settings.output, OUTPUTS)):
+        if part not in known:
+            raise ValueError(
+                f"the task {settings.__name__} names {part!r}, but there are {', '.join(known)}: register it before "
+                "the task"
+            )
     TASKS.add(settings, plugins.register(settings.__module__))
     _rebuild_configuration()
     return settings
 
 
 def analysis(name: str) -> Callable[[AnyAnalysis], AnyAnalysis]:
-    """Register an analysis of one trace for `regard inspect run NAME` and `model.explain(source, NAME)`.
+    """Register an analysis of one trace for `regard inspect custom NAME RUN` and `model.explain(source, NAME)`.
 
     It is a function from a `regard.tasks.trace.Trace` (and options as keywords) to a `regard.inspection.result.Result`.
     """

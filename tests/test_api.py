@@ -255,3 +255,79 @@ def test_a_loop_of_one_s_own_works_for_every_kind_of_output(kind, tmp_path):
     assert any(parameter.grad is not None for parameter in model.parameters())
     trained = experiment.save(model)
     assert trained.evaluate() is not None
+
+
+class TestEvaluatedPairs:
+    """Pairs that Python gives are checked as the command line checks files, and scored by the same metrics."""
+
+    @pytest.mark.parametrize("name", KINDS)
+    def test_the_scores_are_those_of_the_command_line(self, name, capsys):
+        assert main(["evaluate", str(STORED / name), "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert json.loads(json.dumps(regard.load(STORED / name).evaluate().facts())) == printed
+
+    @pytest.mark.parametrize(
+        "name, data, told",
+        [
+            ("classes", [("w0 w1", "yes"), ("w0", "maybe")], r"data\[1\] has the label `maybe`"),
+            ("pairs", [(("w0", "w1"), "nowhere")], r"data\[0\] has the label `nowhere`"),
+            ("number", [(("w0", "w1"), "many")], r"data\[0\] has `many` where a number is wanted"),
+            ("tags", [("w0 w1", "first")], r"data\[0\] has 2 words and 1 tags"),
+            ("classes", [], "at least one"),
+            ("classes", "abc", "list of"),
+            ("classes", [("w0", "yes", "no")], r"data\[0\] is not a pair"),
+            ("classes", [(3, "yes")], r"data\[0\] is of type int"),
+            ("classes", [("w0", None)], r"reference of data\[0\] is of type NoneType"),
+            ("pairs", [("w0", "same")], r"data\[0\]: This run reads 2 texts"),
+        ],
+    )
+    def test_what_is_wrong_is_said_with_its_index(self, name, data, told):
+        with pytest.raises(regard.RegardError, match=told):
+            regard.load(STORED / name).evaluate(data)
+
+    def test_images_in_memory(self):
+        image = Image.new("RGB", (20, 30), "red")
+        assert regard.load(STORED / "captions").evaluate([(image, "a red circle")]).lines
+
+    def test_a_language_model_is_judged_by_texts(self):
+        model = regard.load(STORED / "language")
+        assert model.evaluate(["w1 w2"]).facts() == model.evaluate([("w1 w2", "")]).facts()
+
+    def test_metrics_are_for_translations(self):
+        with pytest.raises(UsageError, match="leave out `metrics`"):
+            regard.load(STORED / "classes").evaluate(metrics=["bleu"])
+
+
+class TestExplanations:
+    def test_unknown_options_are_refused(self):
+        with pytest.raises(UsageError, match=r"'method' is not an option of attribute: it has methods"):
+            regard.load(STORED / "classes").explain("w0 w1", "attribute", method="gradient")
+
+    @pytest.mark.parametrize("name", ["classes", "language", "translation-transformer"])
+    def test_attribution_is_that_of_the_command_line(self, name, capsys):
+        assert main(["inspect", "attribute", str(STORED / name), "a b", "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert regard.load(STORED / name).explain("a b", "attribute").to_json().keys() == printed.keys()
+
+    @pytest.mark.parametrize("how", ["attribute", "reasons"])
+    def test_words_of_a_picture(self, how):
+        with pytest.raises(UsageError, match="this run reads pictures"):
+            regard.load(STORED / "captions").explain(SCENE, how)
+
+    def test_a_target_is_text(self):
+        with pytest.raises(UsageError, match="The target is of type int"):
+            regard.load(STORED / "classes").trace("w0 w1", 3)
+
+
+def test_hypotheses_take_the_inputs_of_a_call():
+    image = Image.new("RGB", (20, 30), "red")
+    captions = regard.load(STORED / "captions")
+    assert captions.hypotheses([image])[0][0].text == captions(image).text
+    answering = regard.load(STORED / "answering")
+    one = inputs_of("answering")[0]
+    assert answering.hypotheses([one])[0][0].text == answering(one).text
+
+
+def test_a_search_is_a_search():
+    with pytest.raises(UsageError, match="The search is of type int"):
+        regard.load(STORED / "translation-transformer")("a b", 5)

@@ -328,3 +328,85 @@ def test_an_engine_of_one_s_own_translates(run, my_parts, tmp_path, capsys):
     (tmp_path / "in.txt").write_text("a b\nc d\n")
     assert main(["translate", str(run), str(tmp_path / "in.txt"), "--engine", "echo"]) == 0
     assert capsys.readouterr().out == "a b\nc d\n"
+
+
+FAILING = """
+from regard import extensions
+
+
+@extensions.constraint("no-rule")
+def no_rule(value, tokenizer):
+    return None
+
+
+@extensions.constraint("raises")
+def raises(value, tokenizer):
+    return int(value)
+
+
+@extensions.analysis("no-result")
+def no_result(trace):
+    return None
+"""
+
+
+class TestFailingExtensions:
+    """What an extension does wrong is not called a bug in Regard."""
+
+    @pytest.fixture
+    def failing(self, tmp_path_factory):
+        directory = tmp_path_factory.mktemp("failing")
+        (directory / "failing_parts.py").write_text(FAILING, encoding="utf-8")
+        sys.path.insert(0, str(directory))
+        extensions.load("failing_parts")
+        yield
+        sys.path.remove(str(directory))
+
+    @pytest.mark.parametrize(
+        "arguments, told",
+        [
+            (
+                ["translate", "RUN", "IN", "--constraint", "raises=x"],
+                r"extension failing_parts failed at failing_parts.py:12 \(ValueError",
+            ),
+            (
+                ["translate", "RUN", "IN", "--constraint", "no-rule=x"],
+                "constraint no-rule of an extension gives NoneType",
+            ),
+            (["inspect", "custom", "no-result", "RUN", "a b"], "analysis no-result gives NoneType"),
+        ],
+    )
+    def test_it_is_named(self, arguments, told, failing, tmp_path, capsys):
+        (tmp_path / "in.txt").write_text("a b\n")
+        run = Path(__file__).parent / "fixtures" / "format-1" / "translation-transformer"
+        given = {"RUN": str(run), "IN": str(tmp_path / "in.txt")}
+        assert main([given.get(one, one) for one in arguments]) == 1
+        error = capsys.readouterr().err
+        assert re.search(told, error) and "bug in Regard" not in error
+
+    @pytest.mark.parametrize("input, told", [("smell", "names 'smell', but there are text"), (None, "has no `input`")])
+    def test_a_task_that_cannot_work_is_refused_when_it_is_added(self, input, told):
+        from typing import Literal
+
+        from regard.config.task import TASKS, TaskSettings
+
+        class Odd(TaskSettings):
+            """No such input."""
+
+            output = "label"
+            title, examples, corpora = "X", "x", ("tsv",)
+            kind: Literal["odd"] = "odd"
+
+        if input is not None:
+            Odd.input = input
+        with pytest.raises(ValueError, match=told):
+            extensions.task(Odd)
+        assert "odd" not in TASKS
+
+    def test_a_name_that_is_taken_changes_nothing(self):
+        from regard.config.task import INPUTS, InputKind
+
+        before = INPUTS["text"]
+        with pytest.raises(ValueError, match="taken"):
+            extensions.input("text", InputKind(arrow="other"))(type("Mine", (), {}))
+        assert INPUTS["text"] is before

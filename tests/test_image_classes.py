@@ -97,3 +97,19 @@ def test_other_encoders_are_refused(run):
         from_mapping({**settings, "model": {"encoder": {"kind": "rnn"}}})
     with pytest.raises(UsageError, match=r"model\.decoder has no effect"):
         from_mapping({**settings, "model": {"decoder": {"kind": "rnn"}}})
+
+
+@pytest.mark.parametrize("preset", [None, "bahdanau"])
+def test_settings_of_an_encoder_without_its_kind_are_those_of_the_default_one(preset):
+    """They used to be read as those of a text encoder, and left out."""
+    found = from_mapping(
+        {
+            "task": {"kind": "captioning"},
+            "data": {"train": {"generate": "shapes", "size": 20}},
+            "model": {"width": 16, "encoder": {"layers": 1, "patch": 8}},
+        }
+        | ({"preset": preset} if preset else {}),
+        ["model.encoder.size=32"],
+    )
+    assert (found.model.encoder.kind, found.model.encoder.layers) == ("image", 1)
+    assert (found.model.encoder.patch, found.model.encoder.size) == (8, 32)

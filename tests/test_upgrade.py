@@ -36,3 +36,20 @@ def test_a_mistake_in_an_earlier_file_is_reported_at_its_line(tmp_path):
     path.write_text("data: {train: {tsv: x.tsv}}\nshape:\n  kind: acceptor\n  pol: max\n")
     with pytest.raises(UsageError, match=r"my\.yaml:4: task\.pol is not a setting; did you mean pool"):
         load(path)
+
+
+NUMBERS = {"train": {"tsv": "pairs.tsv"}}
+
+
+def test_an_acceptor_of_numbers_stays_one_under_an_override_of_its_kind():
+    old = {"shape": {"kind": "acceptor", "output": "number"}, "data": NUMBERS}
+    assert from_mapping(old, ["shape.kind=acceptor"]).task.kind == "regression"
+    assert from_mapping(old, ["shape.output=classes"]).task.kind == "classification"
+    assert from_mapping(old, ["task.kind=classification"]).task.kind == "classification"
+
+
+def test_earlier_and_present_names_may_be_mixed_where_they_do_not_contradict():
+    found = from_mapping({"data": NUMBERS}, ["task.kind=classification", "shape.pool=max"])
+    assert (found.task.kind, found.task.pool) == ("classification", "max")
+    with pytest.raises(UsageError, match="`shape` is the earlier name of `task`"):
+        from_mapping({"shape": {"kind": "acceptor"}, "task": {"kind": "tagging"}, "data": NUMBERS})

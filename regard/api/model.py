@@ -9,6 +9,8 @@ regard.load("runs/sentiment")("so good")    # Label('positive', probability=0.98
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,20 +92,24 @@ class Model:
         found = self(text, search, **options)
         return [one.line for one in found] if isinstance(found, list) else found.line
 
-    def hypotheses(self, texts: Sequence[str], search: Search | None = None, **options: Any) -> list[list[Hypothesis]]:
-        """Return the best hypotheses for each text, best first; for tasks that write text."""
+    def hypotheses(self, inputs: Sequence[Any], search: Search | None = None, **options: Any) -> list[list[Hypothesis]]:
+        """Return the best hypotheses for each input of a list, best first; for tasks that write text."""
         opened, settled = self._writing("hypotheses"), _with(search, options)
-        if isinstance(texts, str):
-            raise UsageError("Hypotheses are for a list of texts: write [text].")
+        if isinstance(inputs, str) or not isinstance(inputs, Sequence):
+            raise UsageError("Hypotheses are for a list of inputs: write [input].")
 
         def find(some: list[str]) -> list[list[Hypothesis]]:
             found: list[list[Hypothesis]] = opened.hypotheses(some, settled)
             return found
 
-        return answer_all(find, list(texts), self.loaded.check)
+        with in_memory() as keep:
+            texts = [self._as_text(one, keep, f"inputs[{index}]") for index, one in enumerate(inputs)]
+            return answer_all(find, texts, self.loaded.check, inputs=inputs)
 
     def trace(self, source: Any, target: str | None = None) -> Trace:
         """Run the model on one input and record every activation by name."""
+        if target is not None and not isinstance(target, str):
+            raise UsageError(f"The target is of type {type(target).__name__}: give the answer as text.")
         with in_memory() as keep:
             return self.loaded.trace(self._as_text(source, keep, "The input"), target)
 
@@ -117,21 +123,40 @@ class Model:
             options: Passed to the analysis.
         """
         from regard.inspection import ANALYSES
+        from regard.inspection.opening import reading_text
 
-        if how not in ANALYSES:
+        if not isinstance(how, str) or how not in ANALYSES:
             raise UsageError(f"There is no explanation {how!r}: use {', '.join(ANALYSES)}.")
+        known = list(signature(ANALYSES[how]).parameters.values())[1:]
+        if not any(one.kind is one.VAR_KEYWORD for one in known):
+            names = [one.name for one in known]
+            for name in options:
+                if name not in names:
+                    raise UsageError(f"{name!r} is not an option of {how}: it has {', '.join(names) or 'none'}.")
+        if how in ("attribute", "reasons"):
+            reading_text(self.loaded, "Words of a text are blanked in turn")
         return ANALYSES[how](self.trace(source, target), **options)
 
     def evaluate(
-        self, data: Sequence[tuple[Any, str]] | None = None, *, metrics: Sequence[str] = ("bleu", "chrf", "exact")
+        self, data: Sequence[tuple[Any, str]] | None = None, *, metrics: Sequence[str] | None = None
     ) -> "Evaluation | Judged":
         """Score the model on (input, reference) pairs; by default on the run's own test or validation data.
 
         Args:
             data: Pairs of an input and its reference answer.
-            metrics: Metrics of text, for translation.
+            metrics: Metrics of text, for translation; by default those of `regard evaluate`.
         """
-        pairs = self._own_pairs() if data is None else [Pair(self._flat(one), str(other)) for one, other in data]
+        if metrics is not None and self.config.task.output != "text":
+            raise UsageError(
+                f"This run writes no translations ({self.config.task.arrow}) and is judged as its task is: "
+                "leave out `metrics`."
+            )
+        if data is None:
+            return self._evaluate_own(metrics)
+        with in_memory() as keep:
+            return self._evaluate(self._pairs(data, keep), metrics)
+
+    def _evaluate(self, pairs: Sequence[Pair], metrics: Sequence[str] | None) -> "Evaluation | Judged":
         sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
         output = self.config.task.output
         if output == "document":
@@ -139,20 +164,51 @@ class Model:
 
             return evaluate_texts(self.loaded, sources)
         if output == "text":
-            from regard.evaluation.evaluation import evaluate_run
+            from regard.evaluation.evaluation import default_metrics, evaluate_run
 
-            return evaluate_run(self.loaded, sources, references, metrics)
+            names = default_metrics(self.config, references) if metrics is None else metrics
+            return evaluate_run(self.loaded, sources, references, names)
         from regard.evaluation.judged import judge_run
 
         return judge_run(self.loaded.task, self.model, pairs)
 
-    def _own_pairs(self) -> list[Pair]:
+    def _evaluate_own(self, metrics: Sequence[str] | None) -> "Evaluation | Judged":
+        """Score the model on the run's own data, next to the linear model of the same data where there is one."""
+        from regard.evaluation.judged import Judged
         from regard.tasks.preparation import is_prepared, prepare
+        from regard.training.baseline import stored_baseline
 
         if not is_prepared(self.run.directory):
             raise UsageError(f"{self.run.directory} has no data of its own any more: give (input, reference) pairs.")
         prepared = prepare(self.config, self.run.directory)
-        return prepared.test_pairs or prepared.validation_pairs
+        found = self._evaluate(prepared.test_pairs or prepared.validation_pairs, metrics)
+        if not isinstance(found, Judged):
+            return found
+        return replace(found, baseline=stored_baseline(self.run.info, "test" if prepared.test_pairs else "validation"))
+
+    def _pairs(self, data: Sequence[tuple[Any, str]], keep: Any) -> list[Pair]:
+        """Pairs of an input and its reference as tasks read them; what is wrong with one is said with its index."""
+        if not isinstance(data, Sequence) or isinstance(data, str) or not data:
+            raise UsageError("Give a list of (input, reference) pairs to evaluate, with at least one in it.")
+        task, pairs = self.loaded.task, []
+        for index, given in enumerate(data):
+            name = f"data[{index}]"
+            example: Any = (given, "") if task.output.any_text and isinstance(given, str) else given
+            if not isinstance(example, tuple | list) or len(example) != 2:
+                raise UsageError(f"{name} is not a pair: write (input, reference).")
+            source, reference = self._as_text(example[0], keep, f"The input of {name}"), example[1]
+            if not isinstance(reference, str | Real):
+                raise UsageError(f"The reference of {name} is of type {type(reference).__name__}: give it as text.")
+            try:
+                self.loaded.check(source)
+            except RegardError as error:
+                raise UsageError(f"{name}: {error}") from None
+            pair = Pair(source, str(reference))
+            if problem := task.kind.problem(pair):
+                raise UsageError(f"{name} {problem}")
+            task.check(pair, name)
+            pairs.append(pair)
+        return pairs
 
     def _answer(self, texts: list[str], search: Search | None, options: Mapping[str, Any]) -> list[Result]:
         if self.loaded.writes_text:
@@ -191,9 +247,6 @@ class Model:
                 )
         return TAB.join(names)
 
-    def _flat(self, given: Any) -> str:
-        return TAB.join(map(str, given)) if isinstance(given, tuple) else str(given)
-
 
 def load(run: Path | str | Run, overrides: Sequence[str] = ()) -> Model:
     """Open a trained run of any task."""
@@ -222,6 +275,8 @@ def resolve_config(config: Mapping[str, Any] | RunConfig | Path | str, overrides
 
 
 def _with(search: Search | None, options: Mapping[str, Any]) -> Search:
+    if search is not None and not isinstance(search, Search):
+        raise UsageError(f"The search is of type {type(search).__name__}: give a regard.search.Search, or keywords.")
     try:
         return replace(search or Search(), **options)
     except TypeError:

@@ -71,6 +71,14 @@ def _in_words(error: BaseException) -> str:
         context = getattr(error, "ctx", None)
         message = str(error.format_message())
         return f"{message}\nTry `{context.command_path} --help`." if context and "Usage:" not in message else message
+    from regard.config.plugins import extension_of
+
+    if found := extension_of(error):
+        extension, place = found
+        return (
+            f"The extension {extension} failed at {place} ({type(error).__name__}: {str(error)[:500]}).\n"
+            "Correct the extension, or what it was given; set REGARD_DEBUG=1 to see the whole traceback."
+        )
     return (
         f"this is a bug in Regard ({type(error).__name__}: {str(error)[:500]}).\n"
         "Set REGARD_DEBUG=1 to see where it happened, and please report it."

@@ -115,7 +115,7 @@ class Chosen:
 
 def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam: int | None) -> "Evaluation":
     """Translations of a run, or of others."""
-    from regard.evaluation.evaluation import evaluate_run, evaluate_text
+    from regard.evaluation.evaluation import default_metrics, evaluate_run, evaluate_text
     from regard.evaluation.texts import read_aligned
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
@@ -138,8 +138,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
     assert chosen.run is not None
     sources, references = _pairs(chosen)
     if metrics is None:
-        answers = chosen.run.config.data.train.texts > 1
-        names = ["exact", "f1"] if answers else list(headline_metrics(references))
+        names = list(default_metrics(chosen.run.config, references))
     if chosen.hypotheses is not None:
         (outputs,) = read_aligned(chosen.hypotheses)
         return evaluate_text(outputs, references, names, spoken)

@@ -56,7 +56,11 @@ def dump(config: RunConfig) -> str:
 def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool = False) -> RunConfig:
     """Lay everything over everything, check it, and fill in what is left open."""
     layers = [Layer(default_kinds())]
-    file, command_line = upgraded(file), upgraded(read_overrides(overrides))
+    try:
+        file = upgraded(file)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    command_line = upgraded(read_overrides(overrides), file)
     plugins.load_requested()
     named = _plugin_names(file.values.get("plugins"), place_of(("plugins",), file, name))
     asked = _plugin_names(command_line.values.get("plugins"), COMMAND_LINE)
@@ -71,6 +75,10 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
         layers.append(Layer(values, said.places))
     layer = stack(*layers)
     inherit = not of_run and _starts(layer)
+    if not inherit and (kind := _default_encoder(layer, file, command_line)):
+        # What is said of the encoder without its kind is said of this one; presets describe encoders of text.
+        rest = [_without_encoder(one) if one.presets else one for one in layers[1:]]
+        layer = stack(layers[0], Layer({"model": {"encoder": {"kind": kind}}}), *rest)
     try:
         if inherit:
             layer = stack(layers[0], Layer(inherited(layer.values, TASKS.items())), *layers[1:])
@@ -97,6 +105,27 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
 def _starts(layer: Layer) -> bool:
     model = layer.values.get("model")
     return isinstance(model, Mapping) and model.get("start_from") is not None
+
+
+def _default_encoder(whole: Layer, *said: Layer) -> str | None:
+    """The kind of encoder that the input of the task asks for, where neither file nor command line names a kind."""
+    section = whole.values.get("task")
+    kind = section.get("kind") if isinstance(section, Mapping) else None
+    if not isinstance(kind, str) or kind not in TASKS or not (wanted := TASKS[kind].input_kind().encoders):
+        return None
+    for layer in said:
+        model = layer.values.get("model")
+        encoder = model.get("encoder") if isinstance(model, Mapping) else None
+        if encoder is not None and (not isinstance(encoder, Mapping) or "kind" in encoder):
+            return None
+    return wanted[0]
+
+
+def _without_encoder(preset: Layer) -> Layer:
+    """A preset without its encoder."""
+    model = {name: value for name, value in preset.values.get("model", {}).items() if name != "encoder"}
+    kept = {path: name for path, name in preset.presets.items() if path[:2] != ("model", "encoder")}
+    return Layer({**preset.values, "model": model}, preset.places, kept)
 
 
 def _plugin_names(given: Any, place: str) -> list[str]:

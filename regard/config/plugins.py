@@ -68,6 +68,19 @@ def register(module: str) -> str:
     return module
 
 
+def extension_of(error: BaseException) -> tuple[str, str] | None:
+    """The extension in whose code an error was raised, innermost, with the file and line; `None` if in none."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        owner = next((name for name in _loaded if module == name or module.startswith(f"{name}.")), None)
+        if owner is not None:
+            found = owner, f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
 @cache
 def load_installed() -> None:
     """Load every installed extension, once."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from regard.config.document import Layer
+from regard.foundation.errors import UsageError
 
 KINDS = {
     "acceptor": "classification",
@@ -15,19 +16,36 @@ KINDS = {
 """The earlier names of tasks."""
 
 
-def upgraded(layer: Layer) -> Layer:
-    """Return the same settings under their present names: `shape` is now `task`, and tasks have other names."""
-    if "shape" not in layer.values or "task" in layer.values:
+def upgraded(layer: Layer, below: Layer | None = None) -> Layer:
+    """Return the same settings under their present names: `shape` is now `task`, and tasks have other names.
+
+    `below` is the layer, upgraded, that this one is laid over: an `acceptor` over a regression stays a regression, as
+    it kept its `output`.
+    """
+    if "shape" not in layer.values:
         return layer
-    values = {("task" if name == "shape" else name): value for name, value in layer.values.items()}
-    if isinstance(values["task"], Mapping):
-        values["task"] = _task(dict(values["task"]))
+    values = {name: value for name, value in layer.values.items() if name != "shape"}
+    section = layer.values["shape"]
+    if isinstance(section, Mapping):
+        section = _task(dict(section), below)
+    values["task"] = _joined(section, values["task"]) if "task" in values else section
     places = {(("task", *path[1:]) if path[:1] == ("shape",) else path): place for path, place in layer.places.items()}
     return Layer(values, places)
 
 
-def _task(section: dict[str, Any]) -> dict[str, Any]:
+def _joined(earlier: Any, present: Any) -> Any:
+    """The settings of `shape` and of `task` as one section."""
+    if isinstance(earlier, Mapping) and isinstance(present, Mapping) and not set(earlier) & set(present):
+        return {**earlier, **present}
+    raise UsageError("`shape` is the earlier name of `task`: give each setting once, under `task`.")
+
+
+def _task(section: dict[str, Any], below: Layer | None) -> dict[str, Any]:
     kind = section.get("kind")
+    held = below.values.get("task") if below else None
+    regression = isinstance(held, Mapping) and held.get("kind") == "regression"
+    if regression and kind == "acceptor" and not {"output", "class_weights"} & set(section):
+        section["kind"] = kind = "regression"
     if isinstance(kind, str) and kind in KINDS:
         section["kind"] = KINDS[kind]
     output = section.get("output")

@@ -11,9 +11,10 @@ from regard.foundation import durable
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
-from regard.metrics.scoring import BLEU, SHORT, Scores, are_short, check, label, make, score_text
+from regard.metrics.scoring import BLEU, SHORT, Scores, are_short, check, headline_metrics, label, make, score_text
 
 if TYPE_CHECKING:
+    from regard.config.run import RunConfig
     from regard.evaluation.likelihood import Perplexity, Position
     from regard.tasks.loaded import LoadedRun
 
@@ -75,6 +76,11 @@ class Evaluation:
         if self.outputs is not None:
             durable.write(directory / "hypotheses.txt", "".join(f"{output}\n" for output in self.outputs))
         durable.write(directory / "scores.json", json.dumps(self.facts(), indent=2, ensure_ascii=False) + "\n")
+
+
+def default_metrics(config: "RunConfig", references: Sequence[str | Sequence[str]]) -> Sequence[str]:
+    """The metrics of a run that writes text, where none are named: those of answers, or those that suit the texts."""
+    return ("exact", "f1") if config.data.train.texts > 1 else headline_metrics(references)
 
 
 def evaluate_text(

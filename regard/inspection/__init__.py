@@ -19,14 +19,14 @@ from regard.inspection.patching import patch
 from regard.inspection.patching_pairs import patch_pairs
 from regard.inspection.probing import probe
 from regard.inspection.pruning import prune
-from regard.inspection.reasons import reasons
+from regard.inspection.reasons import explain_words, reasons
 from regard.inspection.reports import report
 from regard.inspection.roles import heads
 from regard.inspection.shares import contributions
 
 ANALYSES: dict[str, Callable[..., Any]] = {
     "attention": attention,
-    "attribute": attribute,
+    "attribute": explain_words,
     "contributions": contributions,
     "identify": identify,
     "lens": lens,

@@ -221,7 +221,7 @@ NO_JOIN = (
     "to itself."
 )
 NO_ATTENTION = (
-    "This model has no attention to show: its encoder does not attend to itself, and shape.pool is not attention. "
+    "This model has no attention to show: its encoder does not attend to itself, and task.pool is not attention. "
     "regard inspect attribute tells for every model which words made its answer."
 )
 
@@ -255,7 +255,7 @@ def _check(
 SIDES_LACKING: dict[Kind, str] = {
     "picture": "it looks at none beside a text",
     "places": "it looks at none beside a text, or not by patches (model.picture.form=patches)",
-    "between": "it does not read two texts apart and attend from one to the other (shape.pairs=attended)",
+    "between": "it does not read two texts apart and attend from one to the other (task.pairs=attended)",
 }
 """Why a model lacks kinds of attention that few models have."""
 
@@ -265,7 +265,7 @@ def _why(kind: Kind, trace: Trace) -> str:
     if kind in SIDES_LACKING:
         return SIDES_LACKING[kind]
     if kind == "source" and trace.reads_only:
-        return "its states are not pooled by attention (shape.pool=attention)"
+        return "its states are not pooled by attention (task.pool=attention)"
     if kind == "source":
         return "its join is a fixed vector" if len(trace.source) else "it is a language model, and has no source"
     if kind == "encoder" and not len(trace.source):

@@ -18,8 +18,10 @@ from regard.inspection.attribution import (
     INTEGRATED,
     METHODS,
     OCCLUSION,
+    Attribution,
     Method,
     along,
+    attribute,
     borne,
     check_methods,
     integrate,
@@ -176,6 +178,19 @@ class Reasons(Result):
             "away and have no part."
         )
         return [Panel("reasons", self.to_json(), note=note)]
+
+
+def explain_words(
+    trace: Trace,
+    methods: Sequence[Method] = tuple(METHODS),
+    *,
+    instead: str | None = None,
+    at: int | None = None,
+    progress: Progress | None = None,
+) -> Attribution | Reasons:
+    """Attribution, where a model has both a source and a prefix; otherwise the reasons of what it read."""
+    analysis = attribute if len(trace.source) and len(trace.inputs) else reasons
+    return analysis(trace, methods, instead=instead, at=at, progress=progress)
 
 
 def reasons(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.alignments import Alignments, align
-from regard.inspection.attribution import attribute
 from regard.inspection.identifiability import identify
 from regard.inspection.identification import identify_corpus, read_texts
 from regard.inspection.layer_lens import lens
@@ -17,7 +16,7 @@ from regard.inspection.opening import REMEDY, answering, opened, reading_text, t
 from regard.inspection.page import Panel, Part, render_parts
 from regard.inspection.patching import patch
 from regard.inspection.probing import probe
-from regard.inspection.reasons import reasons
+from regard.inspection.reasons import explain_words
 from regard.inspection.result import Result
 from regard.inspection.roles import heads
 from regard.inspection.shares import contributions
@@ -118,8 +117,7 @@ def report(
 
     def words() -> Result:
         reading_text(subject, "Words of a text are blanked in turn")
-        both = len(trace.source) and len(trace.inputs)
-        return attribute(trace, progress=progress) if both else reasons(trace, progress=progress)
+        return explain_words(trace, progress=progress)
 
     analyses: dict[str, Callable[[], Result]] = {
         "attention": lambda: attention(trace),

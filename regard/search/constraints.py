@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.search.forbidden import Forbidden
 from regard.search.phrases import Only, Prefix, Required, Tokens
 from regard.search.rules import Every, Rule
@@ -63,7 +63,7 @@ class Constraints:
             for phrase in forbid:
                 if text and Forbidden((phrase,), tokenizer).breaks(text):
                     raise UsageError(f'The {name} text "{text}" contains "{phrase}", which is forbidden: drop one.')
-        rules: list[Rule] = [EXTRA[name](value, tokenizer) for name, value in self.extra.items()]
+        rules = [_extra_rule(name, value, tokenizer) for name, value in self.extra.items()]
         if self.only is not None:
             only = _only(_normal(self.only, tokenizer), prefix, require, forbidden, tokenizer)
             return Every([only, *rules]) if rules else only
@@ -74,6 +74,17 @@ class Constraints:
         if forbid:
             rules.append(forbidden)
         return rules[0] if len(rules) == 1 else Every(rules)
+
+
+def _extra_rule(name: str, value: str, tokenizer: Tokenizer) -> Rule:
+    """The rule of a constraint that an extension adds."""
+    rule = EXTRA[name](value, tokenizer)
+    if not all(hasattr(rule, part) for part in ("needs", "start", "after", "allowed")):
+        raise RegardError(
+            f"The constraint {name} of an extension gives {type(rule).__name__}, but it must give a "
+            "regard.search.rules.Rule. Correct the extension."
+        )
+    return rule
 
 
 def as_phrases(name: str, phrases: object) -> tuple[str, ...]:

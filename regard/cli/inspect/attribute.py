@@ -45,12 +45,11 @@ def attribute(
     """Show which words, of the source and of what was said before, made each word likely; for every kind of model."""
     from typing import cast
 
-    from regard import inspection
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
     from regard.inspection.attribution import METHODS, Method, check_methods
     from regard.inspection.opening import opened, reading_text
-    from regard.inspection.result import Result
+    from regard.inspection.reasons import explain_words
 
     check(output)
     if at is not None and instead is None:
@@ -59,11 +58,6 @@ def attribute(
     methods = cast(list[Method], list(dict.fromkeys(method or usual)))
     check_methods(methods)
     trace = reading_text(opened(run), "Words of a text are blanked in turn").trace(joined(source, second), target)
-    both = len(trace.source) and len(trace.inputs)
     with bar() as progress:
-        found: Result
-        if both:
-            found = inspection.attribute(trace, methods, instead=instead, at=at, progress=progress)
-        else:
-            found = inspection.reasons(trace, methods, instead=instead, at=at, progress=progress)
+        found = explain_words(trace, methods, instead=instead, at=at, progress=progress)
     show(found, output, as_json)

@@ -24,11 +24,18 @@ def custom(
     as_json: AsJson = False,
 ) -> None:
     """Run an analysis of one input that an extension has added (see docs/extending.md)."""
-    from regard.foundation.errors import UsageError
+    from regard.foundation.errors import RegardError, UsageError
     from regard.inspection import ANALYSES
     from regard.inspection.opening import opened
+    from regard.inspection.result import Result
 
     check(output)
     if name not in ANALYSES:
         raise UsageError(f"There is no analysis {name!r}: there are {', '.join(ANALYSES)}. Load one with --plugin.")
-    show(ANALYSES[name](opened(run).trace(joined(source, second), target)), output, as_json)
+    found = ANALYSES[name](opened(run).trace(joined(source, second), target))
+    if not isinstance(found, Result):
+        raise RegardError(
+            f"The analysis {name} gives {type(found).__name__}, but it must give a regard.inspection.result.Result. "
+            "Correct the extension."
+        )
+    show(found, output, as_json)
