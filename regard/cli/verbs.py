@@ -16,6 +16,7 @@ from regard.cli import (
     compare,
     config,
     contrast,
+    data,
     demo,
     evaluate,
     export,
@@ -70,6 +71,7 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(judge.app, name="judge")
 app.add_typer(config.app, name="config")
+app.add_typer(data.app, name="data")
 
 
 def _print_version(wanted: bool) -> None:
