@@ -285,7 +285,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "data: 3\n",
-            "my.yaml:1: data must be a section with settings such as train, validation, test, held_out, not 3",
+            "my.yaml:1: data must be a section with settings such as corpus, train, validation, test, not 3",
         ),
         (
             "preset: bahdenau\ndata: {train: {generate: copy}}\n",

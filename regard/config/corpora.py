@@ -46,7 +46,7 @@ class KnownCorpus:
     citation: str
     files: dict[str, CorpusFile]
     sections: dict[str, dict[str, Any]]
-    """The sections of `data` (train, validation, test) for each part of the corpus; their files are names of `files`."""
+    """The sections of `data` (train, validation, test) for each part; their files are named as in `files`."""
     note: str | None = None
 
     @property

@@ -365,6 +365,8 @@ class Cleaning(Section):
 class Data(Section):
     """The corpora of a run."""
 
+    corpus: str | None = None
+    """A public corpus such as `multi30k/en-de`, which sets `train` and, where it has them, `validation` and `test`."""
     train: Corpus
     """What the model learns from."""
     validation: Corpus | None = None

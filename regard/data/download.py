@@ -224,6 +224,6 @@ def _storage_error(error: OSError, directory: Path) -> RegardError:
             "XDG_CACHE_HOME to a directory on another disk."
         )
     return RegardError(
-        f"{error.filename or directory} cannot be written: {error.strerror or error}. Set XDG_CACHE_HOME to a directory "
-        "that you can write to."
+        f"{error.filename or directory} cannot be written: {error.strerror or error}. Set XDG_CACHE_HOME to a "
+        "directory that you can write to."
     )
