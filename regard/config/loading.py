@@ -34,7 +34,7 @@ def load(path: Path | str, overrides: Sequence[str] = (), *, of_run: bool = Fals
     come from anybody: the extensions that it names must have been loaded before.
     """
     name = one_line(str(path))
-    of_run = of_run or Path(path).with_name("run.json").is_file()
+    of_run = of_run or _is_file(Path(path).parent / "run.json")
     return _resolved(read(_text(Path(path), name), name), overrides, name, of_run=of_run)
 
 
@@ -162,6 +162,13 @@ def _text(path: Path, name: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{name}:{line}: not UTF-8 text; save the file as UTF-8.") from None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # such as a name that is too long
+        return False
 
 
 def _similar(path: Path) -> str:
