@@ -86,12 +86,11 @@ def test_a_wheel_has_the_recipes_and_the_registry(tmp_path: Path) -> None:
 
     def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "regard", *arguments]
-        return subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True, timeout=120)
+        settings = {"cwd": empty, "env": environment, "capture_output": True, "text": True}
+        return subprocess.run(command, check=False, timeout=120, **settings)
 
-    where = subprocess.run(
-        [sys.executable, "-c", "import regard; print(regard.__file__)"],
-        **{"cwd": empty, "env": environment, "capture_output": True, "text": True},
-    ).stdout
+    code = "import regard; print(regard.__file__)"
+    where = subprocess.check_output([sys.executable, "-c", code], cwd=empty, env=environment, text=True)
     assert where.startswith(str(tmp_path / "site"))
     assert "multi30k/quick" in typed("recipes").stdout
     assert "generate: copy" in typed("config", "show", "copy").stdout

@@ -48,6 +48,10 @@ class Prepared:
             store.verify(self.task.id_limits)
 
 
+FEW = 100
+"""Training examples below which a run is told that they are few."""
+
+
 def is_prepared(directory: Path) -> bool:
     """Whether a run directory already holds its tokenizers and stores."""
     return (directory / "data" / _FINISHED).exists()
@@ -112,6 +116,11 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     if not report.train:
         raise TooFew(f"cleaning left no training {_one(kind)}: see data.cleaning.\n{report}")
     refuse_large_losses(data.cleaning, report, kind.noun)
+    if report.train < FEW:
+        report.notes.append(
+            f"There are only {report.train:,} training {kind.noun}. A model learns such a number by heart, and what it "
+            f"says of anything else is a guess: give it more, at least a few hundred."
+        )
     for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
         if (fate == aside).any():
             one = f"{describe(data.train)}, {_one(kind)}"
