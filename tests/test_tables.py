@@ -108,10 +108,10 @@ def test_damaged_tables_are_refused_with_the_line(content: str, complaint: str, 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.parquet", "a.csv", "a.dat"])
 def test_what_is_no_such_table_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match="does not exist|does not say what table"):
+    with pytest.raises(RegardError, match=r"does not exist|does not say what table"):
         pairs(tmp_path / name, **NAMED)
     (tmp_path / name).write_bytes(b"PK\x03\x04 not really \xff\xfe")
-    with pytest.raises(RegardError, match="cannot be read|does not say|UTF-8"):
+    with pytest.raises(RegardError, match=r"cannot be read|does not say|UTF-8"):
         pairs(tmp_path / name, **NAMED)
 
 
@@ -121,7 +121,7 @@ def test_a_missing_package_is_named(name: str, package: str, tmp_path: Path, mon
     whole = builtins.__import__
 
     def without(module: str, *rest: object, **more: object) -> object:
-        if module.split(".")[0] == package:
+        if module.split(".", maxsplit=1)[0] == package:
             raise ImportError(module)
         return whole(module, *rest, **more)
 

@@ -20,11 +20,13 @@ LONGEST_CELL = 1 << 22
 Row = tuple[int, list[str]]
 """The number of a row's line in its file, counted from 1, and its cells."""
 
-HEADER_WORDS = frozenset(
+_WORDS = (
     "id source target src tgt trg text label sentence sentence1 sentence2 sentence_a sentence_b input output question "
     "answer context translation class category score tag tags word words title summary en de fr es it pt nl ru zh ja "
-    "english german french spanish premise hypothesis review sentiment".split()
+    "english german french spanish premise hypothesis review sentiment"
 )
+HEADER_WORDS = frozenset(_WORDS.split())
+"""Usual names of columns."""
 
 
 def looks_like_header(cells: Iterable[str]) -> bool:
@@ -45,8 +47,8 @@ def read_table(corpus: TableFiles) -> Iterator[tuple[str, tuple[str, str]]]:
         for number, cells in rows if chosen.header else _chain(first, rows):
             if len(cells) != len(first[1]):
                 raise RegardError(
-                    f"{path}:{number} has {len(cells)} columns, but the first row has {len(first[1])}. Correct the row: "
-                    "a text that contains the separator must be in double quotes."
+                    f"{path}:{number} has {len(cells)} columns, but the first row has {len(first[1])}. Correct the "
+                    "row: a text that contains the separator must be in double quotes."
                 )
             source = TAB.join(cells[column] for column in chosen.sources)
             yield f"{path}:{number}", (source, cells[chosen.target])
@@ -63,8 +65,8 @@ def table_rows(path: str) -> Iterator[Row]:
         yield from _separated(path, "\t" if ending in (".tsv", ".tab") else None)
     else:
         raise RegardError(
-            f"{path} ends in {ending or 'nothing'}, which does not say what table it is. Name a file that ends in .csv, "
-            ".tsv, .xlsx or .parquet."
+            f"{path} ends in {ending or 'nothing'}, which does not say what table it is. Name a file that ends in "
+            ".csv, .tsv, .xlsx or .parquet."
         )
 
 
@@ -85,7 +87,8 @@ def _choose(corpus: TableFiles, path: str, first: list[str]) -> _Chosen:
         for name in wanted:
             if not 1 <= int(name) <= len(first):
                 raise RegardError(
-                    f"{path} has {len(first)} columns, so there is no column {name}. Give numbers from 1 to {len(first)}."
+                    f"{path} has {len(first)} columns, so there is no column {name}. Give numbers from 1 to "
+                    f"{len(first)}."
                 )
         if corpus.header is None:
             raise RegardError(
@@ -120,8 +123,11 @@ def _separated(path: str, delimiter: str | None) -> Iterator[Row]:
         outside = "".join(head.split('"')[::2])
         delimiter = max(DELIMITERS, key=outside.count)
     csv.field_size_limit(LONGEST_CELL)
-    quoting = csv.QUOTE_NONE if delimiter == "\t" and not _is_quoted(path) else csv.QUOTE_MINIMAL
-    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True, quoting=quoting)
+    ended = (line + "\n" for line in lines)
+    if delimiter == "\t" and not _is_quoted(path):
+        reader = csv.reader(ended, delimiter=delimiter, strict=True, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(ended, delimiter=delimiter, strict=True)
     start = 1
     while True:
         try:
@@ -201,19 +207,21 @@ def _check_there(path: str) -> None:
 
 def _cell(value: Any) -> str:
     """Return a value of a spreadsheet as text: whole numbers without a point, dates in ISO 8601."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return _one_line(value)
-    if isinstance(value, bool):
-        return json.dumps(value)
-    if isinstance(value, float):
-        return str(int(value)) if math.isfinite(value) and value.is_integer() and abs(value) < 1e15 else repr(value)
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        return value.date().isoformat()
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    return _one_line(str(value))
+    match value:
+        case None:
+            text = ""
+        case bool():
+            text = json.dumps(value)
+        case float():
+            whole = math.isfinite(value) and value.is_integer() and abs(value) < 1e15
+            text = str(int(value)) if whole else repr(value)
+        case datetime.datetime() if value.time() == datetime.time():
+            text = value.date().isoformat()
+        case datetime.date() | datetime.time():
+            text = value.isoformat()
+        case _:
+            text = _one_line(str(value))
+    return text
 
 
 def _one_line(text: str) -> str:
