@@ -10,6 +10,9 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes on two cores
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
+if SHARED.is_dir():
+    os.environ.setdefault("REGARD_DATA", str(SHARED))  # where recipes find their corpora
 
 
 @pytest.fixture(scope="session")

@@ -265,7 +265,7 @@ def test_nothing_is_coerced(override: str) -> None:
             "data: {train: {generate: copy}}\nsteps: 3\n",
             "my.yaml:2: steps is not a setting; did you mean training.steps?",
         ),
-        ("training: {steps: 3}\n", "data.train is missing: give source and target, or tsv, or jsonl, or generate"),
+        ("training: {steps: 3}\n", "data.train is missing: give table, or source and target, or tsv, or jsonl, or generate"),
         (
             "data:\n  train: {size: 3}\n",
             "my.yaml:2: data.train.size goes with generate: give that instead, or leave it out",
@@ -285,7 +285,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "data: 3\n",
-            "my.yaml:1: data must be a section with settings such as train, validation, test, held_out, not 3",
+            "my.yaml:1: data must be a section with settings such as corpus, train, validation, test, not 3",
         ),
         (
             "preset: bahdenau\ndata: {train: {generate: copy}}\n",

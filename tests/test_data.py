@@ -370,7 +370,7 @@ def test_validation_pairs_and_store_are_the_same_pairs(tmp_path: Path) -> None:
             tmp_path / "v", "row 1 of many\tZeile 1 von vielen\n\tempty\n" + "long " * 99 + "\tx\nrow 2\tZeile 2\n"
         )
     }
-    settings = config(numbers(tmp_path / "x.tsv", 50), validation=validation, cleaning={"max_length": 20})
+    settings = config(numbers(tmp_path / "x.tsv", 150), validation=validation, cleaning={"max_length": 20})
     prepared = prepare(settings, tmp_path / "run")
     long = prepared.task.input.tokenizer.encode_batch(["long " * 99])[0]
     assert [pair.source for pair in prepared.validation_pairs] == ["row 1 of many", "", "long " * 99, "row 2"]

@@ -15,7 +15,7 @@ app = typer.Typer(
 
 @app.command(epilog="Example: regard config show my.yaml model.encoder.kind=rnn")
 def show(
-    file: Annotated[str, typer.Argument(help="A YAML configuration.", metavar="FILE")],
+    file: Annotated[str, typer.Argument(help="A YAML configuration, or the name of a recipe.", metavar="FILE")],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="KEY=VALUE")
     ] = None,
@@ -23,8 +23,9 @@ def show(
 ) -> None:
     """Print a configuration with everything that follows from it filled in."""
     from regard.config.loading import dump, load
+    from regard.recipes import configuration_file
 
-    config = load(file, overrides or [])
+    config = load(configuration_file(file), overrides or [])
     if as_json:
         _print(json.dumps(config.model_dump(mode="json"), indent=2, ensure_ascii=False), "json")
     else:

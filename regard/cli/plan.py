@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +22,7 @@ Examples:
 
 
 def plan(
-    config: Annotated[Path, typer.Argument(help="Configuration file.", metavar="CONFIG")],
+    config: Annotated[str, typer.Argument(help="A YAML configuration, or the name of a recipe.", metavar="CONFIG")],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
     ] = None,
@@ -44,8 +43,9 @@ def plan(
     if utilisation is not None and not 0 < utilisation <= 1:
         raise UsageError(f"--utilisation is a share of the peak, above 0 and at most 1, not {utilisation:g}.")
     from regard.config.loading import load
+    from regard.recipes import configuration_file
 
-    loaded = load(config, overrides or [])
+    loaded = load(configuration_file(config), overrides or [])
     from regard import planning
     from regard.foundation.display import bar
 

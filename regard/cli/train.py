@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 \b
 Examples:
-  regard train recipes/dates.yaml                 the run is runs/dates
+  regard train dates                              a recipe (see `regard recipes`); the run is runs/dates
   regard train my.yaml model.encoder.kind=rnn --run runs/mine
   regard train --resume runs/mine                 go on after Ctrl-C or a crash
   regard train --resume runs/mine training.steps=9000
@@ -24,7 +24,7 @@ def train(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A YAML configuration (not with --resume), then settings as key.path=value.",
+            help="A YAML configuration or the name of a recipe (not with --resume), then settings as key.path=value.",
             metavar="[CONFIG] [KEY=VALUE]...",
         ),
     ] = None,
@@ -38,6 +38,7 @@ def train(
     """Train a model: the run directory holds all of it, and Ctrl-C saves."""
     from regard.config.loading import load
     from regard.foundation.errors import UsageError
+    from regard.recipes import configuration_file
     from regard.runs.run import Run
 
     given = arguments or []
@@ -51,8 +52,8 @@ def train(
         directory, config = opened.directory, opened.load_config(given)
     else:
         if not given or "=" in given[0]:
-            raise UsageError("Which configuration? For example: regard train recipes/copy.yaml")
-        config = load(given[0], given[1:])
+            raise UsageError("Which configuration? For example: regard train copy (`regard recipes` lists more)")
+        config = load(configuration_file(given[0]), given[1:])
         directory = run or Path("runs") / Path(given[0]).stem
         Run.refuse_occupied(directory)
 

@@ -16,6 +16,7 @@ from regard.cli import (
     compare,
     config,
     contrast,
+    data,
     demo,
     evaluate,
     export,
@@ -25,6 +26,7 @@ from regard.cli import (
     judge,
     plan,
     predict,
+    recipes,
     runs,
     score,
     train,
@@ -35,7 +37,7 @@ from regard.cli.grouped import grouped
 EXAMPLES = """
 \b
 Examples:
-  regard train recipes/dates.yaml                 learn to normalise dates
+  regard train dates                              learn to normalise dates
   regard train my.yaml model.encoder.kind=rnn     change a setting on the way
   regard translate runs/dates < in.txt            use what was learnt
   regard config show my.yaml                      all that follows from a file
@@ -62,6 +64,7 @@ app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)
 app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
 app.command(epilog=runs.EXAMPLES)(runs.runs)
+app.command(epilog=recipes.EXAMPLES)(recipes.recipes)
 app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command(epilog=export.EXAMPLES)(export.export)
@@ -70,6 +73,7 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(judge.app, name="judge")
 app.add_typer(config.app, name="config")
+app.add_typer(data.app, name="data")
 
 
 def _print_version(wanted: bool) -> None:

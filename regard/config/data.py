@@ -77,13 +77,42 @@ class PairedFiles(_Corpus):
         return self
 
 
+def _as_name(value: Any) -> Any:
+    """The number of a column stands for a name."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Column = Annotated[str, BeforeValidator(_as_name), Field(min_length=1)]
+"""The name of a column in the header, or its number, counted from 1."""
+
+
+class TableFiles(_Corpus):
+    """Tables with named columns: CSV, TSV, XLSX or Parquet, as the ending of the file says."""
+
+    table: Paths
+    """File or files that end in .csv, .tsv (plain or gzip, UTF-8), .xlsx (its first sheet) or .parquet."""
+    source: Column = "source"
+    """Name of the column that is read; or its number, counted from 1."""
+    second: Column | None = None
+    """Name of the column of a second text that belongs to the source: the other sentence of a pair, a question."""
+    target: Column = "target"
+    """Name of the column that is written: the target sentence, or the label."""
+    header: bool | None = None
+    """Whether the first row names the columns: known where `source` and `target` are names of it."""
+
+    @property
+    def texts(self) -> int:
+        """How many texts a source has."""
+        return 1 if self.second is None else 2
+
+
 class TsvFiles(_Corpus):
     """Tab-separated files with a source and a target column."""
 
     tsv: Paths
     """File or files, plain or gzip, UTF-8, one pair a line."""
-    header: bool = False
-    """Whether the first line of each file names the columns, and is passed over."""
+    header: bool | None = None
+    """Whether the first line of each file names the columns, and is passed over; one that looks so must be declared."""
     source_column: int = Field(default=1, ge=1)
     """Column of the source sentence, counted from 1."""
     second_column: int | None = Field(default=None, ge=1)
@@ -308,6 +337,7 @@ class Elsewhere(_Corpus):
 
 
 _KEYS = (
+    "table",
     "tsv",
     "jsonl",
     "generate",
@@ -332,7 +362,8 @@ def kind_of_corpus(value: Any) -> str:
 
 
 Corpus = Annotated[
-    Annotated[PairedFiles, Tag("paired")]
+    Annotated[TableFiles, Tag("table")]
+    | Annotated[PairedFiles, Tag("paired")]
     | Annotated[TsvFiles, Tag("tsv")]
     | Annotated[JsonLines, Tag("jsonl")]
     | Annotated[Generated, Tag("generate")]
@@ -365,6 +396,8 @@ class Cleaning(Section):
 class Data(Section):
     """The corpora of a run."""
 
+    corpus: str | None = None
+    """A public corpus such as `multi30k/en-de`, which sets `train` and, where it has them, `validation` and `test`."""
     train: Corpus
     """What the model learns from."""
     validation: Corpus | None = None

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from regard.config import plugins
 from regard.config.document import Layer, noun, one_line, read, read_plain, scalar
-from regard.config.layers import COMMAND_LINE, preset_layer, read_overrides, stack
+from regard.config.layers import COMMAND_LINE, leaves, preset_layer, read_overrides, stack
 from regard.config.presets import PRESETS
 from regard.config.problems import place_of, refusal, with_place
 from regard.config.run import RunConfig
@@ -22,7 +22,7 @@ from regard.config.schema import default_kinds, nearest
 from regard.config.start import inherited, refuse_differences
 from regard.config.task import TASKS
 from regard.config.upgrade import upgraded
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
 
 LARGEST_FILE = 1_000_000
 
@@ -34,7 +34,7 @@ def load(path: Path | str, overrides: Sequence[str] = (), *, of_run: bool = Fals
     come from anybody: the extensions that it names must have been loaded before.
     """
     name = one_line(str(path))
-    of_run = of_run or Path(path).with_name("run.json").is_file()
+    of_run = of_run or _is_file(Path(path).parent / "run.json")
     return _resolved(read(_text(Path(path), name), name), overrides, name, of_run=of_run)
 
 
@@ -68,7 +68,10 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
         plugins.load(module)
     if of_run:
         plugins.require(named, name)
+    corpus_layer = None if of_run else _corpus_layer(file, command_line, name)
     for said, default in ((file, name), (command_line, COMMAND_LINE)):
+        if corpus_layer is not None and corpus_layer[0] is said:
+            layers.append(corpus_layer[1])
         values = dict(said.values)
         chosen = values.pop("preset", None)
         layers += _presets(chosen, place_of(("preset",), said, default))
@@ -100,6 +103,23 @@ def _resolved(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool 
         return config.resolved()
     except UsageError as error:
         raise with_place(error, layer, name) from None
+
+
+def _corpus_layer(file: Layer, command_line: Layer, name: str) -> tuple[Layer, Layer] | None:
+    """Return the settings of the public corpus that `data.corpus` names, after the layer that names it."""
+    for said, default in ((command_line, COMMAND_LINE), (file, name)):
+        data = said.values.get("data")
+        corpus = data.get("corpus") if isinstance(data, Mapping) else None
+        if isinstance(corpus, str):
+            from regard.config.corpora import corpus_settings
+
+            place = place_of(("data", "corpus"), said, default)
+            try:
+                values = {"data": corpus_settings(corpus)}
+            except RegardError as error:
+                raise UsageError(f"{place}: {error}") from None
+            return said, Layer(values, dict.fromkeys(leaves(values), place))
+    return None
 
 
 def _starts(layer: Layer) -> bool:
@@ -171,6 +191,13 @@ def _text(path: Path, name: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{name}:{line}: not UTF-8 text; save the file as UTF-8.") from None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # such as a name that is too long
+        return False
 
 
 def _similar(path: Path) -> str:

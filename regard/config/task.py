@@ -148,7 +148,7 @@ class Translation(TaskSettings):
     input, output = "text", "text"
     title = "A sequence-to-sequence model"
     examples = "pairs"
-    corpora = ("paired", "tsv", "jsonl", "babi", "generate", "imported")
+    corpora = ("paired", "table", "tsv", "jsonl", "babi", "generate", "imported")
 
     kind: Literal["translation"] = "translation"
 
@@ -158,7 +158,7 @@ class PooledTask(TaskSettings):
 
     input = "text"
     examples = "texts"
-    corpora = ("labelled", "tsv", "jsonl")
+    corpora = ("labelled", "table", "tsv", "jsonl")
 
     pool: Literal["first", "last", "mean", "max", "attention"] | None = None
     """How states become one vector; by default the encoder's own way: last states of an rnn, otherwise the mean."""
@@ -209,7 +209,7 @@ class Tagging(TaskSettings):
     input, output = "text", "tags"
     title = "A tagger of words"
     examples = "sentences"
-    corpora = ("conllu", "columns", "paired", "tsv")
+    corpora = ("conllu", "columns", "paired", "table", "tsv")
 
     kind: Literal["tagging"] = "tagging"
 

@@ -19,6 +19,7 @@ from regard.config.data import (
     LabelledLines,
     PairedFiles,
     ReaderFiles,
+    TableFiles,
     TextFiles,
     TsvFiles,
 )
@@ -59,6 +60,10 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
     match corpus:
         case PairedFiles():
             yield from _paired(corpus)
+        case TableFiles():
+            from regard.data.tables import read_table
+
+            yield from ((place, Pair(*pair)) for place, pair in read_table(corpus))
         case TsvFiles():
             yield from _tsv(corpus)
         case JsonLines():
@@ -168,8 +173,21 @@ def _tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
                     "too many or too few shifts the columns, and a text would be taken for a label or a translation. "
                     "Correct the one that is wrong."
                 )
+            if number == 1 and corpus.header is None:
+                _refuse_header(path, [columns[column - 1] for column in (*sources, corpus.target_column)])
             text = TAB.join(columns[column - 1] for column in sources)
             yield f"{path}:{number}", Pair(text, columns[corpus.target_column - 1])
+
+
+def _refuse_header(path: str, cells: list[str]) -> None:
+    """Refuse a first line that looks like a header, where the configuration does not say whether it is one."""
+    from regard.data.tables import looks_like_header
+
+    if looks_like_header(cells):
+        raise RegardError(
+            f"{path}:1 looks like a header ({', '.join(cells)}), which would be learnt as an example. Set header: true "
+            "to pass over it, or header: false if it is one."
+        )
 
 
 def _json(corpus: JsonLines) -> Iterator[tuple[str, Pair]]:

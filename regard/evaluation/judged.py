@@ -30,7 +30,14 @@ from regard.tasks.task import Task
 CHUNK = 512
 """Examples answered before the bar moves."""
 
-ENDINGS = {".conllu": "conllu", ".tsv": "tsv", ".jsonl": "jsonl"}
+ENDINGS = {
+    ".conllu": "conllu",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".csv": "table",
+    ".xlsx": "table",
+    ".parquet": "table",
+}
 """Files whose ending says what they are, whatever the run has learnt from."""
 
 
@@ -172,6 +179,8 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     train, names = config.data.train, [str(path) for path in paths]
     own = kind_of_corpus(train)
     endings = {ENDINGS[end] for path in paths for end in path.suffixes if end in ENDINGS}
+    if own == "table":
+        endings = {"table" if ending == "tsv" else ending for ending in endings}  # it has the columns of the run
     said = next(iter(endings & set(config.task.corpora)), None) if len(endings) == 1 else None
     kind = said or own
     if kind == own and kind not in ("paired", "generate", "imported"):
@@ -184,6 +193,7 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     seconds: dict[str, dict[str, Any]] = {
         "tsv": {"second_column": 2, "target_column": 3},
         "jsonl": {"second_field": "second"},
+        "table": {"second": "second"},
     }
     more = seconds.get(kind, {}) if train.texts > 1 else {}
     found: Corpus = TypeAdapter(Corpus).validate_python({kind: names, **more})

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from regard.config.data import TableFiles
 from regard.config.run import RunConfig
 from regard.foundation.device import describe
 from regard.tasks.preparation import Prepared
@@ -20,6 +21,11 @@ def data_facts(prepared: Prepared) -> dict[str, str]:
     }
     if prepared.test_pairs:
         facts["test"] = f"{len(prepared.test_pairs):,} {noun}" + (", held out" if report.tested else "")
+    train = prepared.task.config.data.train
+    if isinstance(train, TableFiles):
+        sources = " and ".join(name for name in (train.source, train.second) if name)
+        header = "no header" if train.header is False else "the first row is a header, and no example"
+        facts["columns"] = f"{sources} → {train.target} ({header})"
     return facts
 
 

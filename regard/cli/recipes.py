@@ -1,0 +1,44 @@
+"""`regard recipes`: the configurations that come with Regard, and what was measured with them."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+\b
+Examples:
+  regard recipes                       all of them
+  regard recipes multi30k/quick        print one, to copy and change
+  regard train multi30k/quick          train it, from any directory
+"""
+
+
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="Print this one.", metavar="[NAME]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a table.")] = False,
+) -> None:
+    """List the recipes: task, what they learn, training time and measured result."""
+    from regard.foundation.display import columns
+    from regard.foundation.errors import UsageError
+    from regard.recipes import configuration_file, list_recipes, recipe_names
+
+    found = list_recipes()
+    if name is not None:
+        short = name.removeprefix("recipes/").removesuffix(".yaml")
+        if short not in recipe_names():
+            configuration_file(short)  # refuses with a suggestion
+            raise UsageError(f"{name[:200]} is not a recipe. `regard recipes` lists them.")
+        found = [one for one in found if one.name == short]
+        if not as_json:
+            print(found[0].path.read_text(encoding="utf-8").rstrip("\n"))
+            return
+    if as_json:
+        facts = [{**asdict(one), "path": str(one.path)} for one in found]
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    rows = [["recipe", "task", "what it learns", "measured", "time"]]
+    rows += [[one.name, one.task, one.what, one.result or "-", one.time or "-"] for one in found]
+    print(columns(rows))
+    print("\nTrain one with `regard train NAME`; commands and conditions of the figures: recipes/README.md.")
