@@ -69,7 +69,11 @@ def file_stamp(name: str) -> str | None:
     """Size and time of change of the files of a sound; `None` where one is missing."""
     stamps = []
     for part in _parts(name):
-        if isinstance(part, str) and not part.startswith(MEMORY):
+        if isinstance(part, str) and part.startswith(MEMORY):
+            if part not in _ARRAYS:
+                return None
+            stamps.append(part)
+        elif isinstance(part, str):
             try:
                 status = Path(archive_of(part) or part).stat()
             except (OSError, ValueError):
@@ -110,8 +114,9 @@ def sounds_in_memory() -> Iterator[Callable[[object], str]]:
             if values.dtype not in (np.dtype(np.int16), np.dtype(np.int32)):
                 raise RegardError(f"Samples must be floats, int16 or int32, not {values.dtype}: convert them first.")
             values = values / -float(np.iinfo(values.dtype).min)
+        samples = _to_mono(values.astype(np.float32), "The array")
         names.append(f"{MEMORY}{next(_NUMBERS)}")
-        _ARRAYS[names[-1]] = _to_mono(values.astype(np.float32), "The array"), rate
+        _ARRAYS[names[-1]] = samples, rate
         return names[-1]
 
     try:
