@@ -242,6 +242,9 @@ class SpeechRecognition(SoundTask):
     title = "A speech recogniser"
 
     kind: Literal["speech-recognition"] = "speech-recognition"
+    ctc: float = Field(default=0.3, ge=0.0, lt=1.0)
+    """Share of connectionist temporal classification in the training loss (Graves et al., 2006): it teaches the encoder
+    where words are said, so that attention learns to follow them sooner (Watanabe et al., 2017)."""
 
 
 class Tagging(TaskSettings):
