@@ -1,6 +1,7 @@
 """sound → label and sound → text: training, use, evaluation and bad input, on tones that stand for words."""
 
 import json
+from itertools import groupby, product
 
 import numpy as np
 import pytest
@@ -9,15 +10,19 @@ import torch
 
 import regard
 from regard.cli import main
-from regard.config.loading import from_mapping
+from regard.config.loading import from_mapping, load
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text, utility
 from regard.models import build
+from regard.models.memory import Memory
 from regard.nn.subsampling import pad_frames, subsampled_length
 from regard.runs.run import Run
 from regard.tasks.bad_inputs import BadInputs
+from regard.tasks.outputs.transcript import ctc_loss
 from regard.tasks.preparation import prepare
 from regard.tasks.results import Label, Text
+from regard.tasks.training_batch import TrainingPoint
+from regard.text.specials import EOS, PAD
 from regard.training.loop import train
 from regard.training.view import View
 
@@ -49,6 +54,7 @@ def recordings(tmp_path_factory):
     return directory
 
 
+STEPS = {"steps": 400, "validate_every": 200, "batch_tokens": 400}
 ENCODER = {"kind": "sound", "rate": 8000, "bands": 16, "channels": 8, "max_seconds": 10}
 TRAINING = {"device": "cpu", "optimizer": {"kind": "adamw", "learning_rate": 0.005}}
 
@@ -82,7 +88,7 @@ def speech(recordings, tmp_path_factory):
             "encoder": {**ENCODER, "body": {"kind": "rnn"}},
             "decoder": {"kind": "rnn"},
         },
-        "training": {**TRAINING, "steps": 300, "validate_every": 150, "batch_tokens": 400},
+        "training": {"device": "cpu", "optimizer": {"kind": "muon"}, **STEPS},
         "decoding": {"beam": 2, "max_length": 10},
     }
     run = tmp_path_factory.mktemp("speech") / "run"
@@ -242,18 +248,12 @@ def test_a_run_is_resumed_and_damaged_features_are_refused(labels, tmp_path):
 
     run = tmp_path / "run"
     shutil.copytree(labels, run)
-    assert train(from_mapping_of(run, ["training.steps=82"]), run, resume=True, view=View()).step == 82
+    assert train(load(run / "config.yaml", ["training.steps=82"]), run, resume=True, view=View()).step == 82
     content = bytearray((run / "data" / "sounds" / "frames.uint8").read_bytes())
     content[10] ^= 1
     (run / "data" / "sounds" / "frames.uint8").write_bytes(bytes(content))
     with pytest.raises(RegardError, match=r"frames\.uint8"):
-        train(from_mapping_of(run, ["training.steps=84"]), run, resume=True, view=View())
-
-
-def from_mapping_of(run, overrides):
-    from regard.config.loading import load
-
-    return load(run / "config.yaml", overrides)
+        train(load(run / "config.yaml", ["training.steps=84"]), run, resume=True, view=View())
 
 
 def test_settings_that_cannot_work_are_refused():
@@ -278,6 +278,52 @@ def test_settings_that_cannot_work_are_refused():
         resolve(data={"train": {"tsv": "x.tsv"}})
     with pytest.raises(UsageError, match="each direction takes half"):
         resolve(model={"encoder": {"kind": "sound", "body": {"kind": "rnn", "width": 33}}})
+
+
+def test_ctc_is_the_sum_over_all_alignments():
+    torch.manual_seed(3)
+    layer, states = torch.nn.Linear(4, 8), torch.randn(2, 4, 4)
+    mask = torch.tensor([[True, True, True, True], [True, True, True, False]])
+    outputs = torch.tensor([[6, 7, EOS], [6, 6, EOS]])  # the second needs a blank between equal tokens: b = 6 0 6
+    found = ctc_loss(layer, Memory(states, mask, states.mean(1)), outputs)
+    log_probs = layer(states).log_softmax(2)
+    for row, (length, wanted) in enumerate([(4, [6, 7]), (3, [6, 6])]):
+        total = torch.tensor(0.0)
+        for path in product(range(8), repeat=length):
+            merged = [token for token, _ in groupby(path) if token != PAD]
+            if merged == wanted:
+                total += log_probs[row, range(length), list(path)].sum().exp()
+        torch.testing.assert_close(found[row], -total.log(), atol=1e-4, rtol=1e-4)
+    short = Memory(states[:, :1], mask[:, :1], states.mean(1))
+    assert ctc_loss(layer, short, outputs).tolist() == [0.0, 0.0]  # no alignment exists
+
+
+def test_ctc_is_part_of_the_training_loss_alone(speech):
+    loaded = regard.load(speech).loaded
+    prepared = prepare(loaded.config, speech)
+    task, batch = prepared.task, next(prepared.task.batches(prepared.train).once())
+    random = torch.Generator().manual_seed(1)
+    tensors = task.training_batch(batch, random, training=False)
+    point = TrainingPoint(1, 10, random)
+    plain = task.output.loss(loaded.model, tensors)
+    mixed = task.output.loss(loaded.model, tensors, point=point)
+    alone = task.output.loss_given(
+        loaded.model, loaded.model.encode(tensors["source"]), tensors, scale=1.0, point=point
+    )
+    ctc = ctc_loss(loaded.model.ctc, loaded.model.encode(tensors["source"]), tensors["outputs"]).sum()
+    torch.testing.assert_close(mixed.smoothed, 0.7 * alone.smoothed + 0.3 * ctc)
+    torch.testing.assert_close(plain.nll, mixed.nll)
+    without = task.configured(load(speech / "config.yaml", ["task.ctc=0"]))
+    assert not hasattr(without.output.build(), "ctc")
+
+
+@pytest.mark.parametrize("what", ["attention", "heads", "attribute", "lens", "reasons", "all", "probe", "identify"])
+def test_inspection_of_speech_works_or_is_refused_in_a_sentence(speech, recordings, what, capsys, tmp_path):
+    sound = [] if what in ("heads", "probe") else [str(recordings / "low_anna_1.wav")]
+    code = main(["inspect", what, str(speech), *sound, *(["-o", str(tmp_path / "page.html")] if what == "all" else [])])
+    err = capsys.readouterr().err
+    assert code in (0, 1, 2) and "Traceback" not in err and "internal" not in err
+    assert code == 0 or err.count("error:") == 1
 
 
 def test_error_rates_by_hand():
