@@ -209,7 +209,7 @@ def sounds(my_parts, tmp_path_factory) -> Path:
         lines.append(f"{name}\t{'high' if high else 'low'}\n")
     (directory / "sounds.tsv").write_text("".join(lines))
     settings = {
-        "task": {"kind": "sound-classification"},
+        "task": {"kind": "spectrum-classification"},
         "data": {"train": {"tsv": str(directory / "sounds.tsv")}, "held_out": 20},
         "model": {"width": 16},
         "training": {"steps": 60, "validate_every": 30, "batch_tokens": 2000, "device": "cpu"},
@@ -220,7 +220,7 @@ def sounds(my_parts, tmp_path_factory) -> Path:
 
 def test_a_new_input_is_trained_on_answered_traced_and_resumed(sounds, my_parts):
     model = regard.load(sounds / "run")
-    assert model.config.plugins == ["my_parts"] and model.config.cell == "sound → classes"
+    assert model.config.plugins == ["my_parts"] and model.config.cell == "spectrum → classes"
     names = [str(sounds / f"{number}.wav") for number in range(20)]
     assert [answer.label for answer in model(names)] == ["low", "high"] * 10
     alone = [model(name).probability for name in names[:5]]
@@ -244,10 +244,10 @@ def test_padding_changes_nothing_for_a_new_input(sounds, my_parts):
 
 def test_an_encoder_of_another_input_is_refused(my_parts):
     data = {"data": {"train": {"labelled": "x.txt"}}, "task": {"kind": "classification"}}
-    with pytest.raises(UsageError, match=r"model\.encoder\.kind `sound` cannot read text"):
-        from_mapping({**data, "model": {"encoder": {"kind": "sound"}}})
-    with pytest.raises(UsageError, match=r"task\.kind must be one of .*sound-classification"):
-        from_mapping({**data, "task": {"kind": "sonud-classification"}})
+    with pytest.raises(UsageError, match=r"model\.encoder\.kind `spectrum` cannot read text"):
+        from_mapping({**data, "model": {"encoder": {"kind": "spectrum"}}})
+    with pytest.raises(UsageError, match=r"task\.kind must be one of .*spectrum-classification"):
+        from_mapping({**data, "task": {"kind": "spectrun-classification"}})
 
 
 def test_a_task_from_existing_parts_needs_its_entry_only(my_parts, tmp_path):

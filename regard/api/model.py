@@ -7,7 +7,8 @@ model("A dog runs.")                        # Text('Ein Hund rennt.', score=-0.4
 regard.load("runs/sentiment")("so good")    # Label('positive', probability=0.981)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from inspect import signature
 from numbers import Real
@@ -19,6 +20,7 @@ from torch import nn
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair
 from regard.data.pictures import in_memory
+from regard.data.sounds import sounds_in_memory
 from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
 from regard.search import Hypothesis, Search
@@ -37,7 +39,8 @@ class Model:
     """A trained run of any task.
 
     An input is a text; a tuple of two texts where the task reads two (`(context, question)`, `(premise, hypothesis)`);
-    an image as a path, PIL image or array; a tuple of image and question. A list of inputs gives a list of results.
+    an image as a path, PIL image or array; a tuple of image and question; a sound as a path, an array of samples at the
+    rate of the model, or a tuple of samples and their rate. A list of inputs gives a list of results.
     """
 
     def __init__(self, run: Run, loaded: LoadedRun) -> None:
@@ -78,7 +81,7 @@ class Model:
             BadInputs: Inputs of a list cannot be answered, such as damaged pictures. The error says which and why, and
                 has the answers to the others.
         """
-        with in_memory() as keep:
+        with self._in_memory() as keep:
             if not isinstance(inputs, list):
                 text = self._as_text(inputs, keep, "The input")
                 self.loaded.check(text)
@@ -110,7 +113,7 @@ class Model:
         """Run the model on one input and record every activation by name."""
         if target is not None and not isinstance(target, str):
             raise UsageError(f"The target is of type {type(target).__name__}: give the answer as text.")
-        with in_memory() as keep:
+        with self._in_memory() as keep:
             return self.loaded.trace(self._as_text(source, keep, "The input"), target)
 
     def explain(self, source: Any, how: str = "attention", target: str | None = None, **options: Any) -> Any:
@@ -223,19 +226,24 @@ class Model:
             raise UsageError(f"This run writes no text ({self.config.task.arrow}), so there is no `{what}`: call it.")
         return self.loaded
 
+    def _in_memory(self) -> AbstractContextManager[Callable[[object], str]]:
+        """What gives names to inputs that are objects: images, or sounds."""
+        return sounds_in_memory() if self.config.task.input_kind().sound else in_memory()
+
     def _as_text(self, given: Any, keep: Any, name: str) -> str:
-        """One input, which errors call `name`, as the text that tasks read: parts with tabs, images by their names."""
-        parts = given if isinstance(given, tuple) else (given,)
-        images = self.config.task.input_kind().image
+        """One input, which errors call `name`, as the text that tasks read: parts with tabs, objects by their names."""
+        reads = self.config.task.input_kind()
+        parts = given if isinstance(given, tuple) and not reads.sound else (given,)
+        objects = reads.image or reads.sound
         expected = self.config.data.train.texts
-        if isinstance(given, tuple) and len(parts) != expected:
+        if isinstance(given, tuple) and not reads.sound and len(parts) != expected:
             wanted = "one input" if expected == 1 else f"{expected} parts in a tuple"
             raise UsageError(f"{name} is a tuple of {len(parts)}, but this run reads {wanted} at a time.")
         names = []
         for place, part in enumerate(parts):
-            if isinstance(part, str) or (isinstance(part, Path) and images and place == 0):
+            if isinstance(part, str) or (isinstance(part, Path) and objects and place == 0):
                 names.append(str(part))
-            elif images and place == 0:
+            elif objects and place == 0:
                 try:
                     names.append(keep(part))
                 except RegardError as error:
@@ -243,7 +251,7 @@ class Model:
             else:
                 raise UsageError(
                     f"{name} is of type {type(part).__name__}: this run reads "
-                    f"{'an image (path, PIL image or array)' if images else 'text'}."
+                    f"{'an image (path, PIL image or array)' if reads.image else 'text'}."
                 )
         return TAB.join(names)
 

@@ -30,6 +30,7 @@ from regard.cli import (
     runs,
     score,
     train,
+    transcribe,
     translate,
 )
 from regard.cli.grouped import grouped
@@ -56,6 +57,7 @@ app = typer.Typer(
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
 app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)
+app.command(epilog=transcribe.EXAMPLES)(transcribe.transcribe)
 app.command(epilog=generate.EXAMPLES)(generate.generate)
 app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)
 app.command(epilog=predict.EXAMPLES)(predict.predict)

@@ -20,6 +20,7 @@ from regard.config.model import (
     RnnDecoder,
     RnnEncoder,
     SideSettings,
+    SoundEncoder,
     TransformerDecoder,
     TransformerEncoder,
 )
@@ -79,6 +80,8 @@ def width_of(side: Encoder | Decoder | None) -> int:
 
 def _with_width(part: Side, width: int) -> Side:
     """A side with its widths filled in and checked."""
+    if isinstance(part, SoundEncoder):
+        return part.model_copy(update=_with_body(part, width))
     update: dict[str, int] = {"width": part.width or width}
     if isinstance(part, TransformerEncoder | TransformerDecoder):
         update["feed_forward"] = part.feed_forward or 4 * update["width"]
@@ -92,6 +95,21 @@ def _with_width(part: Side, width: int) -> Side:
     if isinstance(part, ImageEncoder):
         _check_image(part)
     return part.model_copy(update=update)
+
+
+def _with_body(part: SoundEncoder, width: int) -> dict[str, object]:
+    """The body of a sound encoder with its widths filled in, and its width, which is that of the whole."""
+    if part.width and part.body.width and part.width != part.body.width:
+        raise UsageError(
+            f"model.encoder.width is {part.width}, but model.encoder.body.width is {part.body.width}: set only "
+            "one of them."
+        )
+    if part.rate % 100:
+        raise UsageError(
+            f"model.encoder.rate is {part.rate}, but frames are 10 ms apart: use a multiple of 100, such as 16000."
+        )
+    body = _with_width(part.body, part.width or width)
+    return {"body": body, "width": body.width}
 
 
 def _check_image(part: ImageEncoder) -> None:

@@ -54,6 +54,11 @@ class _Corpus(Section):
         """Whether a source is a picture."""
         return False
 
+    @property
+    def listing(self) -> str | None:
+        """The field that names the files with examples; `None` where other files cannot take their place."""
+        return next(iter(type(self).model_fields))
+
 
 class PairedFiles(_Corpus):
     """Two aligned text files (or two lists of them): line n of one is the translation of line n of the other."""
@@ -67,6 +72,11 @@ class PairedFiles(_Corpus):
     def name(self) -> str:
         """The corpus in a few words, for messages."""
         return f"{', '.join(self.source)} with {', '.join(self.target)}"
+
+    @property
+    def listing(self) -> str | None:
+        """There are two."""
+        return None
 
     @model_validator(mode="after")
     def _in_step(self) -> Self:
@@ -236,6 +246,11 @@ class ImageFiles(_Corpus):
         return f"{', '.join(self.captions)}{part} with the pictures of {self.images}"
 
     @property
+    def listing(self) -> str | None:
+        """The files with the captions."""
+        return "captions"
+
+    @property
     def texts(self) -> int:
         """A question stands beside its picture."""
         return 1 if self.question_column is None and self.question_field is None else 2
@@ -251,6 +266,70 @@ class ImageFiles(_Corpus):
             raise ValueError(
                 "needs both: split, the part of the corpus to take, and split_column (split_field), where that is said."
             )
+        return self
+
+
+class SoundFiles(_Corpus):
+    """Sounds in a folder, and files that give the text or the label of each."""
+
+    sounds: File
+    """Folder, or zip file, of sounds: WAV, FLAC or OGG."""
+    manifest: Paths
+    """File or files, plain or gzip, UTF-8: a sound's name and its text per line, by tabs or (`.jsonl`) as JSON."""
+    header: bool = False
+    """Tabs: whether the first line of each file names the columns and is skipped."""
+    sound_column: int = Field(default=1, ge=1)
+    """Tabs: column of the name of the sound, counted from 1."""
+    text_column: int = Field(default=2, ge=1)
+    """Tabs: column of the text or the label, counted from 1."""
+    sound_field: str = "sound"
+    """JSON: field of the name of the sound."""
+    text_field: str = "text"
+    """JSON: field of the text or the label."""
+
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages."""
+        return f"{', '.join(self.manifest)} with the sounds of {self.sounds}"
+
+    @property
+    def listing(self) -> str | None:
+        """The manifest."""
+        return "manifest"
+
+
+class SpokenWords(_Corpus):
+    """Recordings of single words, named `WORD_SPEAKER_NUMBER.wav`: alone, or several of one speaker with pauses."""
+
+    spoken_words: File
+    """Folder, or zip file, of the recordings."""
+    speakers: list[str] | None = None
+    """Whose recordings to use; by default those of all speakers."""
+    without_speakers: list[str] = Field(default_factory=list)
+    """Whose recordings to leave out, such as the speaker to test with."""
+    min_words: int = Field(default=1, ge=1, le=100)
+    """Fewest words of a sequence."""
+    max_words: int = Field(default=1, ge=1, le=100)
+    """Most words of a sequence; 1: every recording once, by itself."""
+    size: int = Field(default=5000, ge=1, le=10_000_000)
+    """How many sequences to make, if `max_words` is more than 1."""
+    seed: int = 0
+    """Different seeds make different sequences."""
+
+    @property
+    def name(self) -> str:
+        """The corpus in a few words, for messages."""
+        return f"the recordings of {self.spoken_words}"
+
+    @property
+    def listing(self) -> str | None:
+        """The names of the recordings are the examples."""
+        return None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_words > self.max_words:
+            raise ValueError(f"has min_words {self.min_words} above max_words {self.max_words}: swap them.")
         return self
 
 
@@ -281,6 +360,11 @@ class Generated(_Corpus):
     def name(self) -> str:
         """The corpus in a few words, for messages."""
         return f"the generated corpus `{self.generate}`"
+
+    @property
+    def listing(self) -> str | None:
+        """It has no files."""
+        return None
 
     @property
     def pictures(self) -> bool:
@@ -319,6 +403,11 @@ class ReaderFiles(_Corpus):
         return ", ".join(self.paths)
 
     @property
+    def listing(self) -> str | None:
+        """The files that the reader reads."""
+        return "paths"
+
+    @property
     def texts(self) -> int:
         """How many texts a source has."""
         return self.source_texts
@@ -335,6 +424,11 @@ class Elsewhere(_Corpus):
         """The corpus in a few words, for messages."""
         return f"the corpus of {self.imported}"
 
+    @property
+    def listing(self) -> str | None:
+        """Its files are not here."""
+        return None
+
 
 _KEYS = (
     "table",
@@ -348,6 +442,8 @@ _KEYS = (
     "json_text",
     "babi",
     "images",
+    "sounds",
+    "spoken_words",
     "reader",
     "imported",
 )
@@ -374,6 +470,8 @@ Corpus = Annotated[
     | Annotated[JsonTexts, Tag("json_text")]
     | Annotated[BabiFiles, Tag("babi")]
     | Annotated[ImageFiles, Tag("images")]
+    | Annotated[SoundFiles, Tag("sounds")]
+    | Annotated[SpokenWords, Tag("spoken_words")]
     | Annotated[ReaderFiles, Tag("reader")]
     | Annotated[Elsewhere, Tag("imported")],
     Discriminator(kind_of_corpus),

@@ -151,6 +151,43 @@ class ImageEncoder(EncoderSettings):
         return f" ({self.form})"
 
 
+BODIES: Kinds[EncoderSettings] = Kinds(TransformerEncoder, RnnEncoder, ConvEncoder, BagEncoder)
+"""The encoders that read vectors and their mask, by kind: what a sound encoder can hand its frames to."""
+
+
+class SoundEncoder(EncoderSettings):
+    """Reads a sound: convolutions join every four frames of 10 ms, then another encoder reads the result."""
+
+    kind: Literal["sound"] = "sound"
+    body: Annotated[EncoderSettings, BODIES] = TransformerEncoder()
+    """The encoder behind the convolutions, with settings of its own."""
+    channels: Annotated[int, Field(ge=1, le=4096)] = 32
+    """Channels of the convolutions."""
+    rate: Annotated[int, Field(ge=1000, le=192_000)] = 16_000
+    """Samples per second; sounds with another rate are resampled."""
+    bands: Annotated[int, Field(ge=4, le=256)] = 80
+    """Mel bands of a frame."""
+    max_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    """Longer sounds are refused."""
+    width: Width | None = None
+    """Width of the states, which is that of the body; by default `model.width`."""
+
+    @property
+    def attends(self) -> bool:
+        """If the body does."""
+        return self.body.attends
+
+    @property
+    def uses_positions(self) -> bool:
+        """If the body does."""
+        return self.body.uses_positions
+
+    @property
+    def form_in_words(self) -> str:
+        """The body."""
+        return f" ({self.body.kind})"
+
+
 class RnnDecoder(DecoderSettings):
     """A recurrent network that writes the target one token at a time."""
 
@@ -243,7 +280,9 @@ class Embeddings(Section):
     """LayerNorm over token vectors and what positions add to them, before the first layer, as in BERT."""
 
 
-ENCODERS: Kinds[EncoderSettings] = Kinds(BagEncoder, RnnEncoder, ConvEncoder, TransformerEncoder, ImageEncoder)
+ENCODERS: Kinds[EncoderSettings] = Kinds(
+    BagEncoder, RnnEncoder, ConvEncoder, TransformerEncoder, ImageEncoder, SoundEncoder
+)
 """Every encoder by its kind."""
 DECODERS: Kinds[DecoderSettings] = Kinds(RnnDecoder, ConvDecoder, TransformerDecoder)
 """Every decoder by its kind."""
@@ -284,7 +323,8 @@ class Model(Section):
     @property
     def plugins(self) -> list[str]:
         """The extension modules that the cell needs."""
-        sides = [side.cell for side in (self.encoder, self.decoder) if isinstance(side, RnnEncoder | RnnDecoder)]
+        body = self.encoder.body if isinstance(self.encoder, SoundEncoder) else None
+        sides = [side.cell for side in (self.encoder, body, self.decoder) if isinstance(side, RnnEncoder | RnnDecoder)]
         named = (
             SCORES.plugin_of(self.attention.score),
             POSITIONS.plugin_of(self.positions.kind if self.positions else None),
@@ -305,6 +345,8 @@ class Model(Section):
         names = []
         if isinstance(self.encoder, TransformerEncoder | ImageEncoder) and self.encoder.attends:
             names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
+        if isinstance(self.encoder, SoundEncoder) and isinstance(self.encoder.body, TransformerEncoder):
+            names += [f"encoder.body.layers.{depth}.attention" for depth in range(self.encoder.body.layers)]
         if self.picture is not None and self.picture.attends:
             names += [f"picture.layers.{depth}.attention" for depth in range(self.picture.layers)]
         to_source = self.join is not None and self.join.kind == "attention"

@@ -8,9 +8,9 @@ from pydantic import Field
 from regard.config.cell import resolve, settled
 from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
-from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model
+from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model, SoundEncoder
 from regard.config.section import Section
-from regard.config.task import INPUTS, TASKS, Captioning, ImageClassification, TaskSettings, Translation
+from regard.config.task import INPUTS, TASKS, Captioning, ImageClassification, SoundTask, TaskSettings, Translation
 from regard.config.text import Text
 from regard.config.training import Exposure, Training
 from regard.foundation.errors import UsageError
@@ -56,6 +56,7 @@ class RunConfig(Section):
         _check_training(self.task, self.training, self.model.start_from)
         _check_image_settings(self.task, model)
         _check_positions(model, self.data.cleaning.max_length)
+        _check_sound_positions(self.task, model)
         _check_dropout(self.text, self.task)
         _check_vocabulary(self.text)
         _check_sentencepiece(self.text)
@@ -202,6 +203,20 @@ def _check_positions(model: Model, longest: int) -> None:
         raise UsageError(
             f"model.positions.max_length is {positions.max_length}, but data.cleaning.max_length lets in texts of "
             f"{longest} tokens and an end symbol: make it at least {longest + 1}."
+        )
+
+
+def _check_sound_positions(task: TaskSettings, model: Model) -> None:
+    """Refuse learned positions that end before the longest sound does; a position is 40 ms."""
+    positions, encoder = settled(model.positions), model.encoder
+    if positions.kind != "learned" or not isinstance(encoder, SoundEncoder) or not encoder.uses_positions:
+        return
+    slowest = 1 - (task.speed if isinstance(task, SoundTask) else 0.0)
+    needed = int(25 * encoder.max_seconds / slowest) + 2
+    if positions.max_length < needed:
+        raise UsageError(
+            f"model.positions.max_length is {positions.max_length}, but sounds of model.encoder.max_seconds "
+            f"{encoder.max_seconds:g} take up to {needed} positions: make it at least {needed}, or use `sinusoidal`."
         )
 
 

@@ -135,7 +135,7 @@ def _inherited_paths(task: type[TaskSettings], other: "RunConfig") -> Iterator[s
             yield "decoding"
     else:
         ours, theirs = task.input_kind(), there.input_kind()
-        reads = ours.encoder and theirs.encoder and ours.image == theirs.image
+        reads = ours.encoder and theirs.encoder and (ours.image, ours.sound) == (theirs.image, theirs.sound)
         writes = task.output_kind().decoder and there.output_kind().decoder
         parts = [part for part, both in (("encoder", reads), ("decoder", writes)) if both]
         yield from (f"model.{part}" for part in parts)

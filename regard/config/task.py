@@ -25,6 +25,8 @@ class InputKind:
     """Whether it is text, or has a text as one of its parts."""
     image: bool = False
     """Whether it is an image, or has one as one of its parts."""
+    sound: bool = False
+    """Whether it is a sound."""
     reads: str = "text"
     """What it is, in a word."""
     encoders: tuple[str, ...] | None = None
@@ -55,6 +57,7 @@ INPUTS: dict[str, InputKind] = {
     "text": InputKind(arrow="n", text=True),
     "image": InputKind(arrow="image", image=True, reads="pictures", encoders=("image",)),
     "image-and-text": InputKind(arrow="image + n", text=True, image=True),
+    "sound": InputKind(arrow="sound", sound=True, reads="sounds", encoders=("sound",)),
     "nothing": InputKind(arrow="0", encoder=False),
 }
 """Every kind of input by its name."""
@@ -70,6 +73,9 @@ OUTPUTS: dict[str, OutputKind] = {
         decoder=True,
         tokens=True,
         scores=("bleu", "meteor", "cider", "exact", "true"),
+    ),
+    "transcript": OutputKind(
+        arrow="m", name="text", verb="transcribe", decoder=True, tokens=True, scores=("wer", "cer", "exact")
     ),
     "document": OutputKind(arrow="m", name="text", verb="generate", decoder=True, tokens=True, resegment=False),
     "label": OutputKind(arrow="1", name="classes", scores=("accuracy", "macro_f1")),
@@ -203,6 +209,44 @@ class ImageClassification(TaskSettings):
     """`balanced` gives every class the same weight, however rare it is."""
 
 
+class SoundTask(TaskSettings):
+    """What tasks that read sounds have in common: how training sounds are varied."""
+
+    input = "sound"
+    examples = "sounds"
+    corpora = ("sounds", "spoken_words")
+
+    masks: int = Field(default=2, ge=0, le=20)
+    """Augmentation: how many stretches of time, and of frequency, are hidden (SpecAugment: Park et al., 2019)."""
+    speed: float = Field(default=0.1, ge=0.0, le=0.5)
+    """Augmentation: training sounds are played faster or slower, and so higher or lower, by up to this share."""
+    noise: float | None = Field(default=None, ge=0.0, lt=60.0)
+    """Augmentation: the loudest noise that is added, in decibels below the loudest moment of a sound, such as 30."""
+
+
+class SoundClassification(SoundTask):
+    """A sound is answered with one of a few labels."""
+
+    output = "label"
+    title = "A classifier of sounds"
+
+    kind: Literal["sound-classification"] = "sound-classification"
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced` gives every class the same weight, however rare it is."""
+
+
+class SpeechRecognition(SoundTask):
+    """A sound is read, and what is said in it is written."""
+
+    output = "transcript"
+    title = "A speech recogniser"
+
+    kind: Literal["speech-recognition"] = "speech-recognition"
+    ctc: float = Field(default=0.3, ge=0.0, lt=1.0)
+    """Share of connectionist temporal classification in the training loss (Graves et al., 2006): it teaches the encoder
+    where words are said, so that attention learns to follow them sooner (Watanabe et al., 2017)."""
+
+
 class Tagging(TaskSettings):
     """Every word is answered with a tag."""
 
@@ -295,6 +339,8 @@ TASKS: Kinds[TaskSettings] = Kinds(
     Classification,
     Regression,
     ImageClassification,
+    SoundClassification,
+    SpeechRecognition,
     Tagging,
     LanguageModel,
     Captioning,

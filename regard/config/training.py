@@ -80,6 +80,8 @@ class EarlyStopping(Section):
         "meteor",
         "cider",
         "exact",
+        "wer",
+        "cer",
         "f1",
         "true",
         "accuracy",

@@ -19,6 +19,8 @@ from regard.config.data import (
     LabelledLines,
     PairedFiles,
     ReaderFiles,
+    SoundFiles,
+    SpokenWords,
     TableFiles,
     TextFiles,
     TsvFiles,
@@ -87,6 +89,10 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
             from regard.data.image_files import captioned
 
             yield from ((place, Pair(*pair)) for place, pair in captioned(corpus))
+        case SoundFiles() | SpokenWords():
+            from regard.data.sound_files import read_sounds
+
+            yield from ((place, Pair(*pair)) for place, pair in read_sounds(corpus))
         case ReaderFiles():
             yield from _read_by_extension(corpus)
         case Generated():

@@ -183,8 +183,8 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
         endings = {"table" if ending == "tsv" else ending for ending in endings}  # it has the columns of the run
     said = next(iter(endings & set(config.task.corpora)), None) if len(endings) == 1 else None
     kind = said or own
-    if kind == own and kind not in ("paired", "generate", "imported"):
-        return train.model_copy(update={{"images": "captions", "reader": "paths"}.get(kind, kind): names})
+    if kind == own and train.listing is not None:
+        return train.model_copy(update={train.listing: names})
     if said is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)
         raise UsageError(

@@ -158,7 +158,7 @@ def report(
             left_out[name] = f"{why.removesuffix(REMEDY)}." if why.endswith(REMEDY) else why
     if progress:
         progress("analyses", len(analyses), len(analyses))
-    what = {"translate": "translation", "caption": "caption", "generate": "text"}.get(
+    what = {"translate": "translation", "caption": "caption", "transcribe": "transcript", "generate": "text"}.get(
         subject.config.task.verb, "answer"
     )
     return Report(str(run), subject.config.cell, what, source, said, results, left_out)

@@ -16,7 +16,6 @@ from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Frame, cut, padded
 from regard.foundation.progress import Progress
 from regard.models import Model
-from regard.models.image_encoder import ImageEncoder
 from regard.models.reader import Reader
 from regard.nn import taps
 from regard.text.specials import BOS
@@ -50,7 +49,7 @@ def end_of_text(model: Model | Reader) -> End | None:
         return "encoder"
     if model.encoder is None:
         return "decoder"
-    return None if isinstance(model.encoder, ImageEncoder) else "encoder"
+    return "encoder" if model.encoder.reads_tokens else None
 
 
 def read_text(model: Model | Reader, ids: Tensor) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regard.metrics.metric import Metric, References, Statistics
 
@@ -56,6 +57,37 @@ class Edits(_Share):
         return float(edit_distance(hypothesis, reference)), float(max(len(hypothesis), len(reference)))
 
 
+class WordErrorRate(_Share):
+    """Word error rate: words put in, taken out or replaced, of those of the reference; it can exceed 100."""
+
+    label = "WER"
+    larger_is_better = False
+    signature = "unit:white-space token|norm:reference|corpus:pooled"
+
+    @staticmethod
+    def count(hypothesis: str, reference: str) -> tuple[float, float]:
+        """Edits, and the number of words of the reference."""
+        words = reference.split()
+        return float(word_edit_distance(hypothesis.split(), words)), float(len(words))
+
+
+class CharacterErrorRate(_Share):
+    """Character error rate: characters put in, taken out or replaced, of those of the reference.
+
+    White space counts as one space between words, and not at all at the ends.
+    """
+
+    label = "CER"
+    larger_is_better = False
+    signature = "unit:character|norm:reference|corpus:pooled"
+
+    @staticmethod
+    def count(hypothesis: str, reference: str) -> tuple[float, float]:
+        """Edits, and the number of characters of the reference."""
+        spoken, right = (" ".join(text.split()) for text in (hypothesis, reference))
+        return float(edit_distance(spoken, right)), float(len(right))
+
+
 class TokenAccuracy(_Share):
     """Token accuracy: tokens between white space that are right at their place, of those of the longer text."""
 
@@ -87,9 +119,20 @@ class TokenF1(_Share):
 def edit_distance(one: str, other: str) -> int:
     """The fewest single-character insertions, deletions and replacements between two texts (Levenshtein, 1966)."""
     across = np.frombuffer(other.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return _edit_distance([ord(character) for character in one], across)
+
+
+def word_edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
+    """The fewest insertions, deletions and replacements of words between two lists of words."""
+    numbers: dict[str, int] = {}
+    ids = [[numbers.setdefault(word, len(numbers)) for word in words] for words in (one, other)]
+    return _edit_distance(ids[0], np.asarray(ids[1], dtype=np.uint32))
+
+
+def _edit_distance(down: Sequence[int], across: NDArray[np.uint32]) -> int:
     places = np.arange(len(across) + 1)
     row = places.copy()
-    for number, character in enumerate(one, start=1):
-        straight = np.minimum(row[:-1] + (across != ord(character)), row[1:] + 1)
+    for number, symbol in enumerate(down, start=1):
+        straight = np.minimum(row[:-1] + (across != symbol), row[1:] + 1)
         row = np.minimum.accumulate(np.concatenate(([number], straight)) - places) + places  # insertions, left to right
     return int(row[-1])

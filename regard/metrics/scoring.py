@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from regard.foundation.errors import UsageError
-from regard.metrics.answers import Edits, Exact, TokenAccuracy, TokenF1
+from regard.metrics.answers import CharacterErrorRate, Edits, Exact, TokenAccuracy, TokenF1, WordErrorRate
 from regard.metrics.cider import Cider
 from regard.metrics.meteor import Meteor, words
 from regard.metrics.metric import Metric, References
@@ -19,6 +19,8 @@ METRICS: dict[str, type[Metric]] = {
     "cider": Cider,
     "exact": Exact,
     "edits": Edits,
+    "wer": WordErrorRate,
+    "cer": CharacterErrorRate,
     "tokens": TokenAccuracy,
     "f1": TokenF1,
 }
@@ -33,7 +35,7 @@ FOUR_GRAM = 4.0
 """Words of the mean reference below which BLEU, whose longest matches are of four words, says nothing."""
 
 NAMES = {
-    **{name: METRICS[name].label for name in ("bleu", "chrf", "meteor", "cider", "exact", "f1")},
+    **{name: METRICS[name].label for name in ("bleu", "chrf", "meteor", "cider", "exact", "f1", "wer", "cer")},
     "true": "true",
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
@@ -44,13 +46,13 @@ NAMES = {
 """The scores that training reports (text's, labels', numbers'), and how each is written; CIDEr-D goes beyond 100."""
 
 
-SMALLER_IS_BETTER = ("squared_error",)
-"""Of these, those that are errors, in the unit of what is measured."""
+SMALLER_IS_BETTER = ("squared_error", "wer", "cer")
+"""Of these, those that are errors."""
 
 
 def written(metric: str, value: float, digits: int = 1) -> str:
     """A score as people read it: per cent with so many digits, an error in its own unit with three."""
-    return f"{value:.3f}" if metric in SMALLER_IS_BETTER else f"{value:.{digits}f}"
+    return f"{value:.3f}" if metric == "squared_error" else f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from regard.models.decoder import Decoder
 from regard.models.encoders import BagEncoder, ConvEncoder, Encoder, RnnEncoder, TransformerEncoder
 from regard.models.image_encoder import make_image_encoder
 from regard.models.recurrent_decoder import RnnDecoder
+from regard.models.sound_encoder import SoundEncoder
 from regard.models.transformer_decoder import TransformerDecoder
 
 MakeEncoder = Callable[..., Encoder]
@@ -22,10 +23,16 @@ ENCODERS: dict[str, MakeEncoder] = {
     "conv": ConvEncoder,
     "transformer": TransformerEncoder,
     "image": make_image_encoder,
+    "sound": lambda cell, part, **options: SoundEncoder(cell, part, _make_body, **options),
 }
 """Encoders by the kind of their section."""
 DECODERS: dict[str, MakeDecoder] = {"rnn": RnnDecoder, "conv": ConvDecoder, "transformer": TransformerDecoder}
 """Decoders by the kind of their section."""
+
+
+def _make_body(cell: config.Model, part: config.EncoderSettings, **options: Any) -> Encoder:
+    """The encoder behind the front end of another."""
+    return ENCODERS[part.kind](cell, part, **options)
 
 
 def make_encoder(cell: config.Model, *, drop_states: bool = True) -> Encoder:

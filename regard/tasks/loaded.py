@@ -34,6 +34,7 @@ DOING = {
     "translate": "translates nothing",
     "generate": "is no language model",
     "caption": "captions no pictures",
+    "transcribe": "is not a speech recogniser",
     "predict": "predicts no labels, numbers or tags",
 }
 """What is wrong with a run that another command uses, by the command that was tried."""

@@ -141,6 +141,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         validation = [pair for _, pair in known["validation"]]
     test = [pair for _, pair in known.get("test", ())]
     task.gather(chain(kept(), validation, test), directory / "data", progress)
+    report.notes += task.input.remarks()
     for where, pair in chain(*known.values()):
         task.check(pair, where)
     for name, some in known.items():

@@ -17,6 +17,8 @@ SCORES = {
     "exact": "#4f8f5b",
     "true": "#2f5fae",
     "f1": "#e0a030",
+    "wer": "#c0504d",
+    "cer": "#e0a030",
     "accuracy": "#4f8f5b",
     "macro_f1": "#e0a030",
     "pearson": "#4f8f5b",

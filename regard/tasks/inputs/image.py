@@ -29,10 +29,9 @@ from regard.foundation.progress import Progress
 from regard.models import Model
 from regard.search.hypothesis import Hypothesis
 from regard.search.steps import AttentiveSteps, ModelSteps, Source, StepModel
-from regard.tasks.inputs.input import Dropout, Input, Rows, SourceView
-from regard.tasks.trace import Given, Picture, Side, trace
+from regard.tasks.inputs.input import Dropout, Input, Rows, SourceView, with_attention
+from regard.tasks.trace import Given, Picture
 from regard.text.joined import TAB
-from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
 
 
@@ -196,14 +195,7 @@ class ImageInput(Input):
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with where in the image each of its tokens looked (mean of layers and heads): T×S."""
-        view, said = self.view(model, source), list(hypothesis.tokens)
-        sides = Side.of(tokenizer, [*said, EOS]), Side.of(tokenizer, [BOS, *said])
-        given = replace(view.given, asked=sides[1].ids)
-        seen = trace(model, view.side, *sides, tokenizer=tokenizer, given=given)
-        maps = [weights for name, weights in seen.activations.items() if name.endswith("source_attention.weights")]
-        if not maps:
-            return hypothesis
-        return replace(hypothesis, attention=tuple(map(tuple, torch.cat(maps).mean(0).tolist())))
+        return with_attention(model, tokenizer, self.view(model, source), hypothesis)
 
 
 def image_settings(config: RunConfig) -> ImageSettings:

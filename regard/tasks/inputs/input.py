@@ -5,7 +5,7 @@ Axes: B batch, S source positions.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,9 +23,10 @@ from regard.models import Model
 from regard.search.hypothesis import Hypothesis
 from regard.search.options import Search
 from regard.search.steps import Source, StepModel
-from regard.tasks.trace import Given, Side
+from regard.tasks.trace import Given, Side, trace
 from regard.text.dropout import BpeDropout
 from regard.text.sentences import Piece
+from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
 
 Rows = list[list[int]]
@@ -96,6 +97,10 @@ class Input(ABC):
     def open_data(self, directory: Path) -> None:
         """Open what `gather` stored in a data directory, where it still is."""
         return
+
+    def remarks(self) -> list[str]:
+        """What a user should know about the sources that were read so far, in sentences."""
+        return []
 
     def share_data(self, other: "Input") -> None:
         """Use what another input has gathered or opened."""
@@ -205,3 +210,15 @@ class Input(ABC):
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """The hypothesis with where each of its tokens looked in the source, and with its word alignment."""
         return hypothesis
+
+
+def with_attention(model: Model, tokenizer: Tokenizer, view: SourceView, hypothesis: Hypothesis) -> Hypothesis:
+    """The hypothesis with where in the source each of its tokens looked (mean of layers and heads): T×S."""
+    tokens = list(hypothesis.tokens)
+    sides = Side.of(tokenizer, [*tokens, EOS]), Side.of(tokenizer, [BOS, *tokens])
+    given = replace(view.given, asked=sides[1].ids)
+    seen = trace(model, view.side, *sides, tokenizer=tokenizer, given=given)
+    maps = [weights for name, weights in seen.activations.items() if name.endswith("source_attention.weights")]
+    if not maps:
+        return hypothesis
+    return replace(hypothesis, attention=tuple(map(tuple, torch.cat(maps).mean(0).tolist())))

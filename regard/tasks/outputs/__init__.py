@@ -10,10 +10,12 @@ from regard.tasks.outputs.number import NumberOutput
 from regard.tasks.outputs.output import Output
 from regard.tasks.outputs.tags import TagsOutput
 from regard.tasks.outputs.text import TextOutput
+from regard.tasks.outputs.transcript import TranscriptOutput
 
 OUTPUTS: dict[str, type[Output[Any]]] = {
     "text": TextOutput,
     "caption": CaptionOutput,
+    "transcript": TranscriptOutput,
     "document": DocumentOutput,
     "label": LabelOutput,
     "number": NumberOutput,

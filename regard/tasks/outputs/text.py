@@ -18,6 +18,7 @@ from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
 from regard.metrics.scoring import headline_metrics, score_text
 from regard.models import Model, build
+from regard.models.memory import Memory
 from regard.objectives.exposure import expose, mixing, share_of_truth
 from regard.objectives.objective import Loss, batch_loss, row_losses
 from regard.search import Hypothesis
@@ -96,12 +97,18 @@ class TextOutput(Output[Model]):
         self, model: Model, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
         """Cross-entropy of the target, label-smoothed in training."""
+        return self.loss_given(model, model.encode(batch["source"]), batch, scale=scale, point=point)
+
+    def loss_given(
+        self, model: Model, memory: Memory, batch: TrainingBatch, *, scale: float, point: TrainingPoint | None
+    ) -> Loss:
+        """The same for sources that have been encoded."""
         training, smoothing, mix = self.config.training, 0.0, None
         if point is not None:
             smoothing = training.label_smoothing
             share = share_of_truth(training.exposure.scheduled_sampling, point.step, point.steps)
             mix = mixing(share, point.random)
-        states = model.decode(model.encode(batch["source"]), batch["inputs"], mix)  # B×T×E
+        states = model.decode(memory, batch["inputs"], mix)  # B×T×E
         return batch_loss(model, states, batch["outputs"], smoothing=smoothing, scale=scale)
 
     def row_losses(self, model: Model, batch: TrainingBatch) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,94 @@
+"""`regard transcribe`: what is said in sounds."""
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.foundation.errors import RegardError, UsageError
+
+if TYPE_CHECKING:
+    from regard.search import Hypothesis
+
+CHUNK = 32
+"""Sounds that are transcribed before any transcript is written."""
+
+EXAMPLES = """
+\b
+Examples:
+  regard transcribe runs/digits speech.wav
+  regard transcribe runs/digits *.flac --format tsv
+  regard transcribe runs/digits recordings.zip/7_anna_3.wav --format jsonl
+  regard transcribe runs/digits speech.wav --beam 5 --n-best 3
+"""
+
+
+def transcribe(
+    run: Annotated[Path, typer.Argument(help="Directory of a trained run that recognises speech.")],
+    sounds: Annotated[
+        list[str],
+        typer.Argument(help="Sounds: WAV, FLAC or OGG files, or paths into zip files.", metavar="SOUND..."),
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="text (a line per sound), tsv (sound, rank, score, transcript) or jsonl.",
+            metavar="FORMAT",
+        ),
+    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
+    n_best: Annotated[
+        int, typer.Option("--n-best", min=1, help="Transcripts for each sound, the best first, none twice.")
+    ] = 1,
+) -> None:
+    """Write what is said in each sound, a line each; a sound that cannot be read is reported, and the others go on."""
+    if form not in (None, "text", "tsv", "jsonl"):
+        raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
+    form = form or ("tsv" if n_best > 1 else "text")
+
+    from regard.runs.run import Run
+
+    opened = Run.open(run)
+    from regard.data.sounds import check_sound
+    from regard.search import Search
+    from regard.tasks.bad_inputs import answer_each
+    from regard.tasks.loaded import load_run
+
+    recogniser = load_run(opened, verb="transcribe")
+    search = Search(beam=beam, count=n_best)
+    waiting, failed, reported = iter(sounds), 0, False
+    while chunk := list(islice(waiting, CHUNK)):
+        found = answer_each(lambda names: recogniser.hypotheses(names, search), chunk, check_sound)
+        for remark in () if reported else recogniser.input.remarks():
+            print(f"note: {remark}", file=sys.stderr)
+            reported = True
+        for name, best in zip(chunk, found, strict=True):
+            if isinstance(best, RegardError):
+                failed += 1
+                print(f"error: {best}", file=sys.stderr)
+            print(_format(name, best, form, n_best))
+        sys.stdout.flush()
+    if failed:
+        raise RegardError(f"{failed:,} {'sound' if failed == 1 else 'sounds'} could not be transcribed: see above.")
+
+
+def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count: int) -> str:
+    """The transcripts of a sound, or an empty place with the reason: lines of text or of a table, or a JSON object."""
+    if form == "jsonl":
+        found: list[dict[str, Any]] = [{"text": None, "score": None, "ended": None}]
+        if not isinstance(best, RegardError) and best:
+            found = [{"text": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best]
+        others = {"others": found[1:]} if count > 1 else {}
+        reason = {"error": str(best)} if isinstance(best, RegardError) else {}
+        return json.dumps({"sound": name, **found[0], **others, **reason}, ensure_ascii=False)
+    if isinstance(best, RegardError) or not best:
+        return "" if form == "text" else f"{name}\t\t\t"
+    texts = [" ".join(one.text.split()) for one in best]
+    if form == "text":
+        return "\n".join(texts)
+    rows = zip(best, texts, strict=True)
+    return "\n".join(f"{name}\t{rank}\t{one.score:.4f}\t{text}" for rank, (one, text) in enumerate(rows, start=1))

@@ -1,0 +1,72 @@
+"""Files in folders and zip files by one kind of path: `clips/a.wav`, or `clips.zip/a.wav`."""
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from regard.foundation.errors import RegardError
+
+
+def archive_of(name: str) -> str | None:
+    """The zip file that a path leads into, if it does."""
+    lowered = name.lower()
+    place = lowered.find(".zip/")
+    while place >= 0:
+        if Path(name[: place + 4]).is_file():
+            return name[: place + 4]
+        place = lowered.find(".zip/", place + 1)
+    return None
+
+
+def read_content(name: str, *, limit: int, noun: str) -> bytes:
+    """The bytes of a file, or of a file inside a zip file; one of more than `limit` bytes is refused unread."""
+    try:
+        if archive := archive_of(name):
+            inside = str(PurePosixPath(name).relative_to(PurePosixPath(archive)))
+            files = _open_archive(archive, Path(archive).stat().st_mtime_ns)
+            _check_size(name, files.getinfo(inside).file_size, limit, noun)
+            return files.read(inside)
+        _check_size(name, Path(name).stat().st_size, limit, noun)
+        return Path(name).read_bytes()
+    except KeyError:
+        raise RegardError(f"{name} does not exist: the zip file has no such {noun}.") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise RegardError(f"{name} cannot be read: its zip file is damaged ({error}).") from None
+    except FileNotFoundError:
+        raise RegardError(f"{name[:200]} does not exist: give the path of a {noun}.") from None
+    except IsADirectoryError:
+        raise RegardError(f"{name[:200]} is a directory: give the path of a {noun}.") from None
+    except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise RegardError(f"{name[:200]} cannot be read: {reason}.") from None
+
+
+def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
+    """The names, within a folder or a zip file, of all files with one of the endings."""
+    path = Path(place)
+    try:
+        if path.is_dir():
+            found = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
+        elif zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as files:
+                found = [info.filename for info in files.infolist() if not info.is_dir()]
+        else:
+            what = "is neither a folder nor a zip file" if path.exists() else "does not exist"
+            raise RegardError(f"{place} {what}: name a folder, or a zip file, of {noun}s.")
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise RegardError(f"{place} cannot be read ({error}).") from None
+    shown = (name for name in found if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
+    return sorted(name for name in shown if name.lower().endswith(tuple(endings)))
+
+
+@lru_cache(maxsize=4)
+def _open_archive(archive: str, changed: int) -> zipfile.ZipFile:
+    """A zip file; its directory is read once as long as the file has not changed."""
+    return zipfile.ZipFile(archive)
+
+
+def _check_size(name: str, count: int, limit: int, noun: str) -> None:
+    if count > limit:
+        raise RegardError(f"{name} has {count:,} bytes, but a {noun} may have at most {limit:,}: shorten it.")

@@ -1,0 +1,78 @@
+"""Manifests of sounds: tab-separated or JSON lines with the name of a sound and its text or label."""
+
+from collections.abc import Iterator
+
+from regard.config.data import SoundFiles, SpokenWords
+from regard.data.lines import read_lines
+from regard.data.sounds import ENDINGS, list_sounds
+from regard.data.spoken_words import read_spoken_words
+from regard.foundation.errors import RegardError
+
+Row = tuple[str, str, str]
+"""Where a row stands, the name of its sound within the folder, and its text."""
+
+
+def read_sounds(corpus: SoundFiles | SpokenWords) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The place and (the name of a sound, its text) of every example of a corpus of sounds."""
+    if isinstance(corpus, SoundFiles):
+        yield from read_manifest(corpus)
+        return
+    for number, pair in enumerate(read_spoken_words(corpus), start=1):
+        yield f"{corpus.name}, number {number:,},", pair
+
+
+def read_manifest(corpus: SoundFiles) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The place and (the path of a sound, its text), line by line; a sound that is missing is refused."""
+    there = set(list_sounds(corpus.sounds))
+    for path in corpus.manifest:
+        is_json = path.removesuffix(".gz").endswith((".jsonl", ".json"))
+        for place, name, text in _read_json(corpus, path) if is_json else _read_tabs(corpus, path):
+            if name not in there:
+                known = ", ".join(ending.removeprefix(".").upper() for ending in ENDINGS)
+                raise RegardError(
+                    f"{place} names `{name[:100]}`, but {corpus.sounds} has no such sound ({known}). Correct the name, "
+                    "or remove the line."
+                )
+            if not text.strip():
+                raise RegardError(f"{place} has no text for `{name}`. Write one, or remove the line.")
+            yield place, (f"{corpus.sounds.rstrip('/')}/{name}", text)
+
+
+def _read_tabs(corpus: SoundFiles, path: str) -> Iterator[Row]:
+    last = max(corpus.sound_column, corpus.text_column)
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip() or (number == 1 and corpus.header):
+            continue
+        columns = line.split("\t")
+        if len(columns) < last:
+            raise RegardError(
+                f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is needed. Correct the "
+                "line, or set sound_column and text_column."
+            )
+        yield f"{path}:{number}", columns[corpus.sound_column - 1].strip(), columns[corpus.text_column - 1]
+
+
+def _read_json(corpus: SoundFiles, path: str) -> Iterator[Row]:
+    from regard.data.corpus import json_sort, parsed
+
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        record = parsed(line, place)
+        if not isinstance(record, dict):
+            raise RegardError(f"{place} is {json_sort(record)}, but every line must be a JSON object.")
+        for name in (corpus.sound_field, corpus.text_field):
+            if name not in record:
+                known = ", ".join(str(key) for key in list(record)[:10]) or "none"
+                raise RegardError(
+                    f"{place} has no field `{name}` (its fields: {known}). Set sound_field and text_field to its names."
+                )
+            if not isinstance(record[name], str) and (name == corpus.sound_field or not _is_number(record[name])):
+                raise RegardError(f"{place}: field `{name}` is {json_sort(record[name])}, but it must be a string.")
+        yield place, record[corpus.sound_field], str(record[corpus.text_field])
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value can be a label that is no string, such as 7."""
+    return isinstance(value, int) and not isinstance(value, bool)

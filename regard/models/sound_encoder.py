@@ -1,0 +1,41 @@
+"""What reads sounds: convolutions that join every four frames, and an encoder of the grid behind them.
+
+Axes: B batch, S frames or positions, F bands, D width.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from regard.config import model as config
+from regard.config.cell import settled
+from regard.models.encoders import Encoder
+from regard.models.memory import Memory
+from regard.nn.subsampling import Subsampling
+from regard.nn.taps import Tap
+
+
+class SoundEncoder(Encoder):
+    """Frames B×S×F+1 in, whose last number is 1 where a frame is real; the `Memory` of the body out."""
+
+    reads_tokens = False
+
+    def __init__(
+        self,
+        cell: config.Model,
+        part: config.SoundEncoder,
+        make_body: Callable[..., Encoder],
+        *,
+        name: str = "encoder",
+        drop_states: bool = True,
+    ) -> None:
+        super().__init__()
+        self.subsampling = Subsampling(part.bands, part.channels, settled(cell.embeddings.width))
+        self.subsampled = Tap(time=1)
+        self.body = make_body(cell, part.body, name=f"{name}.body", drop_states=drop_states)
+
+    def forward(self, frames: Tensor) -> Memory:  # type: ignore[override]
+        """Read sounds: a position is 40 ms."""
+        vectors, mask = self.subsampling(frames[..., :-1], frames[..., -1] > 0)  # B×S×E, B×S
+        memory: Memory = self.body(self.subsampled(vectors), mask)
+        return Memory(memory.states, memory.mask, self.summary(memory.summary))

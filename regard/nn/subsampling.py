@@ -1,0 +1,49 @@
+"""From frames of a sound to fewer, wider vectors: convolutions over time and frequency.
+
+Axes: B batch, C channels, S frames, F bands, D width.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+FACTOR = 4
+"""Frames that become one position."""
+
+
+def subsampled_length(frames: int) -> int:
+    """How many positions so many frames become."""
+    return -(-frames // FACTOR)
+
+
+class Subsampling(nn.Module):
+    """W · ReLU(K₂ ∗ ReLU(K₁ ∗ x)): two convolutions of 3×3, each of which halves time and frequency.
+
+    Frames beyond the end of a row are zero before each convolution, as they are beyond the end of the batch, so that
+    padding changes nothing.
+    """
+
+    def __init__(self, bands: int, channels: int, width: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(1, channels, 3, stride=2, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, stride=2, padding=1)
+        self.linear = nn.Linear(channels * subsampled_length(bands), width)
+
+    def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Frames B×S×F, real where the mask B×S is true, as vectors B×⌈S/4⌉×D and their mask B×⌈S/4⌉."""
+        features = (frames * mask[:, :, None])[:, None]  # B×1×S×F
+        for convolution in (self.first, self.second):
+            mask = mask[:, ::2]  # a position is real if the first of its two frames is
+            features = F.relu(convolution(features)) * mask[:, None, :, None]  # B×C×S'×F'
+        vectors: Tensor = self.linear(features.transpose(1, 2).flatten(2))  # B×S/4×D
+        return vectors, mask
+
+
+def pad_frames(rows: list[Tensor]) -> Tensor:
+    """Frames S×F of several sounds as one tensor B×S×F+1; the last number of a frame is 1 where it is real."""
+    longest, bands = max(map(len, rows)), rows[0].shape[1]
+    padded = torch.zeros(len(rows), longest, bands + 1)
+    for row, frames in zip(padded, rows, strict=True):
+        row[: len(frames), :bands] = frames
+        row[: len(frames), bands] = 1.0
+    return padded

@@ -1,0 +1,176 @@
+"""Sounds as an input: a source is the name of a sound, in a store its number, in a batch its log-mel features.
+
+Axes: B batch, S frames or positions of the encoder, F bands, T target positions.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from regard.config.model import SoundEncoder as SoundSettings
+from regard.config.run import RunConfig
+from regard.config.task import SoundTask
+from regard.data.batches import Batch, Frame
+from regard.data.log_mel import FRAMES_PER_SECOND, RANGE, Frames
+from regard.data.sound_augmentation import add_noise, change_speed, hide_stretches
+from regard.data.sound_store import SoundStore
+from regard.data.sounds import SoundFormat, read_frames
+from regard.data.store import TokenStore
+from regard.foundation.errors import RegardError
+from regard.foundation.progress import Progress
+from regard.models import Model
+from regard.nn.subsampling import FACTOR, pad_frames, subsampled_length
+from regard.search.hypothesis import Hypothesis
+from regard.search.steps import AttentiveSteps, ModelSteps, Source, StepModel
+from regard.tasks.inputs.input import Input, Rows, SourceView, with_attention
+from regard.tasks.inputs.text import length_groups
+from regard.tasks.trace import Given, Side
+from regard.text.tokenizer import Tokenizer
+
+
+class SoundInput(Input):
+    """A sound by its name (see `regard.data.sounds`)."""
+
+    def __init__(self, config: RunConfig, tokenizer: Tokenizer | None, frame: Frame) -> None:
+        super().__init__(config, tokenizer, Frame())  # a number has no special tokens around it
+        encoder = config.model.encoder
+        assert isinstance(encoder, SoundSettings)
+        self.format = SoundFormat(encoder.rate, encoder.bands, encoder.max_seconds)
+        self.store: SoundStore | None = None
+        self.resampled: set[int] = set()
+        """The sample rates that sounds had and the model does not read."""
+
+    # Preparing data
+
+    def gather(self, sources: Iterable[str], directory: Path, progress: Progress | None = None) -> None:
+        """Compute the features of every sound once."""
+        self.store = SoundStore.build(directory / "sounds", sources, self.format, progress)
+        self.resampled.update(self.store.header.resampled)
+
+    def open_data(self, directory: Path) -> None:
+        """Open the features of a data directory, where it still has them."""
+        kept = directory / "sounds"
+        self.store = SoundStore(kept) if kept.is_dir() else None
+        if self.store is not None and self.store.header.bands != self.format.bands:
+            raise RegardError(
+                f"{kept} has sounds of {self.store.header.bands} bands, but the model reads {self.format.bands}: "
+                "restore it, or start a new run."
+            )
+
+    def share_data(self, other: Input) -> None:
+        """Use the features of another input."""
+        assert isinstance(other, SoundInput)
+        self.store = other.store
+
+    def remarks(self) -> list[str]:
+        """Which sample rates were resampled."""
+        if not self.resampled:
+            return []
+        rates = ", ".join(f"{rate:,}" for rate in sorted(self.resampled))
+        return [f"Sounds with a sample rate of {rates} Hz were resampled to {self.format.rate:,} Hz."]
+
+    def encode(self, sources: Sequence[str]) -> Rows:
+        """The number of each sound."""
+        assert self.store is not None
+        return [[self.store.numbers[source]] for source in sources]
+
+    @property
+    def id_limit(self) -> int:
+        """The number of sounds."""
+        return len(self.store or ())
+
+    def describe(self) -> str:
+        """The features."""
+        return f"sounds of {self.format.bands} mel bands at {self.format.rate:,} Hz"
+
+    # Training
+
+    def source_lengths(self, store: TokenStore) -> NDArray[np.int32]:
+        """The positions of each sound behind the subsampling."""
+        sounds = self._stored(store.directory.parent)
+        numbers = [int(store[row][0][0]) for row in range(len(store))]
+        return np.asarray(-(-sounds.lengths[numbers] // FACTOR), dtype=np.int32)
+
+    def tensors(self, batch: Batch, random: torch.Generator, *, training: bool) -> dict[str, Tensor]:
+        """Frames B×S×F+1, in training varied."""
+        sounds = self._stored(None)
+        rows = [to_levels(sounds[number]) for number in batch.source[:, 0].tolist()]
+        return {"source": pad_frames([self.vary(row, random) for row in rows] if training else rows)}
+
+    def vary(self, frames: Tensor, random: torch.Generator) -> Tensor:
+        """Frames S×F at another speed, with noise, and with hidden stretches, as the task says."""
+        task = self.config.task
+        if not isinstance(task, SoundTask):
+            return frames
+        if task.speed:
+            drawn = 2 * float(torch.rand((), generator=random)) - 1
+            frames = change_speed(frames, self.format.rate, 1 + task.speed * drawn)
+        if task.noise is not None:
+            drawn = float(torch.rand((), generator=random))
+            frames = add_noise(frames, task.noise + (RANGE - task.noise) * drawn, random)
+        return hide_stretches(frames, task.masks, random)
+
+    def _stored(self, place: Path | None) -> SoundStore:
+        if self.store is None:
+            raise RegardError(f"{place or 'This run'} has no sounds: restore its data, or start a new run.")
+        return self.store
+
+    # Using a model
+
+    def frames(self, name: str) -> Tensor:
+        """The features of a sound as a model reads them: S×F, numbers from 0 to 1."""
+        stored = self.store.find(name) if self.store else None
+        if stored is not None:
+            return to_levels(stored)
+        frames, _ = read_frames(name, self.format)
+        return to_levels(frames)
+
+    def rows(self, sources: Sequence[str]) -> Rows:
+        """How many positions each sound takes."""
+        found = []
+        for source in sources:
+            if self.store is None or self.store.find(source) is None:
+                self.resampled.update(read_frames(source, self.format)[1])
+            found.append([subsampled_length(len(self.frames(source)))])
+        return found
+
+    def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
+        """Places of sounds in groups of similar length, longest first."""
+        return length_groups([row[0] for row in rows], tokens, framing=0, empty=True)
+
+    def collate(self, sources: Sequence[str], rows: Rows) -> tuple[Tensor, ...]:
+        """Frames B×S×F+1."""
+        return (pad_frames([self.frames(source) for source in sources]),)
+
+    def view(self, model: nn.Module, source: str) -> SourceView:
+        """The positions of a sound, each by the second at which it begins."""
+        (frames,) = self.collate([source], [])
+        count = subsampled_length(frames.shape[1])
+        side = Side.of_labels([f"{number * FACTOR / FRAMES_PER_SECOND:.2f}" for number in range(count)], range(count))
+        return SourceView(side, Given(side.ids, [], content=frames[0]))
+
+    def step_model(
+        self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
+    ) -> tuple[StepModel[Any], Source]:
+        """The model, and the frames of the sounds."""
+        (frames,) = self.collate(sources, rows)
+        real = frames[..., -1] > 0  # B×S
+        rows_alone = (row[mask] for row, mask in zip(frames, real, strict=True))
+        seeds = tuple(hashlib.sha256(row.numpy().tobytes()).hexdigest() for row in rows_alone)
+        steps = AttentiveSteps(model) if with_attention else ModelSteps(model)
+        return steps, Source(frames.to(model.device), real[:, ::FACTOR].to(model.device), seeds)
+
+    def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
+        """The hypothesis with where in the sound each of its tokens looked (mean of layers and heads): T×S."""
+        return with_attention(model, tokenizer, self.view(model, source), hypothesis)
+
+
+def to_levels(frames: Frames) -> Tensor:
+    """Bytes S×F as numbers from 0 to 1."""
+    return torch.from_numpy(np.array(frames)).float() / 255

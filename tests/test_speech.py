@@ -1,0 +1,352 @@
+"""sound → label and sound → text: training, use, evaluation and bad input, on tones that stand for words."""
+
+import json
+from itertools import groupby, product
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+
+import regard
+from regard.cli import main
+from regard.config.loading import from_mapping, load
+from regard.foundation.errors import RegardError, UsageError
+from regard.metrics.scoring import score_text, utility
+from regard.models import build
+from regard.models.memory import Memory
+from regard.nn.subsampling import pad_frames, subsampled_length
+from regard.runs.run import Run
+from regard.tasks.bad_inputs import BadInputs
+from regard.tasks.outputs.transcript import ctc_loss
+from regard.tasks.preparation import prepare
+from regard.tasks.results import Label, Text
+from regard.tasks.training_batch import TrainingPoint
+from regard.text.specials import EOS, PAD
+from regard.training.loop import train
+from regard.training.view import View
+
+WORDS = {"low": 400, "mid": 1000, "high": 2200}
+BODIES = [
+    {"kind": "rnn"},
+    {"kind": "rnn", "layers": 2, "cell": "lstm", "direction": "backward"},
+    {"kind": "transformer", "layers": 2},
+    {"kind": "conv", "layers": 2},
+    {"kind": "bag"},
+]
+
+
+def tone(frequency, seconds, rate=8000, seed=0):
+    random = np.random.default_rng(seed)
+    samples = np.sin(2 * np.pi * frequency * np.arange(round(seconds * rate)) / rate)
+    return (0.5 * samples + 0.01 * random.standard_normal(len(samples))).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """Tones of two speakers; one of them was recorded at another sample rate."""
+    directory = tmp_path_factory.mktemp("recordings")
+    for place, (word, frequency) in enumerate(WORDS.items()):
+        for number in range(24):
+            speaker, rate = ("anna", 8000) if number % 2 else ("ben", 16_000)
+            samples = tone(frequency + 9 * (number % 7), 0.1 + 0.01 * (number % 9), rate, 100 * place + number)
+            soundfile.write(directory / f"{word}_{speaker}_{number}.wav", samples, rate)
+    return directory
+
+
+STEPS = {"steps": 400, "validate_every": 200, "batch_tokens": 400}
+ENCODER = {"kind": "sound", "rate": 8000, "bands": 16, "channels": 8, "max_seconds": 10}
+TRAINING = {"device": "cpu", "optimizer": {"kind": "adamw", "learning_rate": 0.005}}
+
+
+@pytest.fixture(scope="module")
+def labels(recordings, tmp_path_factory):
+    settings = {
+        "task": {"kind": "sound-classification", "masks": 1},
+        "data": {"train": {"spoken_words": str(recordings)}, "held_out": 7, "held_out_test": 7},
+        "model": {"width": 16, "encoder": {**ENCODER, "body": {"kind": "conv", "layers": 1}}},
+        "training": {**TRAINING, "steps": 80, "validate_every": 40, "batch_tokens": 100},
+    }
+    run = tmp_path_factory.mktemp("labels") / "run"
+    train(from_mapping(settings), run, view=View())
+    return run
+
+
+@pytest.fixture(scope="module")
+def speech(recordings, tmp_path_factory):
+    settings = {
+        "task": {"kind": "speech-recognition", "masks": 1, "speed": 0.05, "noise": 40},
+        "data": {
+            "train": {"spoken_words": str(recordings), "min_words": 1, "max_words": 3, "size": 400},
+            "held_out": 30,
+            "held_out_test": 30,
+        },
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {
+            "width": 32,
+            "dropout": 0.0,
+            "encoder": {**ENCODER, "body": {"kind": "rnn"}},
+            "decoder": {"kind": "rnn"},
+        },
+        "training": {"device": "cpu", "optimizer": {"kind": "muon"}, **STEPS},
+        "decoding": {"beam": 2, "max_length": 10},
+    }
+    run = tmp_path_factory.mktemp("speech") / "run"
+    train(from_mapping(settings), run, view=View())
+    return run
+
+
+def test_sounds_are_classified_by_name_array_and_command_line(labels, recordings, capsys, tmp_path):
+    assert Run.open(labels).info["result"]["test"]["accuracy"] == 100.0
+    model, names = regard.load(labels), [str(recordings / f"{word}_anna_3.wav") for word in WORDS]
+    answers = model(names)
+    assert [one.label for one in answers] == list(WORDS) and all(type(one) is Label for one in answers)
+    samples, rate = soundfile.read(names[1])
+    assert model(samples).probability == pytest.approx(answers[1].probability, abs=1e-5)
+    assert model((samples, rate)).label == "mid" and model(recordings / "low_ben_2.wav").label == "low"
+    (tmp_path / "in.txt").write_text("\n".join([*names[:2], "missing.wav"]) + "\n")
+    assert main(["predict", str(labels), str(tmp_path / "in.txt"), "--json"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["label"] for line in lines] == ["low", "mid", None] and "missing.wav" in lines[2]["error"]
+    with pytest.raises(UsageError, match=r"inputs\[1\] cannot be read: A sound must be"):
+        model([names[0], {"not": "a sound"}])
+
+
+def test_speech_is_written_down_and_judged_with_intervals(speech, capsys):
+    result = Run.open(speech).info["result"]["test"]
+    assert result["wer"] <= 5.0 and result["exact"] >= 90.0
+    assert main(["evaluate", str(speech), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["scores"]["wer"] == pytest.approx(result["wer"])
+    assert facts["details"]["wer"]["low"] <= facts["scores"]["wer"] <= facts["details"]["wer"]["high"]
+    card = (speech / "README.md").read_text()
+    assert "A speech recogniser" in card and "regard transcribe" in card and "95 % intervals" in card
+
+
+def test_a_resampled_rate_is_reported_once(speech, capsys, tmp_path):
+    notes = json.loads((speech / "data" / "finished.json").read_text())["notes"]
+    assert [note for note in notes if "16,000 Hz were resampled to 8,000 Hz" in note] == notes
+    names = [str(tmp_path / f"{number}.wav") for number in range(3)]
+    for name, rate in zip(names, (16_000, 16_000, 44_100), strict=True):
+        soundfile.write(name, tone(1000, 0.15, rate), rate)
+    assert main(["transcribe", str(speech), *names]) == 0
+    out, err = capsys.readouterr()
+    assert out == "mid\nmid\nmid\n" and err.count("resampled") == 1 and "16,000, 44,100 Hz" in err
+
+
+def test_transcripts_are_text_tables_or_json_and_bad_files_do_not_stop_them(speech, recordings, capsys, tmp_path):
+    good = f"{recordings}/mid_anna_3.wav"
+    (tmp_path / "bad.wav").write_bytes(b"RIFF")
+    sounds = [good, str(tmp_path / "bad.wav"), "missing.wav", f"joined: {good} + 0.2 s + {recordings}/low_anna_1.wav"]
+    assert main(["transcribe", str(speech), *sounds]) == 1
+    out, err = capsys.readouterr()
+    assert out.split("\n") == ["mid", "", "", "mid low", ""]
+    assert "bad.wav cannot be read" in err and "missing.wav does not exist" in err and "2 sounds could not" in err
+    assert main(["transcribe", str(speech), *sounds, "--format", "jsonl"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["text"] for line in lines] == ["mid", None, None, "mid low"] and "error" in lines[1]
+    assert main(["transcribe", str(speech), good, "--beam", "3", "--n-best", "2"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[:2] for row in rows] == [[good, "1"], [good, "2"]] and rows[0][3] == "mid" != rows[1][3]
+    assert main(["transcribe", str(speech), good, "--format", "xml"]) == 2
+    assert "text, tsv or jsonl" in capsys.readouterr().err
+
+
+def test_a_run_of_another_task_is_refused_with_the_command_for_it(speech, labels, recordings, capsys):
+    assert main(["transcribe", str(labels), str(recordings / "low_anna_1.wav")]) == 2
+    assert "regard predict" in capsys.readouterr().err
+    assert main(["predict", str(speech)]) == 2
+    assert "regard transcribe" in capsys.readouterr().err
+
+
+def test_a_replaced_file_is_read_again(speech, recordings, tmp_path):
+    run = regard.load(speech)
+    name = next(name for name in run.loaded.input.store.header.names if not name.startswith("joined"))
+    before = soundfile.read(name, dtype="float32")
+    try:
+        other = "low" if "low" not in name.split("/")[-1] else "high"
+        soundfile.write(name, tone(WORDS[other], 0.15), 8000)
+        assert run(name).text == other
+    finally:
+        soundfile.write(name, *before)
+
+
+def test_speech_in_python_as_path_array_and_list(speech, recordings):
+    model = regard.load(speech)
+    path = recordings / "high_anna_5.wav"
+    answer = model(path)
+    assert type(answer) is Text and answer.text == "high" and model.translate(str(path)) == "high"
+    pause = np.zeros(1600, dtype=np.float32)
+    assert model(np.concatenate([tone(1000, 0.15), pause, tone(400, 0.15)])).text == "mid low"
+    with pytest.raises(BadInputs, match=r"inputs\[1\].*does not exist") as caught:
+        model([path, "missing.wav"])
+    assert caught.value.answers[0].text == "high"
+    with pytest.raises(RegardError, match="at most 10"):
+        model(np.zeros(8000 * 11, dtype=np.float32))
+
+
+def test_attention_moves_forward_over_the_sound(speech, recordings):
+    model = regard.load(speech)
+    parts = [recordings / f"{word}_anna_7.wav" for word in ("high", "low", "mid")]
+    name = "joined: " + " + 0.200 s + ".join(map(str, parts))
+    trace = model.trace(name)
+    assert trace.target.tokens[:3] == ["high", "low", "mid"] and trace.source.tokens[:2] == ["0.00", "0.04"]
+    weights = trace.activations["decoder.source_attention.weights"][0, :3]  # T×S
+    centres = (weights * torch.arange(weights.shape[1])).sum(1) / weights.sum(1)
+    assert weights.shape[1] == len(trace.source) and centres[0] < centres[1] < centres[2]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: "-".join(map(str, body.values())))
+def test_padding_changes_nothing(body):
+    config = from_mapping(
+        {
+            "task": {"kind": "speech-recognition"},
+            "data": {"train": {"spoken_words": "x"}},
+            "model": {"width": 16, "encoder": {**ENCODER, "body": body}, "decoder": {"kind": "rnn"}},
+        }
+    )
+    torch.manual_seed(1)
+    model = build(config.model, 10, 10).eval()
+    sounds = [torch.rand(length, 16) for length in (1, 2, 3, 4, 5, 17, 40)]
+    inputs = torch.randint(6, 10, (len(sounds), 3))
+    with torch.inference_mode():
+        memory = model.encode(pad_frames(sounds))
+        together = model.decode(memory, inputs)
+        for row, frames in enumerate(sounds):
+            alone = model.encode(pad_frames([frames]))
+            length = subsampled_length(len(frames))
+            assert memory.mask[row].sum() == alone.mask.sum() == length == alone.states.shape[1]
+            torch.testing.assert_close(memory.states[row, :length], alone.states[0], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(memory.summary[row], alone.summary[0], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(
+                together[row], model.decode(alone, inputs[row : row + 1])[0], atol=1e-5, rtol=1e-4
+            )
+
+
+def test_batches_go_by_the_length_of_sounds_and_only_training_varies_them(speech):
+    prepared = prepare(Run.open(speech).config, speech)
+    task, lengths = prepared.task, prepared.task.input.source_lengths(prepared.train)
+    sounds = task.input.store
+    for row in (0, 5, 9):
+        assert lengths[row] == subsampled_length(len(sounds[prepared.train[row][0][0]]))
+    batches = list(task.batches(prepared.train).once())
+    assert sum(map(len, batches)) == len(prepared.train)
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * (lengths[batch.rows].max() + 1) <= 400
+    once = [task.input.tensors(batches[0], torch.Generator().manual_seed(seed), training=False) for seed in (1, 2)]
+    varied = [task.input.tensors(batches[0], torch.Generator().manual_seed(seed), training=True) for seed in (1, 1, 2)]
+    assert torch.equal(once[0]["source"], once[1]["source"])
+    assert torch.equal(varied[0]["source"], varied[1]["source"])
+    assert varied[0]["source"].shape != varied[2]["source"].shape or not torch.equal(
+        varied[0]["source"], varied[2]["source"]
+    )
+    assert all(((one["source"] >= 0) & (one["source"] <= 1)).all() for one in (*once, *varied))
+
+
+def test_a_run_is_resumed_and_damaged_features_are_refused(labels, tmp_path):
+    import shutil
+
+    run = tmp_path / "run"
+    shutil.copytree(labels, run)
+    assert train(load(run / "config.yaml", ["training.steps=82"]), run, resume=True, view=View()).step == 82
+    content = bytearray((run / "data" / "sounds" / "frames.uint8").read_bytes())
+    content[10] ^= 1
+    (run / "data" / "sounds" / "frames.uint8").write_bytes(bytes(content))
+    with pytest.raises(RegardError, match=r"frames\.uint8"):
+        train(load(run / "config.yaml", ["training.steps=84"]), run, resume=True, view=View())
+
+
+def test_settings_that_cannot_work_are_refused():
+    def resolve(**sections):
+        return from_mapping(
+            {"data": {"train": {"spoken_words": "x"}}, "task": {"kind": "speech-recognition"}, **sections}
+        )
+
+    assert resolve().model.encoder.kind == "sound" and resolve().model.encoder.width == 256
+    assert resolve(model={"width": 64}).model.encoder.body.width == 64
+    with pytest.raises(UsageError, match=r"model\.encoder\.body\.width is 48: set only one"):
+        resolve(model={"encoder": {"kind": "sound", "width": 32, "body": {"kind": "conv", "width": 48}}})
+    with pytest.raises(UsageError, match="multiple of 100"):
+        resolve(model={"encoder": {"kind": "sound", "rate": 11_025}})
+    with pytest.raises(UsageError, match=r"max_length is 1024, but sounds of model\.encoder\.max_seconds 60"):
+        resolve(model={"positions": {"kind": "learned"}})
+    with pytest.raises(UsageError, match="cannot read sounds"):
+        resolve(model={"encoder": {"kind": "rnn"}})
+    with pytest.raises(UsageError, match="learns from"):
+        from_mapping({"data": {"train": {"spoken_words": "x"}}})
+    with pytest.raises(UsageError, match="learns from"):
+        resolve(data={"train": {"tsv": "x.tsv"}})
+    with pytest.raises(UsageError, match="each direction takes half"):
+        resolve(model={"encoder": {"kind": "sound", "body": {"kind": "rnn", "width": 33}}})
+
+
+def test_ctc_is_the_sum_over_all_alignments():
+    torch.manual_seed(3)
+    layer, states = torch.nn.Linear(4, 8), torch.randn(2, 4, 4)
+    mask = torch.tensor([[True, True, True, True], [True, True, True, False]])
+    outputs = torch.tensor([[6, 7, EOS], [6, 6, EOS]])  # the second needs a blank between equal tokens: b = 6 0 6
+    found = ctc_loss(layer, Memory(states, mask, states.mean(1)), outputs)
+    log_probs = layer(states).log_softmax(2)
+    for row, (length, wanted) in enumerate([(4, [6, 7]), (3, [6, 6])]):
+        total = torch.tensor(0.0)
+        for path in product(range(8), repeat=length):
+            merged = [token for token, _ in groupby(path) if token != PAD]
+            if merged == wanted:
+                total += log_probs[row, range(length), list(path)].sum().exp()
+        torch.testing.assert_close(found[row], -total.log(), atol=1e-4, rtol=1e-4)
+    short = Memory(states[:, :1], mask[:, :1], states.mean(1))
+    assert ctc_loss(layer, short, outputs).tolist() == [0.0, 0.0]  # no alignment exists
+
+
+def test_ctc_is_part_of_the_training_loss_alone(speech):
+    loaded = regard.load(speech).loaded
+    prepared = prepare(loaded.config, speech)
+    task, batch = prepared.task, next(prepared.task.batches(prepared.train).once())
+    random = torch.Generator().manual_seed(1)
+    tensors = task.training_batch(batch, random, training=False)
+    point = TrainingPoint(1, 10, random)
+    plain = task.output.loss(loaded.model, tensors)
+    mixed = task.output.loss(loaded.model, tensors, point=point)
+    alone = task.output.loss_given(
+        loaded.model, loaded.model.encode(tensors["source"]), tensors, scale=1.0, point=point
+    )
+    ctc = ctc_loss(loaded.model.ctc, loaded.model.encode(tensors["source"]), tensors["outputs"]).sum()
+    torch.testing.assert_close(mixed.smoothed, 0.7 * alone.smoothed + 0.3 * ctc)
+    torch.testing.assert_close(plain.nll, mixed.nll)
+    without = task.configured(load(speech / "config.yaml", ["task.ctc=0"]))
+    assert not hasattr(without.output.build(), "ctc")
+
+
+@pytest.mark.parametrize("what", ["attention", "heads", "attribute", "lens", "reasons", "all", "probe", "identify"])
+def test_inspection_of_speech_works_or_is_refused_in_a_sentence(speech, recordings, what, capsys, tmp_path):
+    sound = [] if what in ("heads", "probe") else [str(recordings / "low_anna_1.wav")]
+    code = main(["inspect", what, str(speech), *sound, *(["-o", str(tmp_path / "page.html")] if what == "all" else [])])
+    err = capsys.readouterr().err
+    assert code in (0, 1, 2) and "Traceback" not in err and "internal" not in err
+    assert code == 0 or err.count("error:") == 1
+
+
+def test_error_rates_by_hand():
+    # the cat sat | a cat sat down: one replaced, one put in, of 3 words; (empty) | of 2: both taken out.
+    found = score_text(["a cat sat down", "", "one  two "], ["the cat sat", "yes no", "one two"], ("wer", "cer"))
+    assert found["wer"] == pytest.approx(100 * (2 + 2 + 0) / (3 + 2 + 2))
+    # the → a: 3 edits, and " down": 5; "yes no" has 6 characters, "one two" 7, "the cat sat" 11.
+    assert found["cer"] == pytest.approx(100 * (8 + 6) / (11 + 6 + 7))
+    assert score_text(["a b c"], ["x"], ("wer",))["wer"] == 300.0
+    assert score_text(["b c"], [("x y", "b d")], ("wer",))["wer"] == 50.0
+    assert utility("wer")("a b", "a b") > utility("wer")("a c", "a b")
+
+
+def test_an_evaluation_reads_a_manifest_like_the_one_it_was_trained_with(tmp_path, recordings, capsys):
+    names = sorted(path.name for path in recordings.glob("*.wav"))
+    (tmp_path / "all.tsv").write_text("".join(f"{name}\t{name.split('_')[0]}\n" for name in names))
+    (tmp_path / "few.tsv").write_text("".join(f"{name}\t{name.split('_')[0]}\n" for name in names[::7]))
+    settings = {
+        "task": {"kind": "sound-classification"},
+        "data": {"train": {"sounds": str(recordings), "manifest": str(tmp_path / "all.tsv")}, "held_out": 5},
+        "model": {"width": 8, "encoder": {**ENCODER, "body": {"kind": "bag"}}},
+        "training": {**TRAINING, "steps": 2, "validate_every": 2, "batch_tokens": 100},
+    }
+    train(from_mapping(settings), tmp_path / "run", view=View())
+    assert main(["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "few.tsv"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sounds"] == len(names[::7])
