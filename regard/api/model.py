@@ -105,7 +105,7 @@ class Model:
             found: list[list[Hypothesis]] = opened.hypotheses(some, settled)
             return found
 
-        with in_memory() as keep:
+        with self._in_memory() as keep:
             texts = [self._as_text(one, keep, f"inputs[{index}]") for index, one in enumerate(inputs)]
             return answer_all(find, texts, self.loaded.check, inputs=inputs)
 
@@ -156,7 +156,7 @@ class Model:
             )
         if data is None:
             return self._evaluate_own(metrics)
-        with in_memory() as keep:
+        with self._in_memory() as keep:
             return self._evaluate(self._pairs(data, keep), metrics)
 
     def _evaluate(self, pairs: Sequence[Pair], metrics: Sequence[str] | None) -> "Evaluation | Judged":

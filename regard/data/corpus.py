@@ -85,14 +85,8 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
 
             told = (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
             yield from _counted(corpus, told)
-        case ImageFiles():
-            from regard.data.image_files import captioned
-
-            yield from ((place, Pair(*pair)) for place, pair in captioned(corpus))
-        case SoundFiles() | SpokenWords():
-            from regard.data.sound_files import read_sounds
-
-            yield from ((place, Pair(*pair)) for place, pair in read_sounds(corpus))
+        case ImageFiles() | SoundFiles() | SpokenWords():
+            yield from _named_files(corpus)
         case ReaderFiles():
             yield from _read_by_extension(corpus)
         case Generated():
@@ -104,6 +98,19 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
                 f"The model of {corpus.imported} was trained elsewhere, and its corpus is not here: "
                 "name one of your own under data.train."
             )
+
+
+def _named_files(corpus: ImageFiles | SoundFiles | SpokenWords) -> Iterator[tuple[str, Pair]]:
+    """The pairs of a corpus whose sources are names of images or sounds."""
+    if isinstance(corpus, ImageFiles):
+        from regard.data.image_files import captioned
+
+        found = captioned(corpus)
+    else:
+        from regard.data.sound_files import read_sounds
+
+        found = read_sounds(corpus)
+    yield from ((place, Pair(*pair)) for place, pair in found)
 
 
 Reader = Callable[..., Iterable[tuple[str, str]]]
