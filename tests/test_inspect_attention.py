@@ -92,7 +92,13 @@ def test_packed_numbers_keep_four_digits(values):
 
 
 def test_a_report_has_every_analysis_or_the_reason_why_not(transformer_run, copy_run, tmp_path):
-    names = set(inspection.__all__) - {"ANALYSES", "report", "identify_corpus", "reasons", "patch_pairs"}  # of one end, of many
+    names = set(inspection.__all__) - {
+        "ANALYSES",
+        "report",
+        "identify_corpus",
+        "reasons",
+        "patch_pairs",
+    }  # of one end, of many
     for run in (transformer_run, copy_run):
         found = inspection.report(run, "a b c d")
         assert set(found.results) | set(found.left_out) == names
