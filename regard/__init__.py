@@ -34,6 +34,7 @@ def load(run: Path | str, overrides: Sequence[str] = ()) -> "Model":
     """Open a trained run of any task; `model(...)` answers, and lists give lists."""
     from regard.runs.run import Run
 
+    _check_path(run)
     opened = Run.open(run)  # before torch is imported: a mistyped name is reported at once
     from regard.api.model import load as load_model
 
@@ -46,6 +47,7 @@ def train(
     """Train a configuration (a YAML file, a mapping or a `RunConfig`) into a new run directory, and open the run."""
     from regard.api.model import train as train_model
 
+    _check_path(run)
     return train_model(config, run, overrides)
 
 
@@ -55,4 +57,11 @@ def prepare(
     """Prepare the data of a configuration in a new run directory, for a training loop of your own."""
     from regard.api.experiment import prepare_experiment
 
+    _check_path(run)
     return prepare_experiment(config, run, overrides)
+
+
+def _check_path(run: object) -> None:
+    """Refuse what cannot be the name of a run directory."""
+    if not isinstance(run, str | Path):
+        raise UsageError(f"A run is named by its directory, as a text or a Path, not by {type(run).__name__}.")

@@ -250,7 +250,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "data: {train: {generate: copy}}\nmodel: {encoder: {kind: transfomer}}\n",
-            "my.yaml:2: model.encoder.kind must be one of bag, rnn, conv, transformer, image, "
+            "my.yaml:2: model.encoder.kind must be one of bag, rnn, conv, transformer, image, sound, "
             'not "transfomer"; did you mean transformer?',
         ),
         (
@@ -271,7 +271,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "data:\n  train: {size: 3}\n",
-            "my.yaml:2: data.train.size goes with generate: give that instead, or leave it out",
+            "my.yaml:2: data.train.size goes with generate or spoken_words: give that instead, or leave it out",
         ),
         (
             "data:\n  train:\n    sourc: a\n    target: b\n",

@@ -53,3 +53,8 @@ def test_earlier_and_present_names_may_be_mixed_where_they_do_not_contradict():
     assert (found.task.kind, found.task.pool) == ("classification", "max")
     with pytest.raises(UsageError, match="`shape` is the earlier name of `task`"):
         from_mapping({"shape": {"kind": "acceptor"}, "task": {"kind": "tagging"}, "data": NUMBERS})
+
+
+def test_an_earlier_name_under_task_is_refused_with_the_present_one():
+    with pytest.raises(UsageError, match="not \"acceptor\"; did you mean classification"):
+        from_mapping({"data": DATA, "task": {"kind": "acceptor"}})

@@ -12,6 +12,7 @@ from regard.config.document import Layer, Path, dotted, noun
 from regard.config.run import RunConfig
 from regard.config.schema import Kinds, asked, elsewhere, expected, kinds, names, nearest, required, words_of
 from regard.config.section import Section
+from regard.config.upgrade import KINDS as EARLIER
 from regard.foundation.errors import UsageError
 
 SHOWN = 5
@@ -150,7 +151,7 @@ class _Problem:
 
     def _kind(self, name: str, choices: Kinds) -> str:
         kind = self.value.get("kind")
-        meant = nearest(kind, choices) if isinstance(kind, str) else None
+        meant = (EARLIER.get(kind) or nearest(kind, choices)) if isinstance(kind, str) else None
         hint = f"; did you mean {meant}?" if meant else ""
         return f"{name}.kind must be one of {', '.join(choices)}, not {noun(kind)}{hint}"
 
