@@ -383,7 +383,7 @@ def test_validation_pairs_and_store_are_the_same_pairs(tmp_path: Path) -> None:
     ]
     assert prepared.report.overlap == 1
     assert "1 validation pairs also occur" in str(prepared.report)
-    assert len(prepared.train) == 50
+    assert len(prepared.train) == 150
 
 
 def test_an_interrupted_build_is_done_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

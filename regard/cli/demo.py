@@ -50,7 +50,7 @@ def demo(
     console.print(f"{ASIDE}The same as a picture, for {len(maps)} dates:  [bold]{picture}[/]")
     console.print(f"{ASIDE}What the run is and how it learnt:  [bold]{run / 'README.md'}[/]")
     command = Path(sys.argv[0]) if len(Path(sys.argv[0]).parts) > 1 else Path("regard")
-    console.print(f'{ASIDE}Try your own:  [bold]echo "9. Mai 2018" | {command} translate {run}[/]')
+    console.print(f'{ASIDE}Try your own:  [bold]{command} translate {run} "9. Mai 2018"[/]')
 
 
 def _train(run: Path, console: "Console") -> None:

@@ -5,11 +5,12 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
+from regard.cli.words import Given
 from regard.data.lines import read_lines, stream_lines
 from regard.foundation.errors import RegardError
 
@@ -48,7 +49,7 @@ class Arriving:
             return False
 
 
-def chunks(files: list[Path], skip: int, texts: int = 1) -> Iterator[list[tuple[int, str]]]:
+def chunks(files: Sequence[Given], skip: int, texts: int = 1) -> Iterator[list[tuple[int, str]]]:
     """Numbered lines behind the first `skip`, in chunks: of a pipe, what has come so far.
 
     What cannot be read is told only behind the lines before it: they are not lost. Where a source is several `texts`,
@@ -85,10 +86,12 @@ def _counted(lines: Iterable[tuple[int, str]], texts: int) -> Iterator[tuple[int
         yield number, line
 
 
-def lines_of(files: list[Path], arriving: Arriving | None = None) -> Iterator[str]:
-    """All lines of all files (`-` is standard input), or of standard input."""
+def lines_of(files: Sequence[Given], arriving: Arriving | None = None) -> Iterator[str]:
+    """All lines of all files (`-` is standard input) and texts, or of standard input."""
     for file in files or [Path("-")]:
-        if str(file) == "-":
+        if isinstance(file, str):
+            yield from file.split("\n")
+        elif str(file) == "-":
             yield from stream_lines(arriving or sys.stdin.buffer, "standard input", whole=True)
         else:
             yield from read_lines(file, whole=True)
@@ -104,9 +107,10 @@ def _arriving() -> Arriving | None:
 
 
 @contextmanager
-def progress(files: list[Path]) -> Iterator[Callable[[int], None]]:
+def progress(files: Sequence[Given]) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, once files have taken more than two seconds; a function that is told how many are done."""
-    if not files or not sys.stderr.isatty() or any(str(file) == "-" for file in files):
+    paths = [file for file in files if isinstance(file, Path) and str(file) != "-"]
+    if not files or not sys.stderr.isatty() or len(paths) < len(files):
         yield lambda lines: None
         return
     from rich.console import Console
@@ -114,7 +118,7 @@ def progress(files: list[Path]) -> Iterator[Callable[[int], None]]:
 
     columns = (TextColumn("translating"), BarColumn(), MofNCompleteColumn(), TextColumn("lines"), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task("lines", total=_count(files))
+    task = bar.add_task("lines", total=_count(paths))
     start = time.monotonic()
 
     def advance(lines: int) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from regard.cli.line_input import chunks, progress
 from regard.cli.partial_output import writing
+from regard.cli.words import Given
 from regard.engines.choice import open_engine, open_plain_text
 
 
 def translate_plainly(
     engine: str,
     run: Path,
-    files: list[Path],
+    files: Sequence[Given],
     overrides: Sequence[str],
     output: Path | None,
     beam: int | None,
@@ -20,7 +21,7 @@ def translate_plainly(
     *,
     split: bool | None,
 ) -> bool:
-    """Translate files, or standard input, if the engine has so plain a way; whether it has.
+    """Translate files and texts, or standard input, if the engine has so plain a way; whether it has.
 
     Lines that are too long for the model go the long way, which splits them.
     """

@@ -10,7 +10,7 @@ import typer
 EXAMPLES = """
 \b
 Examples:
-  echo "Who wrote Faust ?" | regard predict runs/questions           label, probability
+  regard predict runs/questions "Who wrote Faust ?"                  label, probability
   regard predict runs/questions in.txt --json > answers.jsonl         the probability of every label
   regard predict runs/entailment pairs.tsv                            two texts a line, a tab between them
   regard predict runs/tagging < sentences.txt                         word/tag word/tag
@@ -20,27 +20,33 @@ Examples:
 def predict(
     run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Files to read (none, or -: standard input).", metavar="[FILE]...")
+        list[str] | None,
+        typer.Argument(help="Texts, or files to read (none, or -: standard input).", metavar="[TEXT|FILE]..."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all there is to say.")] = False,
 ) -> None:
-    """Answer files, or standard input, line by line; as many lines come out as went in, and an empty one stays so.
+    """Answer texts, files, or standard input, line by line; as many lines come out as went in, empty ones too.
+
+    An argument that is no existing file is text, unless it looks like the name of one (a slash, or an ending such as
+    .txt, and no blanks).
 
     A line that cannot be answered, such as one with a damaged picture or with too many tabs, stays empty and is
     reported on standard error; the others are answered, and the exit code is 1.
     """
     from regard.cli.line_input import chunks
+    from regard.cli.words import file_or_text
     from regard.foundation.display import bar
     from regard.foundation.errors import RegardError
     from regard.runs.run import Run
     from regard.tasks.bad_inputs import answer_each
     from regard.tasks.loaded import load_run
 
+    given = [file_or_text(file) for file in files or ()]
     opened = Run.open(run)
     predictor = load_run(opened, verb="predict")
     failed = 0
     with bar() as progress:
-        for chunk in chunks(files or [], 0):
+        for chunk in chunks(given, 0):
             answers = answer_each(predictor.answer, [line for _, line in chunk], predictor.check)
             for (number, line), answer in zip(chunk, answers, strict=True):
                 if isinstance(answer, RegardError):

@@ -25,7 +25,7 @@ MOST_SHOWN = 50
 EXAMPLES = """
 \b
 Examples:
-  echo "9. Mai 2018" | regard translate runs/dates
+  regard translate runs/dates "9. Mai 2018"               text on the command line
   regard translate runs/mine in.txt -o out.txt            resumes, if it was interrupted
   regard translate runs/mine in.txt --beam 1              greedy: fastest
   regard translate runs/mine in.txt --engine ctranslate2  many times faster, where it is installed
@@ -55,9 +55,9 @@ def translate(
     arguments: Annotated[
         list[str],
         typer.Argument(
-            help="Directories of trained runs (several are an ensemble), files to translate (none: standard input), "
-            "and settings as key.path=value.",
-            metavar="RUN... [FILE]... [KEY=VALUE]...",
+            help="Directories of trained runs (several are an ensemble), texts or files to translate (none: standard "
+            "input), and settings as key.path=value.",
+            metavar="RUN... [TEXT|FILE]... [KEY=VALUE]...",
         ),
     ],
     output: Annotated[
@@ -164,7 +164,11 @@ def translate(
         ),
     ] = None,
 ) -> None:
-    """Translate files, or standard input, line by line; as many lines come out as went in."""
+    """Translate text, files, or standard input, line by line; as many lines come out as went in.
+
+    An argument that is no existing file is text, unless it looks like the name of one (a slash, or an ending such as
+    .txt, and no blanks).
+    """
     runs, files, overrides = told_apart(arguments)
     wanted = _extras(extras)
     count = n_best or 1
@@ -179,7 +183,9 @@ def translate(
     form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
     _check_output(form, wanted, show_search, drawn=drawn, split=split)
     check_places(output, show_search)
-    if output is not None and any(file.exists() and output.exists() and file.samefile(output) for file in files):
+    if output is not None and any(
+        isinstance(file, Path) and file.exists() and output.exists() and file.samefile(output) for file in files
+    ):
         raise UsageError(f"{output} is read and would be written over: name another file with -o.")
 
     special = (

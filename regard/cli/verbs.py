@@ -24,6 +24,7 @@ from regard.cli import (
     import_,
     inspect,
     judge,
+    new,
     plan,
     predict,
     recipes,
@@ -54,6 +55,7 @@ app = typer.Typer(
 )
 
 # The verbs, in the order in which help lists them.
+app.command(epilog=new.EXAMPLES)(new.new)
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
 app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)

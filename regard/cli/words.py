@@ -1,24 +1,51 @@
-"""What the words of a command that uses runs stand for."""
+"""What the words of a command that uses runs stand for: runs, settings, files, or text."""
 
+import os
 import re
 from pathlib import Path
 
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
+
+Given = Path | str
+"""A file (`-` is standard input), or text that stands on the command line itself."""
+
+_SETTING = re.compile(r"\w+(\.\w+)*=")
+_FILE_NAME = re.compile(r"\S*[/\\]\S*|\S+\.[A-Za-z]\w{0,5}")
+"""A word with a slash or with an ending such as `.txt`, and without blanks."""
 
 
-def told_apart(arguments: list[str]) -> tuple[list[Path], list[Path], list[str]]:
-    """Runs, files and settings: a run is a directory, a setting has a `=` and is no file."""
+def told_apart(arguments: list[str]) -> tuple[list[Path], list[Given], list[str]]:
+    """Return runs, files or texts, and settings: a run is a directory, a setting has a `=` and is no file."""
     runs: list[Path] = []
-    files: list[Path] = []
+    given: list[Given] = []
     overrides: list[str] = []
     for argument in arguments:
-        path = Path(argument)
-        if path.is_dir() or (not runs and "=" not in argument):
-            runs.append(path)
-        elif re.match(r"\w+(\.\w+)*=", argument) and not path.exists():
+        if (argument and os.path.isdir(argument)) or (not runs and "=" not in argument):  # noqa: PTH112
+            runs.append(Path(argument))
+        elif _SETTING.match(argument) and not os.path.exists(argument):  # noqa: PTH110
             overrides.append(argument)
         else:
-            files.append(path)
+            given.append(file_or_text(argument))
     if not runs:
         raise UsageError("Which run? For example: regard translate runs/mine in.txt")
-    return runs, files, overrides
+    return runs, given, overrides
+
+
+def file_or_text(argument: str) -> Given:
+    """Return an existing file as a path and anything else as text; what looks like a file name must be one.
+
+    `os.path.exists` is used because it is false, and raises nothing, for a text that is too long for a file name.
+    """
+    if argument == "-" or (argument and os.path.exists(argument)):  # noqa: PTH110
+        return Path(argument)
+    if _FILE_NAME.fullmatch(argument):
+        shown = argument if len(argument) <= 100 else argument[:99] + "…"
+        raise RegardError(
+            f"{shown} does not exist: check the path (it is relative to where the command runs). If it is text rather "
+            "than the name of a file, give it on standard input."
+        )
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        raise UsageError("The text on the command line is not valid UTF-8. Give it in a UTF-8 file instead.") from None
+    return argument

@@ -9,6 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from regard.config.choices import READERS
 from regard.config.section import Section
 
+FEW_EXAMPLES = 100
+"""Training examples below which a user is told that they are few."""
+
 
 def _as_list(value: Any) -> Any:
     """One path stands for a list of one path."""

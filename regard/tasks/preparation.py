@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from regard.config.data import Corpus, Generated, JsonTexts, TextFiles
+from regard.config.data import FEW_EXAMPLES, Corpus, Generated, JsonTexts, TextFiles
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, survey, with_fate
 from regard.data.corpus import Pair, describe, located
@@ -46,10 +46,6 @@ class Prepared:
         """Compare the token stores with their checksums, and their ids with the vocabularies."""
         for store in (self.train, self.validation):
             store.verify(self.task.id_limits)
-
-
-FEW = 100
-"""Training examples below which a run is told that they are few."""
 
 
 def is_prepared(directory: Path) -> bool:
@@ -116,7 +112,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     if not report.train:
         raise TooFew(f"cleaning left no training {_one(kind)}: see data.cleaning.\n{report}")
     refuse_large_losses(data.cleaning, report, kind.noun)
-    if report.train < FEW and not isinstance(data.train, TextFiles | JsonTexts):  # few documents may be long
+    if report.train < FEW_EXAMPLES and not isinstance(data.train, TextFiles | JsonTexts):  # few documents may be long
         report.notes.append(
             f"There are only {report.train:,} training {kind.noun}. A model learns such a number by heart, and what it "
             "says of anything else is a guess: give it more, at least a few hundred."
