@@ -54,7 +54,6 @@ def recordings(tmp_path_factory):
     return directory
 
 
-STEPS = {"steps": 400, "validate_every": 200, "batch_tokens": 400}
 ENCODER = {"kind": "sound", "rate": 8000, "bands": 16, "channels": 8, "max_seconds": 10}
 TRAINING = {"device": "cpu", "optimizer": {"kind": "adamw", "learning_rate": 0.005}}
 
@@ -75,7 +74,7 @@ def labels(recordings, tmp_path_factory):
 @pytest.fixture(scope="module")
 def speech(recordings, tmp_path_factory):
     settings = {
-        "task": {"kind": "speech-recognition", "masks": 1, "speed": 0.05, "noise": 40},
+        "task": {"kind": "speech-recognition", "masks": 0, "speed": 0.05, "noise": 40},
         "data": {
             "train": {"spoken_words": str(recordings), "min_words": 1, "max_words": 3, "size": 400},
             "held_out": 30,
@@ -85,10 +84,18 @@ def speech(recordings, tmp_path_factory):
         "model": {
             "width": 32,
             "dropout": 0.0,
-            "encoder": {**ENCODER, "body": {"kind": "rnn"}},
+            "encoder": {**ENCODER, "body": {"kind": "conv", "layers": 2}},
             "decoder": {"kind": "rnn"},
+            "join": {"kind": "attention", "order": "before"},
         },
-        "training": {"device": "cpu", "optimizer": {"kind": "muon"}, **STEPS},
+        "training": {
+            "device": "cpu",
+            "optimizer": {"kind": "muon"},
+            "schedule": {"kind": "cosine", "warmup": 20},
+            "steps": 300,
+            "validate_every": 150,
+            "batch_tokens": 400,
+        },
         "decoding": {"beam": 2, "max_length": 10},
     }
     run = tmp_path_factory.mktemp("speech") / "run"
