@@ -263,6 +263,20 @@ def test_a_run_is_resumed_and_damaged_features_are_refused(labels, tmp_path):
         train(load(run / "config.yaml", ["training.steps=84"]), run, resume=True, view=View())
 
 
+def test_speech_starts_from_a_classifier_of_sounds(labels, recordings, tmp_path):
+    settings = {
+        "task": {"kind": "speech-recognition"},
+        "data": {"train": {"spoken_words": str(recordings), "max_words": 2, "size": 60}, "held_out": 6},
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {"decoder": {"kind": "rnn"}, "start_from": str(labels)},
+        "training": {**TRAINING, "steps": 1, "validate_every": 1, "tune": "fresh"},
+    }
+    train(from_mapping(settings), tmp_path / "run", view=View())
+    theirs, ours = (regard.load(run).model.state_dict() for run in (labels, tmp_path / "run"))
+    shared = [name for name in ours if name.startswith("encoder.")]
+    assert shared and all(torch.equal(ours[name], theirs[name]) for name in shared)
+
+
 def test_settings_that_cannot_work_are_refused():
     def resolve(**sections):
         return from_mapping(
