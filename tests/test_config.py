@@ -250,7 +250,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "data: {train: {generate: copy}}\nmodel: {encoder: {kind: transfomer}}\n",
-            "my.yaml:2: model.encoder.kind must be one of bag, rnn, conv, transformer, image, "
+            "my.yaml:2: model.encoder.kind must be one of bag, rnn, conv, transformer, image, sound, "
             'not "transfomer"; did you mean transformer?',
         ),
         (
@@ -268,7 +268,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ("training: {steps: 3}\n", "data.train is missing: give source and target, or tsv, or jsonl, or generate"),
         (
             "data:\n  train: {size: 3}\n",
-            "my.yaml:2: data.train.size goes with generate: give that instead, or leave it out",
+            "my.yaml:2: data.train.size goes with generate or spoken_words: give that instead, or leave it out",
         ),
         (
             "data:\n  train:\n    sourc: a\n    target: b\n",
