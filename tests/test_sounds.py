@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -16,7 +17,7 @@ from regard.data.corpus import read
 from regard.data.log_mel import log_mel, mel_filters, resample
 from regard.data.sound_augmentation import add_noise, change_speed, hide_stretches
 from regard.data.sound_store import SoundStore
-from regard.data.sounds import SoundFormat, join_sounds, read_frames, sounds_in_memory
+from regard.data.sounds import SoundFormat, check_sound, join_sounds, read_frames, sounds_in_memory
 from regard.foundation.errors import RegardError
 
 WANTED = SoundFormat(rate=8000, bands=20, max_seconds=5.0)
@@ -120,9 +121,11 @@ def test_a_bad_sound_gets_one_sentence_with_its_name(tmp_path):
         with pytest.raises(RegardError, match=wanted) as caught:
             read_frames(str(tmp_path / name), WANTED)
         assert name in str(caught.value) and "\n" not in str(caught.value)
-    for name in ("", "  ", "joined: a.wav + -1 s + b.wav", "joined: ", "a\0b.wav"):
-        with pytest.raises(RegardError):
-            read_frames(name, WANTED)
+    os.mkfifo(tmp_path / "pipe.wav")
+    for name in ("", "  ", "joined: a.wav + nan s + b.wav", "joined: ", "a\0b.wav", 5000 * "a", f"{tmp_path}/pipe.wav"):
+        for refuse in (check_sound, lambda name: read_frames(name, WANTED)):
+            with pytest.raises(RegardError):
+                refuse(name)
 
 
 def test_without_soundfile_the_error_says_how_to_install_it(tmp_path, monkeypatch):

@@ -54,7 +54,6 @@ def recordings(tmp_path_factory):
     return directory
 
 
-STEPS = {"steps": 400, "validate_every": 200, "batch_tokens": 400}
 ENCODER = {"kind": "sound", "rate": 8000, "bands": 16, "channels": 8, "max_seconds": 10}
 TRAINING = {"device": "cpu", "optimizer": {"kind": "adamw", "learning_rate": 0.005}}
 
@@ -75,7 +74,7 @@ def labels(recordings, tmp_path_factory):
 @pytest.fixture(scope="module")
 def speech(recordings, tmp_path_factory):
     settings = {
-        "task": {"kind": "speech-recognition", "masks": 1, "speed": 0.05, "noise": 40},
+        "task": {"kind": "speech-recognition", "masks": 0, "speed": 0.05, "noise": 40},
         "data": {
             "train": {"spoken_words": str(recordings), "min_words": 1, "max_words": 3, "size": 400},
             "held_out": 30,
@@ -85,10 +84,18 @@ def speech(recordings, tmp_path_factory):
         "model": {
             "width": 32,
             "dropout": 0.0,
-            "encoder": {**ENCODER, "body": {"kind": "rnn"}},
+            "encoder": {**ENCODER, "body": {"kind": "conv", "layers": 2}},
             "decoder": {"kind": "rnn"},
+            "join": {"kind": "attention", "order": "before"},
         },
-        "training": {"device": "cpu", "optimizer": {"kind": "muon"}, **STEPS},
+        "training": {
+            "device": "cpu",
+            "optimizer": {"kind": "muon"},
+            "schedule": {"kind": "cosine", "warmup": 20},
+            "steps": 300,
+            "validate_every": 150,
+            "batch_tokens": 400,
+        },
         "decoding": {"beam": 2, "max_length": 10},
     }
     run = tmp_path_factory.mktemp("speech") / "run"
@@ -254,6 +261,20 @@ def test_a_run_is_resumed_and_damaged_features_are_refused(labels, tmp_path):
     (run / "data" / "sounds" / "frames.uint8").write_bytes(bytes(content))
     with pytest.raises(RegardError, match=r"frames\.uint8"):
         train(load(run / "config.yaml", ["training.steps=84"]), run, resume=True, view=View())
+
+
+def test_speech_starts_from_a_classifier_of_sounds(labels, recordings, tmp_path):
+    settings = {
+        "task": {"kind": "speech-recognition"},
+        "data": {"train": {"spoken_words": str(recordings), "max_words": 2, "size": 60}, "held_out": 6},
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {"decoder": {"kind": "rnn"}, "start_from": str(labels)},
+        "training": {**TRAINING, "steps": 1, "validate_every": 1, "tune": "fresh"},
+    }
+    train(from_mapping(settings), tmp_path / "run", view=View())
+    theirs, ours = (regard.load(run).model.state_dict() for run in (labels, tmp_path / "run"))
+    shared = [name for name in ours if name.startswith("encoder.")]
+    assert shared and all(torch.equal(ours[name], theirs[name]) for name in shared)
 
 
 def test_settings_that_cannot_work_are_refused():

@@ -94,7 +94,7 @@ def tokenizer_sides(config: "RunConfig") -> tuple[Side | None, Side | None]:
     if config.model.start_from is None:
         return None, None
     own, other = config.task, base_config(config.model.start_from).task
-    if takes_image_encoder(type(own), other):
+    if takes_image_encoder(type(own), other) or not has_tokenizer(type(other)):
         return None, None
     reads, writes = reads_text(type(other)), other.output_kind().decoder
     source: Side = "source" if reads else "target"
@@ -119,6 +119,11 @@ def reads_text(task: type[TaskSettings]) -> bool:
     return task.input_kind().encoder and task.input_kind().text
 
 
+def has_tokenizer(task: type[TaskSettings]) -> bool:
+    """Whether runs of a task have a tokenizer: a classifier of sounds reads no text and writes none."""
+    return reads_text(task) or task.output_kind().tokens
+
+
 def _inherited_paths(task: type[TaskSettings], other: "RunConfig") -> Iterator[str]:
     """The settings, or whole sections, that a run of a task has in common with the run that it starts from."""
     model, there = other.model, type(other.task)
@@ -140,7 +145,9 @@ def _inherited_paths(task: type[TaskSettings], other: "RunConfig") -> Iterator[s
         parts = [part for part, both in (("encoder", reads), ("decoder", writes)) if both]
         yield from (f"model.{part}" for part in parts)
         yield from (f"model.embeddings.{name}" for name in VECTORS)
-        yield from ("model.width", "model.norm_epsilon", "text.tokenizer")
+        yield from ("model.width", "model.norm_epsilon")
+        if has_tokenizer(there):
+            yield "text.tokenizer"
         sides: list[SideSettings | None] = [getattr(model, part) for part in parts]
         if any(side is not None and side.attends for side in sides):
             yield from (f"model.attention.{name}" for name in ATTENTION)

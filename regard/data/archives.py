@@ -14,10 +14,18 @@ def archive_of(name: str) -> str | None:
     lowered = name.lower()
     place = lowered.find(".zip/")
     while place >= 0:
-        if Path(name[: place + 4]).is_file():
+        if is_file(name[: place + 4]):
             return name[: place + 4]
         place = lowered.find(".zip/", place + 1)
     return None
+
+
+def is_file(name: str) -> bool:
+    """Whether a path leads to a file, and not to a directory, a device or a pipe."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def read_content(name: str, *, limit: int, noun: str) -> bytes:
@@ -29,6 +37,9 @@ def read_content(name: str, *, limit: int, noun: str) -> bytes:
             _check_size(name, files.getinfo(inside).file_size, limit, noun)
             return files.read(inside)
         _check_size(name, Path(name).stat().st_size, limit, noun)
+        if not Path(name).is_file():
+            what = "a directory" if Path(name).is_dir() else "not a file"
+            raise RegardError(f"{name[:200]} is {what}: give the path of a {noun}.")
         return Path(name).read_bytes()
     except KeyError:
         raise RegardError(f"{name} does not exist: the zip file has no such {noun}.") from None
@@ -36,8 +47,6 @@ def read_content(name: str, *, limit: int, noun: str) -> bytes:
         raise RegardError(f"{name} cannot be read: its zip file is damaged ({error}).") from None
     except FileNotFoundError:
         raise RegardError(f"{name[:200]} does not exist: give the path of a {noun}.") from None
-    except IsADirectoryError:
-        raise RegardError(f"{name[:200]} is a directory: give the path of a {noun}.") from None
     except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RegardError(f"{name[:200]} cannot be read: {reason}.") from None

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.archives import archive_of, list_files, read_content
+from regard.data.archives import archive_of, is_file, list_files, read_content
 from regard.data.log_mel import Frames, Samples, log_mel, resample
 from regard.foundation.errors import RegardError
 
@@ -55,9 +55,8 @@ def check_sound(name: str) -> None:
         if isinstance(part, str) and not part.startswith(MEMORY) and archive_of(part) is None:
             if not part.strip():
                 raise RegardError("The name of a sound is empty. Give the path of a sound, such as speech.wav.")
-            if not Path(part).is_file():
-                what = "is a directory" if Path(part).is_dir() else "does not exist"
-                raise RegardError(f"{part[:200]} {what}: give the path of a sound, such as speech.wav.")
+            if not is_file(part):
+                raise RegardError(f"{part[:200]} does not exist: give the path of a sound, such as speech.wav.")
 
 
 def list_sounds(place: str) -> list[str]:

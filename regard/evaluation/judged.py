@@ -187,9 +187,8 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
         return train.model_copy(update={train.listing: names})
     if said is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)
-        raise UsageError(
-            f"{names[0]} does not say what it is: name --source and --reference files, or a file that ends in {wanted}."
-        )
+        ending = f", or a file that ends in {wanted}" if wanted else ""
+        raise UsageError(f"{names[0]} does not say what it is: name --source and --reference files{ending}.")
     seconds: dict[str, dict[str, Any]] = {
         "tsv": {"second_column": 2, "target_column": 3},
         "jsonl": {"second_field": "second"},
