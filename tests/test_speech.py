@@ -1,7 +1,7 @@
 """sound → label and sound → text: training, use, evaluation and bad input, on tones that stand for words."""
 
 import json
-from itertools import groupby, product
+from itertools import groupby, permutations, product
 
 import numpy as np
 import pytest
@@ -192,15 +192,20 @@ def test_speech_in_python_as_path_array_and_list(speech, recordings):
         model(np.zeros(8000 * 11, dtype=np.float32))
 
 
-def test_attention_moves_forward_over_the_sound(speech, recordings):
-    model = regard.load(speech)
-    parts = [recordings / f"{word}_anna_7.wav" for word in ("high", "low", "mid")]
-    name = "joined: " + " + 0.200 s + ".join(map(str, parts))
-    trace = model.trace(name)
-    assert trace.target.tokens[:3] == ["high", "low", "mid"] and trace.source.tokens[:2] == ["0.00", "0.04"]
+@pytest.mark.parametrize("words", list(permutations(WORDS)), ids="-".join)
+def test_attention_moves_forward_and_looks_most_at_the_word_that_is_written(speech, recordings, words):
+    parts = [recordings / f"{word}_anna_7.wav" for word in words]
+    trace = regard.load(speech).trace("joined: " + " + 0.200 s + ".join(map(str, parts)))
+    assert trace.target.tokens[:3] == list(words) and trace.source.tokens[:2] == ["0.00", "0.04"]
     weights = trace.activations["decoder.source_attention.weights"][0, :3]  # T×S
+    assert weights.shape[1] == len(trace.source)
     centres = (weights * torch.arange(weights.shape[1])).sum(1) / weights.sum(1)
-    assert weights.shape[1] == len(trace.source) and centres[0] < centres[1] < centres[2]
+    assert centres[0] < centres[1] < centres[2]
+    start = 0.0  # the largest weight, not the centre: a part of the weight stays on earlier words
+    for part, place in zip(parts, weights.argmax(1).tolist(), strict=True):
+        end = start + soundfile.info(part).duration
+        assert 25 * start - 2 <= place <= 25 * end + 2  # 25 positions a second; two convolutions look two further
+        start = end + 0.2
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: "-".join(map(str, body.values())))
