@@ -18,7 +18,17 @@ LAYERS = (
 FREE = {"", "__init__", "__main__"}
 """The package itself, with its version and `load`, and the module that starts the command line."""
 
-EXTRAS = {"babel", "ctranslate2", "matplotlib", "openpyxl", "PIL", "pyarrow", "sentencepiece", "tensorboard", "transformers"}
+EXTRAS = {
+    "babel",
+    "ctranslate2",
+    "matplotlib",
+    "openpyxl",
+    "PIL",
+    "pyarrow",
+    "sentencepiece",
+    "tensorboard",
+    "transformers",
+}
 
 
 def imports(file: Path) -> set[str]:

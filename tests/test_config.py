@@ -265,7 +265,10 @@ def test_nothing_is_coerced(override: str) -> None:
             "data: {train: {generate: copy}}\nsteps: 3\n",
             "my.yaml:2: steps is not a setting; did you mean training.steps?",
         ),
-        ("training: {steps: 3}\n", "data.train is missing: give table, or source and target, or tsv, or jsonl, or generate"),
+        (
+            "training: {steps: 3}\n",
+            "data.train is missing: give table, or source and target, or tsv, or jsonl, or generate",
+        ),
         (
             "data:\n  train: {size: 3}\n",
             "my.yaml:2: data.train.size goes with generate: give that instead, or leave it out",
