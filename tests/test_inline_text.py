@@ -41,9 +41,12 @@ def test_the_quick_path_reads_text_too(engine: str, transformer_run: Path, capfd
     assert said(capfd, "translate", transformer_run, "a b c", "--engine", engine)[:2] == (0, expected)
 
 
-@pytest.mark.parametrize("name", ["in.txt", "texts/in", "./x", "data.tsv.gz", "..\\in.txt", "corpus.en", "ä/ö"])
+@pytest.mark.parametrize(
+    "name", ["in.txt", "texts/in", "./x", "/x", "~/x", "data.tsv.gz", "..\\in.txt", "corpus.en", "A.TXT", "ä/ö.de"]
+)
 def test_a_mistyped_file_name_is_no_text(name: str, copy_run: Path, tmp_path: Path, monkeypatch, capfd) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
     code, out, err = said(capfd, "translate", copy_run, name)
     assert (code, out) == (1, "")
     assert f"{name} does not exist" in err and "standard input" in err
@@ -51,7 +54,21 @@ def test_a_mistyped_file_name_is_no_text(name: str, copy_run: Path, tmp_path: Pa
 
 @pytest.mark.parametrize(
     "text",
-    ["9. Mai 2018", "Hallo", "Ende.", "3.14", "see in.txt now", "and/or this", "", "x" * 10_000, "10 km/h", "日本"],
+    [
+        "9. Mai 2018",
+        "Hallo",
+        "Ende.",
+        "3.14",
+        "see in.txt now",
+        "and/or this",
+        "",
+        "x" * 10_000,
+        "10 km/h",
+        "日本",
+        "ab/42",
+        "AB.X12",
+        "und/oder",
+    ],
 )
 def test_what_does_not_look_like_a_file_name_is_text(text: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

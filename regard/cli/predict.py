@@ -27,8 +27,8 @@ def predict(
 ) -> None:
     """Answer texts, files, or standard input, line by line; as many lines come out as went in, empty ones too.
 
-    An argument that is no existing file is text, unless it looks like the name of one (a slash, or an ending such as
-    .txt, and no blanks).
+    An argument that is no existing file is text, unless it looks like the name of one: no blanks, and an ending such
+    as .txt, or a path into a directory that exists.
 
     A line that cannot be answered, such as one with a damaged picture or with too many tabs, stays empty and is
     reported on standard error; the others are answered, and the exit code is 1.

@@ -166,8 +166,8 @@ def translate(
 ) -> None:
     """Translate text, files, or standard input, line by line; as many lines come out as went in.
 
-    An argument that is no existing file is text, unless it looks like the name of one (a slash, or an ending such as
-    .txt, and no blanks).
+    An argument that is no existing file is text, unless it looks like the name of one: no blanks, and an ending such
+    as .txt, or a path into a directory that exists.
     """
     runs, files, overrides = told_apart(arguments)
     wanted = _extras(extras)

@@ -10,8 +10,8 @@ Given = Path | str
 """A file (`-` is standard input), or text that stands on the command line itself."""
 
 _SETTING = re.compile(r"\w+(\.\w+)*=")
-_FILE_NAME = re.compile(r"\S*[/\\]\S*|\S+\.[A-Za-z]\w{0,5}")
-"""A word with a slash or with an ending such as `.txt`, and without blanks."""
+_ENDING = re.compile(r"\S+\.([a-z][a-z0-9]{0,5}|TXT|CSV|TSV)")
+"""A word without blanks that ends as names of files do."""
 
 
 def told_apart(arguments: list[str]) -> tuple[list[Path], list[Given], list[str]]:
@@ -32,13 +32,13 @@ def told_apart(arguments: list[str]) -> tuple[list[Path], list[Given], list[str]
 
 
 def file_or_text(argument: str) -> Given:
-    """Return an existing file as a path and anything else as text; what looks like a file name must be one.
+    """Return an existing file as a path and anything else as text; what looks like the name of a file must be one.
 
     `os.path.exists` is used because it is false, and raises nothing, for a text that is too long for a file name.
     """
     if argument == "-" or (argument and os.path.exists(argument)):  # noqa: PTH110
         return Path(argument)
-    if _FILE_NAME.fullmatch(argument):
+    if _looks_like_file(argument):
         shown = argument if len(argument) <= 100 else argument[:99] + "…"
         raise RegardError(
             f"{shown} does not exist: check the path (it is relative to where the command runs). If it is text rather "
@@ -49,3 +49,12 @@ def file_or_text(argument: str) -> Given:
     except UnicodeEncodeError:
         raise UsageError("The text on the command line is not valid UTF-8. Give it in a UTF-8 file instead.") from None
     return argument
+
+
+def _looks_like_file(argument: str) -> bool:
+    """Return whether a word has an ending such as `.txt`, or is a path into a directory that exists."""
+    if argument.split() != [argument]:
+        return False
+    first = re.split(r"[/\\]", argument, maxsplit=1)[0]
+    into = first != argument and (first in ("", ".", "..", "~") or os.path.isdir(first))  # noqa: PTH112
+    return into or bool(_ENDING.fullmatch(argument))
