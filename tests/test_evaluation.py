@@ -61,10 +61,10 @@ def test_a_form_of_a_metric_that_is_not_there_is_told_with_its_remedy(monkeypatc
     ):
         with pytest.raises(UsageError, match=says):
             make([name])
-    monkeypatch.setattr("regard.metrics.overlap.BLEU", fails(RuntimeError("no mecab")))
+    monkeypatch.setattr("sacrebleu.metrics.bleu.BLEU", fails(RuntimeError("no mecab")))
     with pytest.raises(RegardError, match=r'pip install "sacrebleu\[ja\]"'):
         make(["bleu:ja-mecab"])
-    monkeypatch.setattr("regard.metrics.overlap.BLEU", fails(OSError("no network")))
+    monkeypatch.setattr("sacrebleu.metrics.bleu.BLEU", fails(OSError("no network")))
     with pytest.raises(RegardError, match="could not fetch the tokenizer flores200"):
         make(["bleu:flores200"])
 

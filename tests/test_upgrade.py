@@ -56,5 +56,5 @@ def test_earlier_and_present_names_may_be_mixed_where_they_do_not_contradict():
 
 
 def test_an_earlier_name_under_task_is_refused_with_the_present_one():
-    with pytest.raises(UsageError, match="not \"acceptor\"; did you mean classification"):
+    with pytest.raises(UsageError, match='not "acceptor"; did you mean classification'):
         from_mapping({"data": DATA, "task": {"kind": "acceptor"}})
