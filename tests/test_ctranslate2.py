@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regard.cli import main
-from regard.cli.quick import translated_quickly
+from regard.cli.fast_path import run_fast_path
 from regard.engines.choice import open_engine, open_plain_text
 from regard.engines.ctranslate2_cache import FORM
 from regard.formats import ctranslate2_library
@@ -247,7 +247,7 @@ def test_plain_text_goes_through_the_engine_without_torch(run):
     ],
 )
 def test_what_is_not_a_plain_translation_goes_the_ordinary_way(run, words, capsys):
-    assert not translated_quickly(["translate", str(run.directory), *words])
+    assert not run_fast_path(["translate", str(run.directory), *words])
     assert capsys.readouterr().out == ""
 
 
