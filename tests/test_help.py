@@ -69,3 +69,17 @@ def test_quiet_hides_notes_after_any_verb(
     assert main(["train", str(config), "--run", str(tmp_path / "quiet"), "--quiet"]) == 0
     errors = capsys.readouterr().err
     assert all(line.startswith("warning:") for line in errors.splitlines())
+
+
+def test_missing_packages_are_named_with_a_command_that_works() -> None:
+    from regard.foundation.installation import install_command, packages_of
+
+    for extra, package in {"plots": "matplotlib", "fast": "ctranslate2", "sound": "soundfile"}.items():
+        assert [re.match(r"[\w-]+", line).group() for line in packages_of(extra)] == [package]  # type: ignore[union-attr]
+        command = install_command(extra)
+        assert "-m pip install" in command and package in command and "regard[" not in command
+
+
+def test_no_message_recommends_an_extra_of_an_index() -> None:
+    sources = (Path(__file__).parent.parent / "regard").rglob("*.py")
+    assert not [source for source in sources if re.search(r"pip install ['\"\\]*regard\[", source.read_text("utf-8"))]

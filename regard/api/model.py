@@ -263,7 +263,13 @@ def load(run: Path | str | Run, overrides: Sequence[str] | str = ()) -> Model:
 
 
 def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, overrides: Sequence[str] = ()) -> Model:
-    """Train a configuration (a YAML file, the name of a recipe, a mapping or a `RunConfig`) into a new run directory, and open the run."""
+    """Train a configuration into a new run directory, and open the run.
+
+    Args:
+        config: A YAML file, the name of a recipe, a mapping or a `RunConfig`.
+        run: The new directory.
+        overrides: Settings as on the command line.
+    """
     from regard.training.loop import train as train_run
 
     train_run(resolve_config(config, overrides), Path(run))
