@@ -312,7 +312,7 @@ class TestCommand:
 
     def test_without_pillow_it_says_what_to_install(self, run, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "PIL", None)
-        with pytest.raises(RegardError, match=r'pip install "regard\[images\]"'):
+        with pytest.raises(RegardError, match="-m pip install 'pillow"):
             load_run(run).translate(NAMES[0])
 
 

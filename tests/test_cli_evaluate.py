@@ -1,6 +1,7 @@
 """What a user types to know how good a model is."""
 
 import json
+import shutil
 import re
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def test_perplexity_alone_translates_nothing(run, capsys, tmp_path):
 
 def test_a_run_compared_with_itself_is_never_better(run, files, capsys, tmp_path):
     typed(capsys, "evaluate", run.directory, "-o", tmp_path)
-    named = ("--source", files["source"], "--reference", files["target"], "--samples", 50)
+    named = ("--source", files["source"], "--reference", files["target"], "--resamples", 50)
     again = ("--system", f"again={tmp_path / 'hypotheses.txt'}")
     pages = ("-o", tmp_path / "page.html", "--picture", tmp_path / "length.png")
     code, out, _ = typed(capsys, "compare", run.directory, *named, *again, *pages)
@@ -232,3 +233,21 @@ def test_what_is_wrong_is_told_with_its_remedy(arguments, code, message, run, tm
     found, _, err = typed(capsys, *(run.directory if each == "RUN" else each for each in arguments))
     assert found == code
     assert re.search(message, err) and err.count("\n") <= 2
+
+
+def test_runs_are_compared_on_their_own_test_data(run, capsys, tmp_path):
+    other = tmp_path / "copy-of-it"
+    shutil.copytree(run.directory, other)
+    code, out, _ = typed(capsys, "compare", run.directory, other, "--resamples", 20, "-o", tmp_path / "tables.json")
+    assert code == 0 and "0 of 30 sentences differ" in out
+    facts = json.loads((tmp_path / "tables.json").read_text())
+    assert set(facts["systems"]) == {run.directory.name, "copy-of-it"}
+    code, _, error = typed(capsys, "compare", run.directory, other, "-o", tmp_path / "tables.xyz")
+    assert code == 2 and ".html, .png, .json, .txt" in error
+
+
+def test_scores_are_written_by_ending(run, capsys, tmp_path):
+    code, out, _ = typed(capsys, "evaluate", run.directory, "-o", tmp_path / "scores.json")
+    assert code == 0 and json.loads((tmp_path / "scores.json").read_text())["sentences"] == 30
+    typed(capsys, "evaluate", run.directory, "-o", tmp_path / "scores.txt")
+    assert (tmp_path / "scores.txt").read_text() == out

@@ -9,13 +9,14 @@ import typer
 EXAMPLES = """
 \b
 Examples:
+  regard compare runs/fixed runs/attention                        on their own test data
   regard compare runs/fixed runs/attention --source test.en --reference test.de -o page.html
-  regard compare --system old=old.de --system new=new.de --reference test.de --picture length.png
+  regard compare --system old=old.de --system new=new.de --reference test.de -o length.png
 """
 
 GROUPS = {
     "What is compared": ("source", "reference", "system"),
-    "How": ("metrics", "frequencies", "beam", "samples", "seed"),
+    "How": ("metrics", "frequencies", "beam", "resamples", "seed"),
     "Output": ("output", "picture", "as_json"),
 }
 """How help groups the options."""
@@ -24,9 +25,12 @@ GROUPS = {
 def compare(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Directories of trained runs; the first is the baseline.", metavar="RUN..."),
+        typer.Argument(help="Directories of trained runs; the first is the baseline.", metavar="[RUN]..."),
     ] = None,
-    source: Annotated[Path | None, typer.Option("--source", help="Source sentences, one a line.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--source", help="Source sentences, one a line; by default the test data of the runs."),
+    ] = None,
     reference: Annotated[
         list[Path] | None, typer.Option("--reference", help="Their translations; repeat it for several.")
     ] = None,
@@ -44,9 +48,17 @@ def compare(
         Path | None, typer.Option("--frequencies", help="Text to count words in, such as the training targets.")
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Resamples of each test.")] = 1000,
+    resamples: Annotated[int, typer.Option("--resamples", min=1, help="Resamples of each significance test.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resamples.")] = 1,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML page of the outputs that differ.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the outputs that differ (.html), scores by length (.png), or the tables (.json, .txt).",
+            metavar="FILE",
+        ),
+    ] = None,
     picture: Annotated[Path | None, typer.Option("--picture", help="PNG of the scores by length.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.")] = False,
 ) -> None:
@@ -55,7 +67,7 @@ def compare(
     Reports significance, scores by length and word frequency, and the largest gains and losses.
     """
     from regard.cli.evaluate import spoken_in
-    from regard.cli.places import check_places
+    from regard.cli.places import check_ending, check_places, write_by_ending
     from regard.data.lines import read_lines
     from regard.evaluation import comparison, slices
     from regard.evaluation.length_picture import draw_by_length
@@ -67,20 +79,26 @@ def compare(
     from regard.tasks.loaded import load_run
 
     check_places(output, picture)
+    check_ending(output, (".html", ".png", ".json", ".txt"))
     given, folders = reference or [], runs or []
     if len(folders) + len(system or []) < 2:
         raise UsageError("Which systems? Name at least two, as runs or with --system NAME=FILE.")
-    if not given:
-        raise UsageError("Against what? Name the right translations with --reference FILE.")
-    if folders and source is None:
-        raise UsageError("What are the runs to translate? Name the sentences with --source FILE.")
+    own = source is None and not given and not system
+    if not given and not own:
+        raise UsageError("There is nothing to compare with. Name the correct translations with --reference FILE.")
+    if folders and source is None and not own:
+        raise UsageError("The runs have nothing to translate. Name the sentences with --source FILE.")
     names = list(dict.fromkeys(name.strip() for name in (metrics or "").split(",") if name.strip()))
     spoken = spoken_in(given)
     make(names, spoken)
     files = named_files(system or [])
-    texts = read_aligned(*([source] if source else []), *given, *files.values())
-    sources = texts.pop(0) if source else None
-    references = list(zip(*texts[: len(given)], strict=True))
+    if own:
+        texts: list[list[str]] = []
+        sources, references = _own_pairs(folders)
+    else:
+        texts = read_aligned(*([source] if source else []), *given, *files.values())
+        sources = texts.pop(0) if source else None
+        references = list(zip(*texts[: len(given)], strict=True))
     outputs: dict[str, list[str]] = {}
     with bar() as progress:
         for folder in folders:
@@ -99,11 +117,27 @@ def compare(
         sources=sources,
         counts=slices.frequencies(read_lines(frequencies)) if frequencies else None,
         language=spoken,
-        samples=samples,
+        samples=resamples,
         seed=seed,
     )
     if output is not None:
-        write_page(found, output)
+        forms = {".html": lambda path: write_page(found, path), ".png": lambda path: draw_by_length(found, path)}
+        write_by_ending(output, found, forms)
     if picture is not None:
         draw_by_length(found, picture)
     print(json.dumps(found.facts(), indent=2, ensure_ascii=False) if as_json else found)
+
+
+def _own_pairs(runs: list[Path]) -> tuple[list[str] | None, list[tuple[str, ...]]]:
+    """Return the test data of the runs, which must be the same for all of them."""
+    from regard.cli.evaluate import own_pairs
+    from regard.foundation.errors import UsageError
+
+    first, *others = runs
+    found = own_pairs(first)
+    for other in others:
+        if own_pairs(other) != found:
+            raise UsageError(
+                f"{first} and {other} have different test data. Name the sentences with --source and --reference."
+            )
+    return found

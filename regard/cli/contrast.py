@@ -43,7 +43,13 @@ def contrast(
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width of word-sense suites.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="TSV of every item with its result, the worst first.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Every item with its result, the worst first (.tsv), or the table (.json, .txt).",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
@@ -51,7 +57,7 @@ def contrast(
 
     Suites with a key of word senses count correct and wrong words in translations instead. Results are by category.
     """
-    from regard.cli.places import check_places
+    from regard.cli.places import check_ending, check_places, write_by_ending
     from regard.evaluation.contrast import Item, by_model, read_suite, warn_of_equals, warn_of_ids
     from regard.evaluation.contrast import contrast as ask
     from regard.evaluation.senses import SenseItem, count_senses, read_key
@@ -62,6 +68,7 @@ def contrast(
     from regard.tasks.loaded import load_run
 
     check_places(output)
+    check_ending(output, (".tsv", ".json", ".txt"))
     if source is not None and len(suites) != 1:
         raise UsageError(f"--source belongs to one MuCoW key file, but {len(suites)} suites are named. Name one.")
     items = read_key(suites[0], source) if source is not None else [one for path in suites for one in read_suite(path)]
@@ -97,6 +104,6 @@ def contrast(
                 f"{m:.4f}\t{one.category}\t{one.source}\t{one.correct}\t" + "\t".join(one.wrong) for m, one in rows
             ]
     if output is not None:
-        durable.write(output, "\n".join(lines) + "\n")
+        write_by_ending(output, found, {".tsv": lambda path: durable.write(path, "\n".join(lines) + "\n")})
     facts = {**found.facts(), "warnings": warnings}
     print(json.dumps(facts, indent=2, ensure_ascii=False) if as_json else found)

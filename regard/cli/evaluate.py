@@ -65,7 +65,13 @@ def evaluate(
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Directory for hypotheses.txt and scores.json.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Write the scores (.json or .txt); a directory gets hypotheses.txt and scores.json.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
@@ -74,9 +80,12 @@ def evaluate(
     Translations are scored with the given metrics and their signatures. Other tasks have their own scores: accuracy
     and macro-F1 of labels and tags, correlation of numbers, perplexity of texts.
     """
+    from regard.cli.places import check_places, write_by_ending
     from regard.foundation.errors import UsageError
     from regard.runs.run import Run
 
+    if output is not None and output.suffix.lower() in (".json", ".txt"):
+        check_places(output)
     if run is None and hypotheses is None:
         raise UsageError("What is to be scored? Name either a run or --hypotheses FILE.")
     if run is not None and (source is None) != (not reference):
@@ -96,7 +105,9 @@ def evaluate(
         found: Evaluation | Judged = _judged(chosen)
     else:
         found = _translated(chosen, metrics, language, beam)
-    if output is not None:
+    if output is not None and output.suffix.lower() in (".json", ".txt"):
+        write_by_ending(output, found, {})
+    elif output is not None:
         found.save(output)
     print(json.dumps(found.facts(), indent=2, ensure_ascii=False) if as_json else found)
 

@@ -67,5 +67,5 @@ def _first_paragraph(text: str | None) -> str:
 def _placeholder(declaration: str) -> str:
     """Replace the type that Typer names in a declaration."""
     words, _, kind = re.sub(r" (<.*>)$", r"\n\1", declaration).partition("\n")
-    kind = re.sub(r"^<list\[(.*)\]>$", r"<\1>", kind)
+    kind = re.sub(r"^<list\[(.*)\]>$", r"<\1>", kind).lower()
     return f"{words} {PLACEHOLDERS[kind]}" if kind in PLACEHOLDERS and words.startswith("-") else words

@@ -1,13 +1,16 @@
-"""Places that a command writes to in the end, looked at before it begins: an hour's work is not to be lost there."""
+"""Files that a command writes at its end: checked before it begins, and written by their ending."""
 
+import json
 import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from regard.foundation.errors import UsageError
 
 
 def check_places(*paths: Path | None) -> None:
-    """Refuse files that could not be written later; `None` is no file."""
+    """Refuse files that could not be written later, so that no work is lost; `None` is no file."""
     for path in paths:
         if path is None:
             continue
@@ -17,3 +20,22 @@ def check_places(*paths: Path | None) -> None:
             raise UsageError(f"{path} cannot be written: there is no directory {path.parent}. Make it first.")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise UsageError(f"{path} cannot be written: you have no permission. Name another place.")
+
+
+def check_ending(path: Path | None, endings: Iterable[str]) -> None:
+    """Refuse a file whose ending does not say what to write."""
+    if path is not None and path.suffix.lower() not in endings:
+        raise UsageError(f"The ending of {path} does not say what to write. Use one of {', '.join(endings)}.")
+
+
+def write_by_ending(path: Path, found: Any, forms: Mapping[str, Callable[[Path], None]]) -> None:
+    """Write a result: `.json` and `.txt` from its `facts()` and its text, other endings by their own function."""
+    from regard.foundation import durable
+
+    ending = path.suffix.lower()
+    if ending in forms:
+        forms[ending](path)
+    elif ending == ".json":
+        durable.write(path, json.dumps(found.facts(), indent=2, ensure_ascii=False) + "\n")
+    else:
+        durable.write(path, f"{found}\n")
