@@ -22,7 +22,7 @@ from regard.tasks.preparation import prepare, training_pairs
 from regard.training import baseline, outcome
 from regard.training.loop import train
 from regard.training.view import View
-from tests.shape_runs import corpus, labelled_lines, settings
+from tests.task_runs import corpus, labelled_lines, settings
 
 
 class Telling(View):

@@ -1,4 +1,4 @@
-"""Laws of every shape: what holds for one end left off or replaced as it holds for the whole."""
+"""Laws of every task: what holds for translation holds with another input or output."""
 
 import itertools
 import json
@@ -37,11 +37,11 @@ from regard.training.loop import train
 from regard.training.start import Tuning
 from regard.training.validation import JUDGING_SEED, mean_loss
 from regard.training.view import View
-from tests.shape_runs import COURSE, ENCODERS, READING, SHAPES, corpus, settings, shape_and_model
+from tests.task_runs import COURSE, ENCODERS, READING, TASKS, corpus, settings, task_and_model
 
 
-class TestEveryShape:
-    @pytest.mark.parametrize("kind", SHAPES)
+class TestEveryTask:
+    @pytest.mark.parametrize("kind", TASKS)
     def test_it_trains_and_ends_with_a_card_that_says_how_to_use_it(self, kind, tmp_path):
         config = from_mapping(settings(kind, tmp_path))
         outcome = train(config, tmp_path / "run", view=View())
@@ -51,7 +51,7 @@ class TestEveryShape:
         assert config.cell in card and outcome.next_command.split()[1] in card
         assert Journal(run.metrics).lines("validation")
 
-    @pytest.mark.parametrize("kind", SHAPES)
+    @pytest.mark.parametrize("kind", TASKS)
     def test_interrupted_and_continued_is_uninterrupted(self, kind, tmp_path):
         whole = from_mapping(settings(kind, tmp_path))
         train(whole, tmp_path / "whole", view=View())
@@ -63,7 +63,7 @@ class TestEveryShape:
         other = read_weights(tmp_path / "parts" / "checkpoints" / "step-00000012" / "model.safetensors")
         assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
-    @pytest.mark.parametrize("kind", SHAPES)
+    @pytest.mark.parametrize("kind", TASKS)
     def test_its_configuration_survives_being_written_and_read(self, kind, tmp_path):
         config = from_mapping(settings(kind, tmp_path))
         path = tmp_path / "config.yaml"
@@ -75,7 +75,7 @@ class TestEveryShape:
     @pytest.mark.parametrize("kind", READING)
     @pytest.mark.parametrize("encoder", ENCODERS)
     def test_padding_and_company_change_nothing(self, kind, encoder, tmp_path):
-        task, model, prepared = shape_and_model(kind, tmp_path, model={"encoder": {"kind": encoder}})
+        task, model, prepared = task_and_model(kind, tmp_path, model={"encoder": {"kind": encoder}})
         random = torch.Generator().manual_seed(JUDGING_SEED)
         together = sum(
             task.output.loss(model, task.training_batch(batch, random, training=False)).nll.item()
@@ -92,7 +92,7 @@ class TestAcceptors:
     @pytest.mark.parametrize("pairs", ["joined", "apart", "attended"])
     @pytest.mark.parametrize("pool", [None, "first", "last", "mean", "max", "attention"])
     def test_every_pooling_and_comparison_ignores_padding(self, pairs, pool, tmp_path):
-        task, model, _ = shape_and_model(
+        task, model, _ = task_and_model(
             "pairs", tmp_path, task={"pairs": pairs, "pool": pool}, model={"encoder": {"kind": "transformer"}}
         )
         texts = ["w1 w2 w3\tw1", "w4\tw5 w6 w7 w8 w9", "w1\tw1"]
@@ -118,7 +118,7 @@ class TestAcceptors:
         for encoder in ENCODERS:
             directory = tmp_path / encoder
             directory.mkdir()
-            task, model, _ = shape_and_model("classes", directory, model={"encoder": {"kind": encoder}})
+            task, model, _ = task_and_model("classes", directory, model={"encoder": {"kind": encoder}})
             one, other = task.output.scores(model, ["w1 w2 w3 w4", "w4 w2 w1 w3"])
             assert torch.allclose(one, other, atol=1e-6) == (encoder == "bag")
 
@@ -134,7 +134,7 @@ class TestAcceptors:
         assert second.tolist() == [[BOS, EOS, PAD], [BOS, 9, EOS]]
 
     def test_balanced_weights_give_every_class_the_same_say(self, tmp_path):
-        task, _, prepared = shape_and_model("classes", tmp_path, task={"class_weights": "balanced"})
+        task, _, prepared = task_and_model("classes", tmp_path, task={"class_weights": "balanced"})
         weights, counts = task.output._weights, torch.tensor(prepared.task.vocabularies.labels.counts)
         shares = weights * counts
         torch.testing.assert_close(shares, shares[:1].expand_as(shares))
@@ -209,7 +209,7 @@ class TestTransducers:
     @pytest.mark.parametrize("tokenizer", ["words", "characters", "bpe"])
     def test_there_is_one_tag_for_each_word_whatever_a_token_is(self, tokenizer, tmp_path):
         text = {"tokenizer": {"kind": tokenizer, "min_frequency": 1}}
-        task, model, _ = shape_and_model("tags", tmp_path, text=text)
+        task, model, _ = task_and_model("tags", tmp_path, text=text)
         sentences = ["w1 never-seen, w2!", "w3", "\u200b w1 \u0301"]
         for answer, sentence in zip(task.output.answer(model, sentences), sentences, strict=True):
             assert answer.facts["words"] == sentence.split() and len(answer.facts["tags"]) == len(sentence.split())
@@ -219,7 +219,7 @@ class TestTransducers:
 class TestLanguageModels:
     @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
     def test_step_by_step_is_all_at_once_without_a_memory(self, decoder, tmp_path):
-        _, model, _ = shape_and_model("language", tmp_path, model={"decoder": {"kind": decoder, "layers": 2}})
+        _, model, _ = task_and_model("language", tmp_path, model={"decoder": {"kind": decoder, "layers": 2}})
         inputs = torch.randint(6, 15, (3, 7))
         whole = model(torch.zeros(3, 0, dtype=torch.long), inputs)
         state = model.start(model.encode(inputs))
@@ -239,7 +239,7 @@ class TestLanguageModels:
             assert all(window.end - window.start <= length + 1 for window in windows(tokens, length, stride))
 
     def test_packing_loses_nothing_and_repeats_nothing(self, tmp_path):
-        task, _, prepared = shape_and_model("language", tmp_path)
+        task, _, prepared = task_and_model("language", tmp_path)
         documents = sorted(tuple(prepared.train[row][1].tolist()) for row in range(len(prepared.train)))
         for world_size in (1, 3):
             row: dict[int, list[int]] = {}
@@ -257,14 +257,14 @@ class TestLanguageModels:
             assert sorted(found) == documents
 
     def test_the_loss_of_training_is_the_perplexity_of_score(self, tmp_path):
-        task, model, prepared = shape_and_model("language", tmp_path)
+        task, model, prepared = task_and_model("language", tmp_path)
         loss = mean_loss(task, model, task.batches(prepared.validation), device=torch.device("cpu"))
         writer = LoadedRun(task, model)
         found = total(text_likelihoods(writer, [pair.source for pair in prepared.validation_pairs]))
         assert loss == pytest.approx(-found.log_prob / found.tokens, rel=1e-4)
 
     def test_what_is_written_has_the_probability_that_it_is_said_to_have(self, tmp_path):
-        task, model, _ = shape_and_model("language", tmp_path, task={"length": 60}, decoding={"max_length": 9})
+        task, model, _ = task_and_model("language", tmp_path, task={"length": 60}, decoding={"max_length": 9})
         writer = LoadedRun(task, model)
         for search in (Search(beam=1), Search(beam=3), Search(samples=2, count=2, top_k=5)):
             for prompt, found in zip(["", "w1 w2", "w3"], writer.hypotheses(["", "w1 w2", "w3"], search), strict=True):
@@ -275,7 +275,7 @@ class TestLanguageModels:
                     assert list(one.log_probs) == pytest.approx(list(said), abs=1e-4)
 
     def test_prompts_keep_their_place_whatever_their_length(self, tmp_path):
-        task, model, _ = shape_and_model("language", tmp_path, decoding={"max_length": 5})
+        task, model, _ = task_and_model("language", tmp_path, decoding={"max_length": 5})
         writer = LoadedRun(task, model)
         prompts = ["w1 w2 w3", "", "w4", "w5 w6 w7"]
         together = [found[0].tokens for found in writer.hypotheses(prompts, beam=1)]

@@ -1,4 +1,4 @@
-"""What shapes are given: labels as people write them, and input that is refused in a sentence."""
+"""What tasks are given: labels as people write them, and input that is refused in a sentence."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.tasks.preparation import prepare
 from regard.training.loop import train
 from regard.training.view import View
-from tests.shape_runs import corpus, labelled_lines, pair_lines, settings, words
+from tests.task_runs import corpus, labelled_lines, pair_lines, settings, words
 
 
 class TestJsonLabels:
@@ -122,16 +122,16 @@ class TestBadInput:
         assert found == [Pair("do n't 1_000", "AUX PART NUM")]
 
     @pytest.mark.parametrize(
-        "shape, data, word",
+        "task, data, word",
         [
             ("classification", {"text": "a.txt"}, "labelled or table or tsv or jsonl"),
             ("language-model", {"tsv": "a.tsv"}, "text or json_text"),
             ("translation", {"labelled": "a.txt"}, "paired"),
         ],
     )
-    def test_a_corpus_of_the_wrong_sort_is_told_before_it_is_read(self, shape, data, word):
+    def test_a_corpus_of_the_wrong_sort_is_told_before_it_is_read(self, task, data, word):
         with pytest.raises(UsageError, match=word):
-            from_mapping({"task": {"kind": shape}, "data": {"train": data}})
+            from_mapping({"task": {"kind": task}, "data": {"train": data}})
 
     @pytest.mark.parametrize(
         "override, word",
@@ -146,7 +146,7 @@ class TestBadInput:
         with pytest.raises(UsageError, match=word):
             from_mapping(settings("classes", tmp_path), [override])
 
-    def test_presets_serve_every_shape(self, tmp_path):
+    def test_presets_serve_every_task(self, tmp_path):
         for preset in ("transformer-tiny", "bahdanau", "convs2s", "bag"):
             config = from_mapping({"preset": preset, **settings("classes", tmp_path)} | {"model": {}})
             assert config.model.decoder is None and config.model.encoder is not None
@@ -167,7 +167,7 @@ class TestBadInput:
         config["data"]["train"] = {"jsonl": corpus(tmp_path / "x.jsonl", [json.dumps(one) for one in records])}
         assert "x.jsonl:2 has a label with a tab" in self.refused(config, tmp_path)
 
-    def test_the_shape_of_a_run_is_settled(self, tmp_path):
+    def test_the_task_of_a_run_cannot_change(self, tmp_path):
         train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
         before = (tmp_path / "run" / "config.yaml").read_bytes()
         changed = from_mapping(settings("classes", tmp_path, task={"pool": "max"}, training={"steps": 99}))

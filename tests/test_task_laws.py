@@ -22,7 +22,7 @@ from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 from regard.training.loop import train
 from regard.training.view import View
 from tests.cells import DECODERS, ENCODERS, POSITIONS, VOCABULARY
-from tests.shape_runs import settings, shape_and_model
+from tests.task_runs import settings, task_and_model
 
 POOLS = ("first", "last", "mean", "max", "attention")
 
@@ -109,7 +109,7 @@ def test_the_future_does_not_leak_without_a_source(decoder):
 
 @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
 def test_a_beam_of_one_is_greedy_and_company_changes_nothing(decoder, tmp_path):
-    task, model, _ = shape_and_model(
+    task, model, _ = task_and_model(
         "language", tmp_path, model={"decoder": {"kind": decoder}}, decoding={"max_length": 8}
     )
     writer = LoadedRun(task, model)
