@@ -44,10 +44,10 @@ class Copy:
         original = target.read_text(encoding="utf-8")
         target.write_text(original.replace(mutation.old, mutation.new), encoding="utf-8")
         try:
-            near = near_tests(mutation)
+            near = near_tests(mutation, self.directory)
             noticed = self._failure(near, NEAR_SECONDS)
             noticed = noticed or self._failure(
-                [path for path in wide_tests(mutation) if path not in near], WIDE_SECONDS
+                [path for path in wide_tests(mutation, self.directory) if path not in near], WIDE_SECONDS
             )
         finally:
             target.write_text(original, encoding="utf-8")
@@ -86,23 +86,23 @@ class Copy:
         )
 
 
-def near_tests(mutation: Mutation) -> list[str]:
+def near_tests(mutation: Mutation, root: Path = ROOT) -> list[str]:
     """Return the test files named for a mutation; raises `ValueError` for one that does not exist."""
     names = [f"tests/test_{name}.py" for name in mutation.tests.split()]
     for name in names:
-        if not (ROOT / name).is_file():
+        if not (root / name).is_file():
             raise ValueError(
                 f"Mutation “{mutation.what}” names {name}, which does not exist: adapt tests/mutations.py."
             )
     return names
 
 
-def wide_tests(mutation: Mutation) -> list[str]:
+def wide_tests(mutation: Mutation, root: Path = ROOT) -> list[str]:
     """Return all test files that mention the mutated file's package, without those that need a browser."""
     package = mutation.place().relative_to(ROOT).parts[1]
     return sorted(
         f"tests/{path.name}"
-        for path in (ROOT / "tests").glob("test_*.py")
+        for path in (root / "tests").glob("test_*.py")
         if f"regard.{package}" in path.read_text(encoding="utf-8") and "browser" not in path.name
     )
 
