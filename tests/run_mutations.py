@@ -27,7 +27,7 @@ from tests.mutations import GROUPS, ROOT, Mutation
 RECORD = ROOT / "benchmarks" / "results" / "mutations.json"
 NEAR_SECONDS, WIDE_SECONDS = 300, 300
 SURVIVES = "survives"
-LEFT_OUT = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__", "runs")
+LEFT_OUT = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__")
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -37,6 +37,7 @@ class Copy:
     def __init__(self, directory: Path) -> None:
         self.directory = directory / "copy"
         shutil.copytree(ROOT, self.directory, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        shutil.rmtree(self.directory / "runs", ignore_errors=True)
 
     def try_mutation(self, mutation: Mutation) -> str:
         """Return the test that notices a mutation, or `SURVIVES`."""
