@@ -60,6 +60,7 @@ def test_attention_dropout_drops_its_share_of_weights_in_training_only():
     for _ in range(400):
         layer(torch.zeros(1, 1, D), memory)
     outputs = torch.stack(seen)
+    assert not torch.equal(outputs[0], outputs[1]) and len(torch.unique(outputs.flatten(1), dim=0)) > 300
     assert (outputs == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
     torch.testing.assert_close(outputs[outputs != 0], torch.full_like(outputs[outputs != 0], 1 / 8 / 0.75), **CLOSE)
     layer.eval()
@@ -137,7 +138,7 @@ def test_repeating_a_shared_phrase_never_raises_cider():
     assert scores[0] > scores[1] > 0 and scores[0] > scores[2]
     clipped = Cider().statistics(["dog dog dog dog", *others], references)[0, 0]
     single = Cider().statistics(["dog x y z", *others], references)[0, 0]
-    assert clipped <= single * 2 + 1e-9
+    assert 0 < clipped < single  # three more of a word that is wanted once are worth less than three wrong words
 
 
 def test_a_singular_value_far_below_the_largest_does_not_count():
