@@ -32,7 +32,7 @@ class Mutation(NamedTuple):
         return found[0]
 
 
-GRID = "formulas independent parity positions prepared grid"
+GRID = "formulas independent parity positions"
 SEARCH = "search beams sampling"
 
 ISSUE = (

@@ -25,7 +25,7 @@ from typing import Any
 from tests.mutations import GROUPS, ROOT, Mutation
 
 RECORD = ROOT / "benchmarks" / "results" / "mutations.json"
-NEAR_SECONDS, WIDE_SECONDS = 300, 300
+NEAR_SECONDS, WIDE_SECONDS = 400, 200
 SURVIVES = "survives"
 LEFT_OUT = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__")
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?)(?: - .*)?$", re.MULTILINE)
