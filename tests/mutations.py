@@ -70,7 +70,7 @@ ISSUE = (
         "length ratio wrong at its boundary",
         "(min(lengths) + GRACE) > cleaning",
         "(min(lengths) + GRACE) >= cleaning",
-        "independent data",
+        "independent cleaning",
     ),
     Mutation(
         "CIDEr-D without clipping",
@@ -216,13 +216,13 @@ FRESH = (
         "packed windows lose the token between them",
         "end = min(start + self.length + 1, int(ends[-1]))",
         "end = min(start + self.length, int(ends[-1]))",
-        "tasks batches data",
+        "tasks batches",
     ),
     Mutation(
         "held-out sources are told apart by case",
         '" ".join(together(pair).split()).casefold()',
         '" ".join(together(pair).split())',
-        "data",
+        "cleaning",
     ),
     Mutation("mel bands on a linear scale", "2595 * np.log10(1 + hertz / 700)", "hertz", "sounds speech"),
     Mutation(
@@ -314,7 +314,7 @@ FRESH = (
         "attention before the recurrence scores like attention after it",
         '"before": "additive", "after": "bilinear"',
         '"before": "bilinear", "after": "bilinear"',
-        "config",
+        "config config_layers",
     ),
     # runs
     Mutation(
@@ -390,7 +390,7 @@ EARLIER = (
         "sliding windows do not overlap",
         "asked, start = end, start + stride",
         "asked, start = end, start + length",
-        "tasks data",
+        "tasks",
     ),
     Mutation("masked words are never replaced", "luck < HIDDEN + REPLACED", "luck < HIDDEN", "masking"),
     Mutation(
@@ -415,7 +415,7 @@ EARLIER = (
         "the longest sentence allowed is dropped",
         "fits = [max(len(source), len(target)) <= longest",
         "fits = [max(len(source), len(target)) < longest",
-        "data",
+        "preparation",
     ),
 )
 """Those of the first list after the issue's that change behaviour rather than raise an error."""
