@@ -32,24 +32,23 @@ class Mutation(NamedTuple):
         return found[0]
 
 
-GRID = "formulas independent parity positions"
 SEARCH = "search beams sampling"
 
 ISSUE = (
-    Mutation("LayerNorm ignores its epsilon", "nn.LayerNorm(width, eps=epsilon)", "nn.LayerNorm(width)", GRID),
-    Mutation("attention dropout removed", "weights = self.dropout(weights)", "weights = weights", GRID),
-    Mutation("the gated convolution's √½ is ½", "dim=-1)) * math.sqrt(0.5)", "dim=-1)) * 0.5", GRID),
+    Mutation("LayerNorm ignores its epsilon", "nn.LayerNorm(width, eps=epsilon)", "nn.LayerNorm(width)", "independent"),
+    Mutation("attention dropout removed", "weights = self.dropout(weights)", "weights = weights", "independent"),
+    Mutation("the gated convolution's √½ is ½", "dim=-1)) * math.sqrt(0.5)", "dim=-1)) * 0.5", "formulas"),
     Mutation(
         "input feeding feeds a stale vector",
         'past["fed"] = output',
         'past["fed"] = state.past["fed"] + 0 * output',
-        GRID,
+        "formulas",
     ),
     Mutation(
         "attention before the recurrence reads layer 0",
         'state.past[f"{len(self.layers) - 1}"]',
         'state.past["0"]',
-        GRID,
+        "formulas",
     ),
     Mutation(
         "word alignment off by one row",
@@ -94,28 +93,36 @@ FRESH = (
         "relative positions without 1/√K",
         "queries @ self.weight.transpose(0, 1) * width**-0.5",
         "queries @ self.weight.transpose(0, 1)",
-        GRID,
-    ),
-    Mutation("ALiBi slopes start at 1", "torch.arange(1, heads + 1) / heads", "torch.arange(heads) / heads", GRID),
-    Mutation("NTK scaling without its exponent", "base *= ntk ** (width / (width - 2))", "base *= ntk", GRID),
-    Mutation(
-        "dropout does not make up for what it drops", "mul_(LEVELS / (LEVELS - zeros))", "mul_(1.0)", "dropout " + GRID
+        "positions parity",
     ),
     Mutation(
-        "embeddings are scaled though told not to", "math.sqrt(width) if scaled else 1.0", "math.sqrt(width)", GRID
+        "ALiBi slopes start at 1", "torch.arange(1, heads + 1) / heads", "torch.arange(heads) / heads", "positions"
+    ),
+    Mutation("NTK scaling without its exponent", "base *= ntk ** (width / (width - 2))", "base *= ntk", "positions"),
+    Mutation(
+        "dropout does not make up for what it drops",
+        "mul_(LEVELS / (LEVELS - zeros))",
+        "mul_(1.0)",
+        "dropout independent",
+    ),
+    Mutation(
+        "embeddings are scaled though told not to",
+        "math.sqrt(width) if scaled else 1.0",
+        "math.sqrt(width)",
+        "small_tasks huggingface round_trip",
     ),
     # models
     Mutation(
         "the conv decoder's attention without √½",
         "states = (states + found) * math.sqrt(0.5)",
         "states = states + found",
-        GRID,
+        "formulas",
     ),
     Mutation(
         "an LSTM starts with an empty cell from a fixed vector",
         "[vector.repeat(1, wide // vector.shape[1]) for wide in self._state_widths]",
         "[torch.nn.functional.pad(vector, (0, wide - vector.shape[1])) for wide in self._state_widths]",
-        GRID,
+        "formulas",
     ),
     Mutation(
         "attention pooling without tanh",
@@ -337,20 +344,22 @@ EARLIER = (
         "distances are counted from the first position in a step",
         "self.distances.shift(q, found.query_position, found.keys.shape[2])",
         "self.distances.shift(q, 0, found.keys.shape[2])",
-        GRID,
+        "positions prepared",
     ),
     Mutation(
         "queries are turned as at the first position in a step",
         "self.distances.rotate(q, found.query_position)",
         "self.distances.rotate(q, 0)",
-        GRID,
+        "positions prepared grid",
     ),
-    Mutation("scaled dot product over K", "self.scale = 1 / math.sqrt(width)", "self.scale = 1 / width", GRID),
+    Mutation(
+        "scaled dot product over K", "self.scale = 1 / math.sqrt(width)", "self.scale = 1 / width", "parity formulas"
+    ),
     Mutation(
         "the additive score without its bias",
         "return by_head(queries, self.query) + self.bias",
         "return by_head(queries, self.query)",
-        GRID,
+        "formulas",
     ),
     Mutation(
         "beam rows meet another source",
@@ -362,10 +371,13 @@ EARLIER = (
         "the backward encoder reads forwards",
         'read = states if name == "forward" else backwards(states, lengths)',
         "read = states",
-        GRID,
+        "formulas",
     ),
     Mutation(
-        "padding leaks into convolutions", "states = tap(layer(states * real))", "states = tap(layer(states))", GRID
+        "padding leaks into convolutions",
+        "states = tap(layer(states * real))",
+        "states = tap(layer(states))",
+        "formulas",
     ),
     Mutation(
         "max pooling sees padding",

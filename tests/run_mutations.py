@@ -1,8 +1,7 @@
 """Break the code on purpose, one place at a time, and see whether the tests notice.
 
 `python -m tests.run_mutations` tries every mutation of `tests/mutations.py`; `issue`, `fresh` or `earlier` names a
-group, other words select mutations by a part of their name, and `survivors` those that the record says survive. Each
-is applied to a copy of the tree, never in place. First the tests named for it run, then all others that mention its
+group, `untried` and `survivors` those of which the record says so, and other words are parts of a name. Each is applied to a copy of the tree, never in place. First the tests named for it run, then all others that mention its
 package, each time until the first failure and within a time limit. A test that fails without the mutation as well does
 not count and ends the run. Results are kept in `benchmarks/results/mutations.json` and `mutations.md`, together with
 those of the first time that each mutation was tried.
@@ -16,10 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
 from typing import Any
 
 from tests.mutations import GROUPS, ROOT, Mutation
@@ -113,10 +116,10 @@ def choose(words: Iterable[str], record: dict[str, Any]) -> list[tuple[str, Muta
     words = list(words)
 
     def is_chosen(group: str, mutation: Mutation) -> bool:
-        survives = record.get(mutation.what, {}).get("last", {}).get("noticed_by") == SURVIVES
-        return not words or any(
-            word == group or (survives if word == "survivors" else word in mutation.what) for word in words
-        )
+        known = record.get(mutation.what)
+        named = {group, *(["untried"] if known is None else [])}
+        named |= {"survivors"} if known and known["last"]["noticed_by"] == SURVIVES else set()
+        return not words or any(word in named or word in mutation.what for word in words)
 
     return [(group, one) for group, several in GROUPS.items() for one in several if is_chosen(group, one)]
 
@@ -157,34 +160,46 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def run(words: Sequence[str]) -> None:
-    """Try the mutations that the arguments select, and keep the record."""
+def run(words: Sequence[str], jobs: int) -> None:
+    """Try the mutations that the arguments select, several at a time, and keep the record."""
     command = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    chosen, noticed, start = choose(words, _record()), 0, time.monotonic()
-    with tempfile.TemporaryDirectory() as directory:
-        copy = Copy(Path(directory))
-        for number, (group, mutation) in enumerate(chosen, start=1):
-            began = time.monotonic()
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    chosen, start = choose(words, _record()), time.monotonic()
+    copies: SimpleQueue[Copy] = SimpleQueue()
+    writing = Lock()
+
+    def try_one(group: str, mutation: Mutation) -> bool:
+        copy, began = copies.get(), time.monotonic()
+        try:
             by = copy.try_mutation(mutation)
-            noticed += by != SURVIVES
-            entry = {
-                "noticed_by": by,
-                "date": datetime.now(UTC).date().isoformat(),
-                "commit": commit.strip(),
-                "file": mutation.place().relative_to(ROOT).as_posix(),
-            }
-            record = _record()
-            first = record.get(mutation.what, {}).get("first", entry)
-            record[mutation.what] = {"group": group, "first": first, "last": entry}
-            RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            RECORD.with_suffix(".md").write_text(table(record), encoding="utf-8")
-            print(
-                f"{number:3} of {len(chosen)}  {time.monotonic() - began:4.0f} s  {mutation.what}: "
-                f"{by.upper() if by == SURVIVES else by}",
-                flush=True,
-            )
+        finally:
+            copies.put(copy)
+        with writing:
+            _keep(group, mutation, by, commit)
+        told = by.upper() if by == SURVIVES else by
+        print(f"{time.monotonic() - began:4.0f} s  {mutation.what}: {told}", flush=True)
+        return by != SURVIVES
+
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(jobs) as threads:
+        for number in range(jobs):
+            copies.put(Copy(Path(directory) / str(number)))
+        noticed = sum(threads.map(lambda one: try_one(*one), chosen))
     print(f"{noticed} of {len(chosen)} mutations noticed, {time.monotonic() - start:.0f} s")
+
+
+def _keep(group: str, mutation: Mutation, by: str, commit: str) -> None:
+    """Write what came of a mutation into the record."""
+    entry = {
+        "noticed_by": by,
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit,
+        "file": mutation.place().relative_to(ROOT).as_posix(),
+    }
+    record = _record()
+    first = record.get(mutation.what, {}).get("first", entry)
+    record[mutation.what] = {"group": group, "first": first, "last": entry}
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    RECORD.with_suffix(".md").write_text(table(record), encoding="utf-8")
 
 
 def _record() -> dict[str, Any]:
@@ -193,4 +208,8 @@ def _record() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(sys.argv[1:])
+    arguments = ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments.add_argument("words", nargs="*", help="groups, parts of names, `untried` or `survivors`; by default all")
+    arguments.add_argument("--jobs", type=int, default=1, help="how many mutations to try at a time")
+    given = arguments.parse_args()
+    run(given.words, given.jobs)
