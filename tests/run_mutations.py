@@ -1,13 +1,15 @@
 """Break the code on purpose, one place at a time, and see whether the tests notice.
 
 `python -m tests.run_mutations` tries every mutation of `tests/mutations.py`; `issue`, `fresh` or `earlier` names a
-group, `untried` and `survivors` those of which the record says so, and other words are parts of a name. Each is applied to a copy of the tree, never in place. First the tests named for it run, then all others that mention its
-package, each time until the first failure and within a time limit. A test that fails without the mutation as well does
-not count and ends the run. Results are kept in `benchmarks/results/mutations.json` and `mutations.md`, together with
-those of the first time that each mutation was tried.
+group, `untried` and `survivors` those of which the record says so, and other words are parts of a name. Each is
+applied to a copy of the tree, never in place. First the tests named for it run, then all others that mention its
+package, each time until the first failure and within a time limit. A test that fails without the mutation as well
+does not count and ends the run. Results are kept in `benchmarks/results/mutations.json` and `mutations.md`, together
+with those of the first time that each mutation was tried.
 """
 
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -25,13 +27,20 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
+import pytest
+
 from tests.mutations import GROUPS, ROOT, Mutation
 
 RECORD = ROOT / "benchmarks" / "results" / "mutations.json"
 NEAR_SECONDS, WIDE_SECONDS = 400, 200
 SURVIVES = "survives"
+LATE = -1000
+"""Stands for the exit code of a process that took too long."""
 LEFT_OUT = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__")
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?)(?: - .*)?$", re.MULTILINE)
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["torch", "numpy", "hypothesis.strategies", "pytest", "pydantic", "tokenizers"])
 
 
 class Copy:
@@ -62,32 +71,46 @@ class Copy:
 
     def _failure(self, tests: Sequence[str], seconds: float) -> str | None:
         """Return the first test that fails, or `None` if there is none within the time limit."""
-        options = ["-x", "-q", "-o", "addopts=", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
-        try:
-            done = self._pytest([*options, *tests], seconds)
-        except subprocess.TimeoutExpired:
+        code, printed = self._pytest(["-x", "--tb=no", "-rfE", *tests], seconds)
+        if code in (0, LATE):
             return None
-        if done.returncode == 0:
-            return None
-        found = FAILURE.search(done.stdout)
+        found = FAILURE.search(printed)
         if found is None:
-            raise RuntimeError(
-                f"pytest ended with {done.returncode} without a failed test:\n{done.stdout}{done.stderr}"
-            )
+            raise RuntimeError(f"pytest ended with {code}, but no test failed:\n{printed}")
         return found[1]
 
-    @cache  # noqa: B019 - there is one copy, which lives as long as the process
+    @cache  # noqa: B019 - a copy lives as long as the process
     def _check_that_it_passes(self, test: str) -> None:
-        done = self._pytest(["-q", "-o", "addopts=", "-p", "no:cacheprovider", test], NEAR_SECONDS)
-        if done.returncode:
-            raise RuntimeError(f"{test} fails without any mutation, so that it shows nothing:\n{done.stdout[-2000:]}")
+        code, printed = self._pytest([test], NEAR_SECONDS)
+        if code:
+            raise RuntimeError(f"{test} fails without any mutation, so that it shows nothing:\n{printed[-2000:]}")
 
-    def _pytest(self, arguments: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(self.directory), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "pytest", *arguments]
-        return subprocess.run(
-            command, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=seconds, check=False
-        )
+    def _pytest(self, arguments: Sequence[str], seconds: float) -> tuple[int | None, str]:
+        """Return the exit code of pytest in the copy, or `LATE`, and what it printed."""
+        log = self.directory.parent / "log"
+        process = PROCESSES.Process(target=_run_pytest, args=(self.directory, list(arguments), log))
+        process.start()
+        process.join(seconds)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            return LATE, ""
+        return process.exitcode, log.read_text(encoding="utf-8", errors="replace")
+
+
+def _run_pytest(directory: Path, arguments: list[str], log: Path) -> None:
+    """Run pytest in a copy; in a process that has imported the large libraries, but nothing of ours."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "regard")]:
+        del sys.modules[name]
+    os.chdir(directory)
+    os.environ |= {"PYTHONPATH": str(directory), "OMP_NUM_THREADS": "1"}
+    sys.path[:] = [str(directory), *(path for path in sys.path if path not in ("", str(ROOT)))]
+    with log.open("w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    code = pytest.main(["-q", "-o", "addopts=", "-p", "no:cacheprovider", *arguments])
+    sys.stdout.flush()
+    os._exit(int(code))
 
 
 def near_tests(mutation: Mutation, root: Path = ROOT) -> list[str]:

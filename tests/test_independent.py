@@ -14,7 +14,7 @@ from regard.data.corpus import Pair
 from regard.data.store import StoreWriter, TokenStore
 from regard.inspection.codelength import blocks, online_code
 from regard.inspection.effective import Mixed
-from regard.inspection.probes import Examples, train_probes
+from regard.inspection.probes import Examples, Probes, train_probes
 from regard.metrics.cider import Cider
 from regard.models import build
 from regard.models.encoders import TransformerEncoderLayer
@@ -159,3 +159,15 @@ def test_random_labels_cannot_be_coded_in_less_than_their_entropy():
     last = train_probes(words, words, labels, None)
     code = online_code(words, words, blocks(starts, count), labels, None, last, starts=starts)
     assert code.bits[0] / count > 0.97 * math.log2(labels)
+
+
+def test_a_probe_keeps_the_epoch_that_its_stopping_set_likes_best():
+    torch.manual_seed(0)
+    train = Examples(torch.randn(2, 300, 20), torch.randint(0, 3, (300,)))
+    # The second layer stops by examples that contradict what it is trained on: its best epoch is none at all.
+    stop = Examples(torch.stack([train.states[0], train.states[1]]), train.labels)
+    stop.states[1] = -train.states[1]
+    untrained, probes = Probes(2, 20, 3, None), train_probes(train, stop, 3, None)
+    before, after = untrained.losses(stop).mean(1), probes.losses(stop).mean(1)
+    assert after[0] < 0.95 * before[0]
+    torch.testing.assert_close(after[1], before[1])
