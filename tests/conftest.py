@@ -1,4 +1,4 @@
-"""What several tests share: one thread for each test process, a small trained run, and a browser."""
+"""What several tests share: one thread for each process, seeded cases, a small trained run, and a browser."""
 
 import os
 import shutil
@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("seeded", derandomize=True)  # the same cases every time
+settings.load_profile("seeded")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes on two cores
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
