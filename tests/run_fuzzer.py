@@ -1,6 +1,7 @@
 """Mutates run directories and uses them: nothing but a clear refusal or the same result may come of it.
 
-`python -m tests.run_fuzzer 5000` is the long run; the suite does a few hundred mutations of the same kind.
+`python -m tests.run_fuzzer 5000 SEED` is the long run, which writes its result to `benchmarks/results/test-long.md`;
+the suite does 200 mutations of the same kind.
 """
 
 import contextlib
@@ -11,12 +12,14 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,9 @@ from regard.runs.records import seal
 from tests.stored_runs import configurations, question
 
 TASKS = ("translation-transformer", "translation-rnn", "classes", "tags", "language", "captions", "number")
+LONG = 5000
+"""Mutations from which on a result is recorded."""
+RESULT = Path(__file__).parent.parent / "benchmarks" / "results" / "test-long.md"
 PATIENCE = 60
 """Seconds that a command may take."""
 
@@ -397,7 +403,20 @@ def run_fuzzer(count: int, seed: int = 0) -> None:
                 print(f"FAILED {error}", flush=True)
             if number % 250 == 249:
                 print(f"{number + 1 - seed:,} of {count:,} in {time.monotonic() - start:.0f} s", flush=True)
-        print(f"{count:,} mutations: {dict(fuzzer.tally)}, {failures} failures, {time.monotonic() - start:.0f} s")
+        seconds = time.monotonic() - start
+        print(f"{count:,} mutations: {dict(fuzzer.tally)}, {failures} failures, {seconds:.0f} s")
+        if count >= LONG:
+            _record(count, seed, fuzzer.tally, failures, seconds)
+
+
+def _record(count: int, seed: int, tally: Counter[str], failures: int, seconds: float) -> None:
+    """Add a long run to the committed results."""
+    command = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(command, cwd=RESULT.parent, capture_output=True, text=True, check=False).stdout.strip()
+    day = datetime.now(UTC).date().isoformat()
+    row = f"| {day} | {commit} | {count:,} from {seed} | {tally['refused']:,} | {tally['same']:,} "
+    row += f"| {tally['sealed again']:,} | {failures} | {seconds:.0f} |"
+    RESULT.write_text(f"{RESULT.read_text(encoding='utf-8').rstrip()}\n{row}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
