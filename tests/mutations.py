@@ -157,9 +157,9 @@ FRESH = (
         "sampling",
     ),
     Mutation(
-        "beam search gives up a step too early",
+        "beam search gives up before the limit",
         "scale = float(self.limit + 1) ** self.length_penalty",
-        "scale = float(self.limit) ** self.length_penalty",
+        "scale = float(self.limit - 1) ** self.length_penalty",  # with `limit` nothing would change
         SEARCH,
     ),
     Mutation(

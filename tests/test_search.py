@@ -268,6 +268,35 @@ def test_a_recorded_beam_finds_the_same_and_its_tree_holds_what_it_found(name):
             assert total_log_prob == pytest.approx(sum(one.log_probs), rel=1e-4, abs=1e-4)
 
 
+class Late:
+    """A step model whose best output is the longest: a first token that costs much, and nothing from then on."""
+
+    class State:
+        def __init__(self, said):
+            self.said = said
+
+        def select(self, rows):
+            return type(self)(self.said)
+
+    def start(self, source):
+        return self.State(0)
+
+    def step(self, tokens, state):
+        chances = torch.full((len(tokens), 12), 1e-9)
+        for row, token in enumerate(tokens.tolist()):
+            if token == BOS:
+                chances[row, [EOS, 6]] = torch.tensor([0.52, 0.11])
+            else:
+                chances[row, 6 if state.said < 3 else EOS] = 1.0
+        return chances.log(), self.State(state.said + 1)
+
+
+def test_a_beam_goes_on_as_long_as_anything_could_still_win():
+    found = beam(Late(), torch.tensor([[6, 7, EOS]]), [4], width=2)[0][0]
+    assert found.tokens == (6, 6, 6) and found.ended == "end"
+    assert found.score == pytest.approx(math.log(0.11) / 4, rel=1e-4)  # the empty output scores log 0.52
+
+
 class Parrot:
     """A step model that says three tokens, one after the other, for ever; `end` is its score of the end symbol."""
 
