@@ -223,7 +223,7 @@ FRESH = (
         "packed windows lose the token between them",
         "end = min(start + self.length + 1, int(ends[-1]))",
         "end = min(start + self.length, int(ends[-1]))",
-        "tasks batches",
+        "language_models batches",
     ),
     Mutation(
         "held-out sources are told apart by case",
@@ -402,7 +402,7 @@ EARLIER = (
         "sliding windows do not overlap",
         "asked, start = end, start + stride",
         "asked, start = end, start + length",
-        "tasks",
+        "language_models",
     ),
     Mutation("masked words are never replaced", "luck < HIDDEN + REPLACED", "luck < HIDDEN", "masking"),
     Mutation(

@@ -162,7 +162,7 @@ def test_answers_that_are_right_as_often_as_they_are_sure_are_calibrated():
     assert off["expected_error"] == pytest.approx(10) and off["mean_probability"] == pytest.approx(55)
 
 
-def test_what_does_not_go_together_is_told_in_a_sentence(runs, capsys, tmp_path):
+def test_what_does_not_go_together_is_reported_in_a_sentence(runs, capsys, tmp_path):
     bad = corpus(tmp_path / "bad.tsv", ["w1\tw2\tsame\t1", "w1\tw2\tperhaps\t1"])
     assert "bad.tsv:2 has the label `perhaps`" in refusal(capsys, runs["pairs"], "--data", bad)
     bad = corpus(tmp_path / "worse.tsv", ["w1\tw2\tsame\t1", "w1\tw2\tsame\tx"])

@@ -110,7 +110,7 @@ def test_the_future_does_not_leak_without_a_source(decoder):
 
 
 @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
-def test_a_beam_of_one_is_greedy_and_company_changes_nothing(decoder, tmp_path):
+def test_a_beam_of_one_is_greedy_and_batch_changes_nothing(decoder, tmp_path):
     task, model, _ = task_and_model(
         "language", tmp_path, model={"decoder": {"kind": decoder}}, decoding={"max_length": 8}
     )
