@@ -30,8 +30,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: setup
 	@$(BIN)/regard demo
 
-# Two workers with one thread each: two cores are enough. The tests of a file share a worker and what they prepare.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two workers with one thread each: two cores are enough. Tests that share a fixture of their module share a worker.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test: setup
 	@$(PYTEST)

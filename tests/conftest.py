@@ -18,6 +18,13 @@ if SHARED.is_dir():
     os.environ.setdefault("REGARD_DATA", str(SHARED))  # where recipes find their corpora
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let tests that share a fixture of their module run in one process (`--dist loadgroup`): it is made once."""
+    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    if any(several[-1].scope == "module" for several in fixtures.values()):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def copy_run(tmp_path_factory) -> Path:
     """A run that has learnt to say rows of letters again: an RNN with attention, trained in seconds."""

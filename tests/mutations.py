@@ -204,7 +204,7 @@ FRESH = (
         "early stopping one validation late",
         "progress.waited >= self.training.early_stopping.patience",
         "progress.waited > self.training.early_stopping.patience",
-        "training resume",
+        "runs",
     ),
     Mutation(
         "accumulated batches are weighted as if each were the whole step",
