@@ -243,7 +243,7 @@ FRESH = (
         "patience with a source that repeats itself halves",
         "PATIENCE + 2 * longest",
         "PATIENCE + longest",
-        "beams search",
+        "sampling beams search",
     ),
     Mutation("offsets behind a tab are off by one", "start += len(part) + 1", "start += len(part)", "text tasks"),
     Mutation(
