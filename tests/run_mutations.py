@@ -33,7 +33,7 @@ from tests.mutations import GROUPS, ROOT, Mutation
 
 RECORD = ROOT / "benchmarks" / "results" / "mutations.json"
 NEAR_SECONDS, WIDE_SECONDS = 400, 200
-SURVIVES = "survives"
+SURVIVES, OUT_OF_TIME = UNNOTICED = "survives", "out of time"
 LATE = -1000
 """Stands for the exit code of a process that took too long."""
 LEFT_OUT = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__")
@@ -52,28 +52,28 @@ class Copy:
         shutil.rmtree(self.directory / "runs", ignore_errors=True)
 
     def try_mutation(self, mutation: Mutation) -> str:
-        """Return the test that notices a mutation, or `SURVIVES`."""
+        """Return the test that notices a mutation, `SURVIVES`, or `OUT_OF_TIME` where not all tests could be run."""
         target = self.directory / mutation.place().relative_to(ROOT)
         original = target.read_text(encoding="utf-8")
         target.write_text(original.replace(mutation.old, mutation.new), encoding="utf-8")
         try:
             near = near_tests(mutation, self.directory)
             noticed = self._failure(near, NEAR_SECONDS)
-            noticed = noticed or self._failure(
-                [path for path in wide_tests(mutation, self.directory) if path not in near], WIDE_SECONDS
-            )
+            if noticed in UNNOTICED:
+                wide = [path for path in wide_tests(mutation, self.directory) if path not in near]
+                later = self._failure(wide, WIDE_SECONDS)
+                noticed = noticed if later == SURVIVES else later
         finally:
             target.write_text(original, encoding="utf-8")
-        if noticed is None:
-            return SURVIVES
-        self._check_that_it_passes(noticed)
+        if noticed not in UNNOTICED:
+            self._check_that_it_passes(noticed)
         return noticed
 
-    def _failure(self, tests: Sequence[str], seconds: float) -> str | None:
-        """Return the first test that fails, or `None` if there is none within the time limit."""
+    def _failure(self, tests: Sequence[str], seconds: float) -> str:
+        """Return the first test that fails; `SURVIVES` if there is none, `OUT_OF_TIME` if not all were tried."""
         code, printed = self._pytest(["-x", "--tb=no", "-rfE", *tests], seconds)
         if code in (0, LATE):
-            return None
+            return SURVIVES if code == 0 else OUT_OF_TIME
         found = FAILURE.search(printed)
         if found is None:
             raise RuntimeError(f"pytest ended with {code}, but no test failed:\n{printed}")
@@ -141,7 +141,7 @@ def choose(words: Iterable[str], record: dict[str, Any]) -> list[tuple[str, Muta
     def is_chosen(group: str, mutation: Mutation) -> bool:
         known = record.get(mutation.what)
         named = {group, *(["untried"] if known is None else [])}
-        named |= {"survivors"} if known and known["last"]["noticed_by"] == SURVIVES else set()
+        named |= {"survivors"} if known and known["last"]["noticed_by"] in UNNOTICED else set()
         return not words or any(word in named or word in mutation.what for word in words)
 
     return [(group, one) for group, several in GROUPS.items() for one in several if is_chosen(group, one)]
@@ -154,7 +154,7 @@ def table(record: dict[str, Any]) -> str:
     ]
 
     def count(group: str, when: str) -> str:
-        results = [entry[when]["noticed_by"] != SURVIVES for name, _, entry in known if name == group]
+        results = [entry[when]["noticed_by"] not in UNNOTICED for name, _, entry in known if name == group]
         return f"{sum(results)} of {len(results)} ({sum(results) / len(results):.0%})" if results else "not tried"
 
     lines = [
@@ -175,10 +175,11 @@ def table(record: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for group, one, entry in known:
-        first = SURVIVES if group == "issue" or entry["first"]["noticed_by"] == SURVIVES else "noticed"
+        by = SURVIVES if group == "issue" else entry["first"]["noticed_by"]
+        first = by if by in UNNOTICED else "noticed"
         last = entry["last"]
         by = last["noticed_by"].removeprefix("tests/").replace("|", "\\|")
-        by = f"**{by}**" if by == SURVIVES else f"`{by}`"
+        by = f"**{by}**" if by in UNNOTICED else f"`{by}`"
         lines.append(f"| {one.what} | `{last['file']}` | {first} | {by} | {last['date']}, {last['commit']} |")
     return "\n".join([*lines, ""])
 
@@ -199,9 +200,9 @@ def run(words: Sequence[str], jobs: int) -> None:
             copies.put(copy)
         with writing:
             _keep(group, mutation, by, commit)
-        told = by.upper() if by == SURVIVES else by
+        told = by.upper() if by in UNNOTICED else by
         print(f"{time.monotonic() - began:4.0f} s  {mutation.what}: {told}", flush=True)
-        return by != SURVIVES
+        return by not in UNNOTICED
 
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(jobs) as threads:
         for number in range(jobs):
