@@ -245,12 +245,12 @@ FRESH = (
         "PATIENCE + longest",
         "sampling beams search",
     ),
-    Mutation("offsets behind a tab are off by one", "start += len(part) + 1", "start += len(part)", "text tasks"),
+    Mutation("offsets behind a tab are off by one", "start += len(part) + 1", "start += len(part)", "tasks text"),
     Mutation(
         "a year ends no sentence",
         "word.isdecimal() and len(word) <= 2",
         "word.isdecimal() and len(word) <= 4",
-        "split_lines text translate",
+        "translate split_lines",
     ),
     # metrics
     Mutation(
@@ -263,7 +263,7 @@ FRESH = (
         "equal numbers do not share their mean rank",
         "means = ends - (counts - 1) / 2",
         "means = ends - (counts - 1)",
-        "evaluation small_tasks tasks",
+        "tasks small_tasks",
     ),
     Mutation(
         "Krippendorff's α without its small-sample term",
@@ -314,7 +314,7 @@ FRESH = (
         "the fitted temperature stops early",
         "for _ in range(40):\n        left, right = high - ratio",
         "for _ in range(4):\n        left, right = high - ratio",
-        "small_tasks tasks",
+        "tasks small_tasks",
     ),
     # config
     Mutation(
