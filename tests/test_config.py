@@ -321,3 +321,17 @@ def test_words_are_not_cut_anew_where_tokens_keep_their_places(task: str, corpus
     assert from_mapping(settings).text.bpe_dropout == 0
     with pytest.raises(UsageError, match="needs the same tokens every time"):
         from_mapping(settings, ["text.bpe_dropout=0.1"])
+
+
+@pytest.mark.parametrize(
+    ("model", "score"),
+    [
+        ({"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}, "join": {"order": "before"}}, "additive"),
+        ({"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}, "join": {"order": "after"}}, "bilinear"),
+        ({"encoder": {"kind": "conv"}, "decoder": {"kind": "conv"}}, "scaled-dot"),
+        ({"encoder": {"kind": "transformer"}, "decoder": {"kind": "rnn"}}, "scaled-dot"),
+    ],
+    ids=["Bahdanau", "Luong", "Gehring", "Vaswani"],
+)
+def test_attention_scores_by_default_as_the_paper_of_its_place_does(model: dict[str, Any], score: str):
+    assert from_mapping({**COPY, "model": model}).model.attention.score == score
