@@ -9,9 +9,9 @@ INSTALLED := .venv/.installed
 
 help:
 	@echo "make demo    train the date normaliser, translate, and see where it looked (three minutes)"
-	@echo "make test    run all tests"
-	@echo "make test-fast   the laws that fail first, in a minute or two"
-	@echo "make test-long   5,000 mutated runs, and the code broken on purpose (half an hour)"
+	@echo "make test    run all tests (ten minutes)"
+	@echo "make test-fast   run the laws of models, search, configuration, data and training (a minute)"
+	@echo "make test-long   try 5,000 damaged runs and break the code in 70 places (an hour or two)"
 	@echo "make lint    check style and types"
 	@echo "make bench   measure Regard and its peers side by side (25 minutes; PARTS=decode for one part)"
 	@echo "make setup   install everything into .venv (the others do it by themselves)"
@@ -30,19 +30,23 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: setup
 	@$(BIN)/regard demo
 
-# Two workers with one thread each: two cores are enough.
+# Two workers with one thread each: two cores are enough. Tests that share a fixture of their module share a worker.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
 test: setup
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	@$(PYTEST)
 	@echo "All tests passed."
 
-FAST := architecture independent parity config upgrade search batches text stored_runs
+FAST := architecture formulas independent mutations parity positions config config_layers config_fuzzer upgrade search \
+	batches text training checkpoints cleaning store stored_runs
 
 test-fast: setup
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 $(foreach name,$(FAST),tests/test_$(name).py)
+	@$(PYTEST) $(foreach name,$(FAST),tests/test_$(name).py)
 
+# Its last result is committed: benchmarks/results/test-long.md and mutations.md.
 test-long: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.run_fuzzer 5000 $(or $(SEED),1000000)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.run_mutations
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.run_mutations --jobs 2
 
 lint: setup
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""What several tests share: one thread for each test process, a small trained run, and a browser."""
+"""What several tests share: one thread for each process, seeded cases, a small trained run, and a browser."""
 
 import os
 import shutil
@@ -7,12 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("seeded", derandomize=True)  # the same cases every time
+settings.load_profile("seeded")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes on two cores
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("REGARD_DATA", str(SHARED))  # where recipes find their corpora
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let tests that share a fixture of their module run in one process (`--dist loadgroup`): it is made once."""
+    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    if any(several[-1].scope == "module" for several in fixtures.values()):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")

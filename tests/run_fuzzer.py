@@ -1,41 +1,36 @@
 """Mutates run directories and uses them: nothing but a clear refusal or the same result may come of it.
 
-`python -m tests.run_fuzzer 5000` is the long run; the suite does a few hundred mutations of the same kind.
+`python -m tests.run_fuzzer 5000 SEED` is the long run, which writes its result to `benchmarks/results/test-long.md`;
+the suite does 200 mutations of the same kind.
 """
 
 import contextlib
 import hashlib
 import io
-import json
 import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import torch
-import yaml
-from safetensors.torch import load_file, save_file
 
 from regard.cli import main
-from regard.runs.manifest import Digest, Manifest
-from regard.runs.records import seal
+from tests.run_damage import MUTATIONS, files_of, lay_a_trap, point_elsewhere
 from tests.stored_runs import configurations, question
 
 TASKS = ("translation-transformer", "translation-rnn", "classes", "tags", "language", "captions", "number")
+LONG = 5000
+"""Mutations from which on a result is recorded."""
+RESULT = Path(__file__).parent.parent / "benchmarks" / "results" / "test-long.md"
 PATIENCE = 60
 """Seconds that a command may take."""
-
-Mutation = Callable[[Path, random.Random, Path], bool]
-"""Changes a run (directory, random numbers, a directory outside it); returns whether it was sealed again, so that
-only the strict parsing can notice the change, and another result is allowed."""
 
 
 @dataclass(frozen=True)
@@ -134,190 +129,6 @@ def _native_errors() -> Iterator[list[str]]:
             found.append(file.read().decode(errors="replace"))
 
 
-def _files(run: Path, suffix: str = "") -> list[Path]:
-    return sorted(path for path in run.rglob(f"*{suffix}") if path.is_file() and path.name != ".lock")
-
-
-def flip_byte(run: Path, chance: random.Random, outside: Path) -> bool:
-    path = chance.choice([path for path in _files(run) if path.stat().st_size])
-    content = bytearray(path.read_bytes())
-    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-    path.write_bytes(content)
-    return False
-
-
-def cut_or_extend(run: Path, chance: random.Random, outside: Path) -> bool:
-    path = chance.choice(_files(run))
-    content = path.read_bytes()
-    ways = (b"", content[: chance.randrange(len(content) + 1)], content + content[:7] + b"\0", content * 2)
-    path.write_bytes(chance.choice(ways))
-    return False
-
-
-def remove(run: Path, chance: random.Random, outside: Path) -> bool:
-    chance.choice(_files(run)).unlink()
-    return False
-
-
-def swap(run: Path, chance: random.Random, outside: Path) -> bool:
-    one, other = chance.sample(_files(run), 2)
-    contents = other.read_bytes(), one.read_bytes()
-    one.write_bytes(contents[0])
-    other.write_bytes(contents[1])
-    return False
-
-
-def replace_by_other_kind(run: Path, chance: random.Random, outside: Path) -> bool:
-    path = chance.choice([*_files(run), run / "data", run / "tokenizers", run / "checkpoints"])
-    kept = outside / "kept"
-    if path.is_dir():
-        shutil.copytree(path, kept, dirs_exist_ok=True)
-        shutil.rmtree(path)
-        path.symlink_to(kept)
-        return False
-    shutil.copy(path, kept)
-    path.unlink()
-    kind = chance.choice(("directory", "link out", "zero", "pipe", "loop", "relative"))
-    if kind == "directory":
-        path.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(path)
-    else:
-        target = {"link out": kept, "zero": Path("/dev/zero"), "loop": path}.get(kind)
-        path.symlink_to(target or os.path.relpath(kept, path.parent))
-    return False
-
-
-def lay_a_trap(run: Path, chance: random.Random, outside: Path) -> bool:
-    """Put a link to a file outside where a command may write next."""
-    names = (".config.yaml.aside", ".run.json.aside", ".model.safetensors.aside", "metrics.jsonl", "curves.png")
-    names += ("checkpoints/.aside-00000013", ".lock", "README.md", "checkpoints/latest", "manifest.json")
-    path = run / chance.choice(names)
-    path.unlink(missing_ok=True)
-    path.symlink_to(outside / "secret")
-    return False
-
-
-def point_elsewhere(run: Path, chance: random.Random, outside: Path) -> bool:
-    shutil.copytree(run / "checkpoints" / "step-00000012", outside / "step-00000012")
-    places = (str(outside / "step-00000012"), "../../outside/step-00000012", "step-00000012/../../..", "step-1", "\0")
-    (run / "checkpoints" / "latest").write_text(chance.choice(places))
-    if chance.random() < 0.5:
-        _reseal(run, {"status": "stopped"})
-        (run / "model.safetensors").unlink()
-        manifest = Manifest.load(run)
-        del manifest.files["model.safetensors"]
-        manifest.save(run)
-        return True
-    return False
-
-
-ODD: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    10**30,
-    1e308,
-    float("nan"),
-    "",
-    "\x1b[31mred",
-    "../../etc",
-    [],
-    {},
-    [[]],
-    "x" * 9999,
-)
-
-
-def _mutate_json(content: Any, chance: random.Random) -> Any:
-    """Change one place of a JSON value."""
-    if isinstance(content, dict) and content and chance.random() < 0.8:
-        key = chance.choice(sorted(content))
-        if chance.random() < 0.2:
-            return {name: value for name, value in content.items() if name != key}
-        return {**content, key: _mutate_json(content[key], chance)}
-    if isinstance(content, list) and content and chance.random() < 0.8:
-        place = chance.randrange(len(content))
-        return [*content[:place], _mutate_json(content[place], chance), *content[place + 1 :]]
-    if chance.random() < 0.1:
-        deep: Any = 0
-        for _ in range(500):
-            deep = [deep]
-        return deep
-    return chance.choice(ODD)
-
-
-def odd_json(run: Path, chance: random.Random, outside: Path) -> bool:
-    path = chance.choice([*_files(run, ".json"), *_files(run, ".jsonl")])
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".jsonl":
-        lines = text.splitlines() or ["{}"]
-        place = chance.randrange(len(lines))
-        lines[place] = json.dumps(_mutate_json(json.loads(lines[place]), chance))
-        path.write_text("\n".join(lines) + "\n")
-    elif chance.random() < 0.1:
-        path.write_text("[" * 100_000)
-    else:
-        content = _mutate_json(json.loads(text), chance)
-        path.write_text(json.dumps(seal(content) if isinstance(content, dict) and "checksum" in text else content))
-    return _reseal_manifest(run, path)
-
-
-def odd_config(run: Path, chance: random.Random, outside: Path) -> bool:
-    path = run / "config.yaml"
-    content = yaml.safe_load(path.read_text())
-    if chance.random() < 0.5:
-        content["model"]["width"] = chance.choice((32, 4096, 65536, -1, 0, 2**40))
-    else:
-        content = _mutate_json(content, chance)
-    path.write_text(json.dumps(content))  # which is YAML, too
-    return _reseal_manifest(run, path)
-
-
-def odd_weights(run: Path, chance: random.Random, outside: Path) -> bool:
-    path = run / "model.safetensors"
-    weights = load_file(path)
-    name = chance.choice(sorted(weights))
-    metadata = {
-        "regard": chance.choice(("{}", "[" * 10_000, "null", '{"tokenizers": 3}', '{"tokenizers": {"source": 1}}'))
-    }
-    way = chance.choice(("nan", "inf", "int8", "missing", "surplus", "shape", "metadata"))
-    tensor = weights[name].clone()
-    if way in ("nan", "inf"):
-        tensor.view(-1)[0] = float(way)
-    changed = {
-        "int8": {name: tensor.to(torch.int8)},
-        "surplus": {"more": tensor},
-        "task": {name: torch.zeros(*tensor.shape, 2)},
-    }.get(way, {name: tensor})
-    weights |= changed
-    if way == "missing":
-        del weights[name]
-    save_file(weights, path, metadata=metadata if way == "metadata" else None)
-    return _reseal_manifest(run, path)
-
-
-def _reseal(run: Path, facts: dict[str, Any]) -> None:
-    path = run / "run.json"
-    path.write_text(json.dumps(seal(json.loads(path.read_text()) | facts)))
-
-
-def _reseal_manifest(run: Path, path: Path) -> bool:
-    """Make the manifest agree with a changed file, as somebody would who means harm."""
-    if path.name == "manifest.json":
-        return True
-    manifest = Manifest.load(run)
-    name = path.relative_to(run).as_posix()
-    if name in manifest.files:
-        manifest.files[name] = [Digest.of(path)]
-        manifest.save(run)
-    return True
-
-
-MUTATIONS: tuple[Mutation, ...] = (
-    *(flip_byte, flip_byte, cut_or_extend, remove, swap, replace_by_other_kind, lay_a_trap, point_elsewhere),
-    *(odd_json, odd_json, odd_json, odd_config, odd_weights),
-)
 USES = (ask, ask, resume, verify)
 
 
@@ -368,7 +179,7 @@ class Fuzzer:
 
 def _for_people_only(run: Path, copy: Path) -> bool:
     """Whether two directories differ only in files that are for people, and may be edited."""
-    names = {path.relative_to(one) for one in (run, copy) for path in _files(one)}
+    names = {path.relative_to(one) for one in (run, copy) for path in files_of(one)}
     return all(
         name.name in ("README.md", "metrics.jsonl", "curves.png", "latest", "run.json")
         or ((copy / name).is_file() and (copy / name).read_bytes() == (run / name).read_bytes())
@@ -397,7 +208,20 @@ def run_fuzzer(count: int, seed: int = 0) -> None:
                 print(f"FAILED {error}", flush=True)
             if number % 250 == 249:
                 print(f"{number + 1 - seed:,} of {count:,} in {time.monotonic() - start:.0f} s", flush=True)
-        print(f"{count:,} mutations: {dict(fuzzer.tally)}, {failures} failures, {time.monotonic() - start:.0f} s")
+        seconds = time.monotonic() - start
+        print(f"{count:,} mutations: {dict(fuzzer.tally)}, {failures} failures, {seconds:.0f} s")
+        if count >= LONG:
+            _record(count, seed, fuzzer.tally, failures, seconds)
+
+
+def _record(count: int, seed: int, tally: Counter[str], failures: int, seconds: float) -> None:
+    """Add a long run to the committed results."""
+    command = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(command, cwd=RESULT.parent, capture_output=True, text=True, check=False).stdout.strip()
+    day = datetime.now(UTC).date().isoformat()
+    row = f"| {day} | {commit} | {count:,} from {seed} | {tally['refused']:,} | {tally['same']:,} "
+    row += f"| {tally['sealed again']:,} | {failures} | {seconds:.0f} |"
+    RESULT.write_text(f"{RESULT.read_text(encoding='utf-8').rstrip()}\n{row}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

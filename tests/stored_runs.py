@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.cli import main
-from tests.shape_runs import COURSE, settings
+from tests.task_runs import COURSE, settings
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -16,8 +16,8 @@ from regard.foundation.errors import UsageError
 from regard.search import Search
 from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.results import FilledText, Label, Nothing, Number, Tags, Text
-from tests.shape_runs import settings
 from tests.stored_runs import FIXTURES, SCENE, answer, question
+from tests.task_runs import settings
 
 STORED = FIXTURES / "format-1"
 KINDS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from regard.config.run import RunConfig
@@ -186,3 +186,15 @@ def test_bpe_dropout_is_seeded_by_epoch_and_pair(tmp_path: Path) -> None:
     assert cut_by_row(1, 0) != cut_by_row(1, 1)
     for row, ids in cut_by_row(1, 0).items():
         assert tokenizer.decode(ids) == texts[row]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=40), st.integers(1, 24))
+@example([5, 5, 5], 10)  # two fill the budget exactly
+@settings(deadline=None, max_examples=200)
+def test_a_batch_fits_its_budget_and_takes_all_that_fits(lengths: list[int], tokens: int) -> None:
+    spans = cut(np.asarray(lengths, dtype=np.int32), tokens, 1).tolist()
+    assert [place for start, end in spans for place in range(start, end)] == list(range(len(lengths)))
+    for start, end in spans:
+        assert end - start == 1 or (end - start) * max(lengths[start:end]) <= tokens
+        if end < len(lengths):
+            assert (end + 1 - start) * max(lengths[start : end + 1]) > tokens

@@ -177,6 +177,12 @@ def test_the_newest_and_the_best_are_kept(checkpoints):
     assert checkpoints.steps() == [2, 4, 5]
 
 
+def test_of_equally_good_ones_the_first_is_kept_which_training_calls_the_best(checkpoints):
+    for step in range(1, 6):
+        checkpoints.save(some(step, score=5.0))
+    assert checkpoints.steps() == [1, 4, 5]
+
+
 def test_a_checkpoint_between_times_never_takes_the_place_of_a_regular_one(checkpoints):
     for step, regular in ((10, True), (17, False), (20, True), (23, False), (24, False)):
         checkpoints.save(some(step, regular=regular))

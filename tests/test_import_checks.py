@@ -85,7 +85,7 @@ WRONG = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_value_anywhere_in_the_settings_is_a_bug_in_regard(marian, tmp_path_factory, data):
     place = copied(marian, tmp_path_factory.mktemp("fuzz"))

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import nn
 
 from regard.config.data import Cleaning
 from regard.data.batches import Batches
@@ -15,180 +14,17 @@ from regard.data.corpus import Pair
 from regard.data.store import StoreWriter, TokenStore
 from regard.inspection.codelength import blocks, online_code
 from regard.inspection.effective import Mixed
-from regard.inspection.probes import Examples, train_probes
+from regard.inspection.probes import Examples, Probes, train_probes
 from regard.metrics.cider import Cider
-from regard.models import Model, build
+from regard.models import build
 from regard.models.encoders import TransformerEncoderLayer
-from regard.nn import taps
 from regard.nn.attention import Attention, KeyValues
-from regard.nn.convolution import GatedConvolution
 from regard.search.alignment import word_alignment
-from regard.text.specials import PAD
 from regard.training.ema import MovingAverage
-from tests.cells import VOCABULARY, cell, sentences
+from tests.cells import VOCABULARY, cell
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 D = 16
-PLAIN = {"score": "dot", "project": False}
-
-
-def made(**settings) -> Model:
-    torch.manual_seed(3)
-    model = build(cell(dropout=0.0, **settings), VOCABULARY, VOCABULARY).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-    return model
-
-
-def gru_cells(layers) -> list[nn.GRUCell]:
-    """torch's cells with the weights of our layers."""
-    cells = []
-    for layer in layers:
-        weights = layer._weights
-        theirs = nn.GRUCell(weights[0].shape[1], weights[1].shape[1])
-        for name, weight in zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), weights, strict=True):
-            getattr(theirs, name).data.copy_(weight.data)
-        cells.append(theirs)
-    return cells
-
-
-def embedded(model: Model, tokens: Tensor) -> Tensor:
-    weight = model.decoder.embedding.weight
-    return weight[tokens] * math.sqrt(weight.shape[1])
-
-
-def attended(query: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-    """Σ softmax(q·h_s) h_s over real positions, row by row."""
-    rows = []
-    for one, row, real in zip(query, states, mask, strict=True):
-        keys = row[real]
-        rows.append((keys @ one).softmax(0) @ keys)
-    return torch.stack(rows)
-
-
-@torch.no_grad()
-def logits_by_hand(model: Model, source: Tensor, inputs: Tensor) -> Tensor:
-    """The logits of a recurrent decoder from the formulas of Bahdanau et al. (2015) and Luong et al. (2015)."""
-    decoder, memory = model.decoder, model.encode(source)
-    cells, vector = gru_cells(decoder.layers), memory.summary
-    if decoder.form == "initial":
-        states = [vector for _ in cells]
-    elif decoder.form == "transformed":
-        states = list(torch.tanh(decoder.first(vector)).split([D] * len(cells), dim=1))
-    else:
-        states = [torch.zeros(len(vector), D) for _ in cells]
-    fed, found = torch.zeros(len(vector), D), []
-    for t in range(inputs.shape[1]):
-        parts = [embedded(model, inputs[:, t])]
-        if decoder.form == "every-step":
-            parts.append(vector)
-        if decoder.feeding:
-            parts.append(fed)
-        context = None
-        if decoder.order == "before":
-            context = attended(states[-1], memory.states, memory.mask)
-            parts.append(context)
-        hidden = torch.cat(parts, dim=1)
-        for depth, one in enumerate(cells):
-            states[depth] = hidden = one(hidden, states[depth])
-        if decoder.order == "after":
-            context = attended(hidden, memory.states, memory.mask)
-        if context is not None:
-            fed = torch.tanh(decoder.readout(torch.cat([hidden, context], dim=1)))
-            hidden = fed
-        found.append(hidden @ model.output_weight.T + model.output_bias)
-    return torch.stack(found, dim=1)
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize(
-    "join",
-    [
-        {"kind": "fixed", "form": "initial"},
-        {"kind": "fixed", "form": "transformed"},
-        {"kind": "fixed", "form": "every-step"},
-        {"kind": "attention", "order": "before"},
-        {"kind": "attention", "order": "after"},
-        {"kind": "attention", "order": "after", "input_feeding": True},
-    ],
-    ids=lambda join: "-".join(map(str, join.values())),
-)
-def test_recurrent_decoders_are_the_papers_formulas(join, layers):
-    model = made(
-        encoder={"kind": "rnn", "direction": "forward"},
-        decoder={"kind": "rnn", "layers": layers},
-        join=join,
-        attention=PLAIN,
-    )
-    source, inputs = sentences(3, 6, seed=4)
-    real = (inputs != PAD)[:, :, None]
-    expected = logits_by_hand(model, source, inputs)
-    with torch.no_grad():
-        torch.testing.assert_close(model(source, inputs) * real, expected * real, **CLOSE)
-
-
-def test_what_is_fed_back_is_the_last_output_and_every_input_column_learns():
-    model = made(
-        encoder={"kind": "rnn"},
-        decoder={"kind": "rnn"},
-        join={"kind": "attention", "input_feeding": True},
-        attention=PLAIN,
-    )
-    source, inputs = sentences(2, 5, seed=4)
-    state = model.start(model.encode(source))
-    for t in range(3):
-        output, state = model.decoder.step(inputs[:, t], state)
-        torch.testing.assert_close(state.past["fed"], output)
-    model(source, inputs[:, :3]).square().sum().backward()
-    gradient = model.decoder.layers[0]._weights[0].grad  # 3D×(E+E)
-    assert (gradient.abs().sum(0) > 0).all()
-
-
-@pytest.mark.parametrize("kernel", [3, 5])
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_gated_convolution_is_torchs_with_a_residual(kernel, causal):
-    torch.manual_seed(0)
-    ours = GatedConvolution(D, kernel, causal=causal, dropout=0.0)
-    nn.init.normal_(ours.linear.bias)
-    states = torch.randn(2, 7, D)
-    weight = ours.linear.weight.view(2 * D, kernel, D).transpose(1, 2)  # as conv1d has them: out × in × window
-    before = kernel - 1 if causal else (kernel - 1) // 2
-    padded = F.pad(states.transpose(1, 2), (before, kernel - 1 - before))
-    gated = F.glu(F.conv1d(padded, weight, ours.linear.bias), dim=1).transpose(1, 2)
-    torch.testing.assert_close(ours(states), (states + gated) * math.sqrt(0.5), **CLOSE)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
-def test_the_summary_of_a_recurrent_encoder_is_its_last_state(direction):
-    model = made(encoder={"kind": "rnn", "direction": direction}, decoder={"kind": "rnn"}, attention=PLAIN)
-    source, _ = sentences(3, 6, seed=4)
-    memory, vectors = model.encode(source), embedded(model, source)
-    for row in range(3):
-        length, ends = int((source[row] != PAD).sum()), []
-        ways = ("forward", "backward") if direction == "both" else (direction,)
-        for way, layer in zip(ways, model.encoder.layers[0], strict=True):
-            (one,) = gru_cells([layer])
-            state = torch.zeros(1, one.hidden_size)
-            order = range(length) if way == "forward" else range(length - 1, -1, -1)
-            for place in order:
-                state = one(vectors[row : row + 1, place], state)
-            ends.append(state[0])
-        torch.testing.assert_close(memory.summary[row], torch.cat(ends), **CLOSE)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", ["bag", "conv", "transformer"])
-def test_the_summary_of_other_encoders_is_the_mean_of_real_states(kind):
-    model = made(encoder={"kind": kind}, decoder={"kind": "rnn"}, join={"kind": "fixed"})
-    source, _ = sentences(3, 6, seed=4)
-    memory = model.encode(source)
-    for row in range(3):
-        real = memory.states[row][source[row] != PAD]
-        torch.testing.assert_close(memory.summary[row], real.mean(0), **CLOSE)
-        if kind == "bag":
-            torch.testing.assert_close(real, embedded(model, source)[row][source[row] != PAD], **CLOSE)
 
 
 @pytest.mark.parametrize("place", ["pre", "post"])
@@ -224,6 +60,7 @@ def test_attention_dropout_drops_its_share_of_weights_in_training_only():
     for _ in range(400):
         layer(torch.zeros(1, 1, D), memory)
     outputs = torch.stack(seen)
+    assert not torch.equal(outputs[0], outputs[1]) and len(torch.unique(outputs.flatten(1), dim=0)) > 300
     assert (outputs == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
     torch.testing.assert_close(outputs[outputs != 0], torch.full_like(outputs[outputs != 0], 1 / 8 / 0.75), **CLOSE)
     layer.eval()
@@ -301,7 +138,7 @@ def test_repeating_a_shared_phrase_never_raises_cider():
     assert scores[0] > scores[1] > 0 and scores[0] > scores[2]
     clipped = Cider().statistics(["dog dog dog dog", *others], references)[0, 0]
     single = Cider().statistics(["dog x y z", *others], references)[0, 0]
-    assert clipped <= single * 2 + 1e-9
+    assert 0 < clipped < single  # three more of a word that is wanted once are worth less than three wrong words
 
 
 def test_a_singular_value_far_below_the_largest_does_not_count():
@@ -313,19 +150,6 @@ def test_a_singular_value_far_below_the_largest_does_not_count():
         assert Mixed(rows, 16).span().shape[1] == rank
 
 
-def test_watching_changes_no_result_of_an_independent_formula():
-    model = made(
-        encoder={"kind": "rnn", "direction": "forward"},
-        decoder={"kind": "rnn", "layers": 2},
-        join={"kind": "attention", "order": "before"},
-        attention=PLAIN,
-    )
-    source, inputs = sentences(2, 5, seed=6)
-    with torch.no_grad(), taps.watch(model, "*"):
-        watched = model(source, inputs)
-    torch.testing.assert_close(watched, logits_by_hand(model, source, inputs), **CLOSE)
-
-
 def test_random_labels_cannot_be_coded_in_less_than_their_entropy():
     torch.manual_seed(0)
     count, width, labels = 600, 40, 4
@@ -335,3 +159,15 @@ def test_random_labels_cannot_be_coded_in_less_than_their_entropy():
     last = train_probes(words, words, labels, None)
     code = online_code(words, words, blocks(starts, count), labels, None, last, starts=starts)
     assert code.bits[0] / count > 0.97 * math.log2(labels)
+
+
+def test_a_probe_keeps_the_epoch_that_its_stopping_set_likes_best():
+    torch.manual_seed(0)
+    train = Examples(torch.randn(2, 300, 20), torch.randint(0, 3, (300,)))
+    # The second layer stops by examples that contradict what it is trained on: its best epoch is none at all.
+    stop = Examples(torch.stack([train.states[0], train.states[1]]), train.labels)
+    stop.states[1] = -train.states[1]
+    untrained, probes = Probes(2, 20, 3, None), train_probes(train, stop, 3, None)
+    before, after = untrained.losses(stop).mean(1), probes.losses(stop).mean(1)
+    assert after[0] < 0.95 * before[0]
+    torch.testing.assert_close(after[1], before[1])

@@ -26,7 +26,7 @@ from regard.tasks.training_batch import TrainingBatch
 from tests.cells import CELLS, model_of, sentences
 from tests.null import most_by_chance
 from tests.planted import ENCODER, LONGEST, SOURCE, SYMBOLS, TRUTH, planted
-from tests.shape_runs import shape_and_model
+from tests.task_runs import task_and_model
 
 
 def texts(count: int, seed: int = 0) -> list[str]:
@@ -366,7 +366,7 @@ def test_importance_has_intervals_over_examples(found):
 
 @pytest.mark.parametrize("kind", ["classes", "number", "tags", "masked", "language", "captions", "questions"])
 def test_the_losses_of_rows_sum_to_the_loss(kind, tmp_path):
-    task, model = shape_and_model(kind, tmp_path)[:2]
+    task, model = task_and_model(kind, tmp_path)[:2]
     prepared = prepare(task.config, tmp_path / "run")
     task = prepared.task
     batch = next(iter(task.batches(prepared.validation).once()))

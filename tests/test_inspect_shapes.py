@@ -27,7 +27,7 @@ from regard.tasks.trace import Side
 from regard.tasks.training_batch import TrainingBatch
 from regard.training.loop import train
 from regard.training.view import View
-from tests.shape_runs import corpus, settings, shape_and_model, tagged_lines
+from tests.task_runs import corpus, settings, tagged_lines, task_and_model
 
 TEXTS = {
     "classes": "w1 w2 w3",
@@ -40,12 +40,12 @@ ENCODERS = ("bag", "rnn", "conv", "transformer")
 
 
 def reader(kind: str, directory: Path, **more: Any) -> LoadedRun:
-    task, model, _ = shape_and_model(kind, directory, **more)
+    task, model, _ = task_and_model(kind, directory, **more)
     return LoadedRun(task, model)
 
 
 def writer(directory: Path, **more: Any) -> LoadedRun:
-    task, model, _ = shape_and_model("language", directory, **more)
+    task, model, _ = task_and_model("language", directory, **more)
     return LoadedRun(task, model)
 
 
@@ -284,7 +284,7 @@ def attending(kind: str, directory: Path, **more: Any) -> tuple[LoadedRun, list[
     """A model of a shape, and examples of it."""
     attention = {"attention": {"heads": 2}, **ATTENDING[kind], **more}
     pairs = {"task": {"pairs": "attended"}} if kind == "pairs" else {}
-    task, model, prepared = shape_and_model(kind, directory, model=attention, **pairs)
+    task, model, prepared = task_and_model(kind, directory, model=attention, **pairs)
     return LoadedRun(task, model), prepared.validation_pairs
 
 
@@ -452,7 +452,7 @@ def test_copying_nothing_changes_nothing_and_copying_all_states_recovers_all(kin
     subject, examples = attending(shape, tmp_path)
     if kind == "apart":
         (tmp_path / "apart").mkdir()
-        made, model, _ = shape_and_model(
+        made, model, _ = task_and_model(
             "pairs",
             tmp_path / "apart",
             model={"attention": {"heads": 2}, **ATTENDING["pairs"]},

@@ -125,3 +125,12 @@ def test_what_cannot_be_scored_is_refused():
         likelihoods(learned, ["a", "b"], ["a", "a" * 300])
     with pytest.raises(RegardError, match=r"Source 2 has 50,001 tokens, .* decoding.batch_tokens=50002"):
         likelihoods(translator_of(), ["a", "a" * 50_000], ["a", "b"])
+
+
+def test_the_perplexity_of_several_targets_is_that_of_one_text_with_all_their_ends():
+    one, other = Likelihood((-1.0, -2.0, -0.5), 2, 9), Likelihood((-3.0, -0.5), 2, 5)
+    whole = total([one, other])
+    assert (whole.sentences, whole.tokens, whole.words, whole.characters) == (2, 5, 4, 14)
+    assert whole.per_token == pytest.approx(math.exp(7 / 5))
+    assert whole.per_word == pytest.approx(math.exp(7 / 4))
+    assert whole.per_character == pytest.approx(math.exp(7 / 14))

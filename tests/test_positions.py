@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.nn.attention import Attention
+from regard.nn.attention import Attention, KeyValues
 from regard.nn.positions import Alibi, Learned, Rotary, Sinusoidal, make_distances, sinusoids
 
 
@@ -87,3 +87,27 @@ def test_far_distances_share_one_relative_vector():
     relative = make_distances("relative", heads=1, width=4, max_distance=2, ntk=1.0)
     shift = relative.shift(torch.randn(1, 1, 1, 4), 0, 6)[0, 0, 0]
     assert shift[2] == shift[3] == shift[5] and shift[1] != shift[2]
+
+
+@torch.no_grad()
+def test_relative_vectors_are_added_to_keys_and_biases_to_scores():
+    torch.manual_seed(0)
+    width, length, most = 8, 7, 3
+    states, identity = torch.randn(length, width), torch.eye(length)
+    for kind in ("relative", "bias"):
+        inside = make_distances(kind, heads=1, width=width, max_distance=most, ntk=1.0)
+        torch.nn.init.normal_(inside.weight)
+        layer = Attention(query_width=8, memory_width=8, heads=1, score="scaled-dot", project=False, distances=inside)
+        expected = torch.zeros(length, length)
+        for i in range(length):
+            for j in range(length):
+                apart = max(-most, min(most, j - i)) + most
+                met = states[j] + inside.weight[apart] if kind == "relative" else states[j]
+                expected[i, j] = states[i] @ met / math.sqrt(width)
+                expected[i, j] += inside.weight[0, apart] if kind == "bias" else 0.0
+        expected = expected.softmax(-1)
+        memory = KeyValues(states[None, None], identity[None, None])
+        torch.testing.assert_close(layer(states[None], memory)[0], expected)
+        for i in range(length):  # one query at a time, which stands at i
+            known = KeyValues(states[None, None], identity[None, None], query_position=i)
+            torch.testing.assert_close(layer(states[None, i : i + 1], known)[0, 0], expected[i])

@@ -9,10 +9,10 @@ import torch
 
 from regard.nn import taps
 from regard.text.specials import BOS
-from tests.cells import CELLS, SEEING, VOCABULARY, examples, model_of
+from tests.cells import CELLS, SEEING, VOCABULARY, covering, examples, model_of
 
 CLOSE = {"atol": 3e-5, "rtol": 1e-4}
-NAMES = [name for name, one in {**CELLS, **SEEING}.items() if one.decoder.kind == "transformer"]
+NAMES = covering(name for name, one in {**CELLS, **SEEING}.items() if one.decoder.kind == "transformer")
 PLAIN = "transformer>transformer/attention/scaled-dot-2"
 
 

@@ -27,7 +27,7 @@ from regard.tasks.preparation import prepare
 from regard.training.loop import train
 from regard.training.start import Start
 from regard.training.view import View
-from tests.shape_runs import COURSE, corpus, settings, shape_and_model
+from tests.task_runs import COURSE, corpus, settings, task_and_model
 
 SCENE = "shapes: red circle 0 0, blue star 2 1"
 ASKED = [
@@ -40,7 +40,7 @@ ENCODERS = ("bag", "rnn", "conv", "transformer")
 
 def looker(directory: Path, **model: Any) -> LoadedRun:
     more = {"model": model} if model else {}
-    task, made, _ = shape_and_model("questions", directory, **more)
+    task, made, _ = task_and_model("questions", directory, **more)
     return LoadedRun(task, made)
 
 
@@ -101,7 +101,7 @@ def test_generated_questions_are_always_the_same_and_have_true_answers():
 
 
 def test_watched_is_unwatched_and_every_look_shares_itself_among_the_whole_picture(tmp_path):
-    task, model, _ = shape_and_model("questions", tmp_path, task={"kind": "visual-questions", "looks": 3})
+    task, model, _ = task_and_model("questions", tmp_path, task={"kind": "visual-questions", "looks": 3})
     found = LoadedRun(task, model)
     trace = found.trace(ASKED[0])
     torch.testing.assert_close(
@@ -226,8 +226,8 @@ def test_pictures_in_a_folder_with_questions_in_a_file(tmp_path):
     names = {"question_field": "question", "caption_field": "answer"}
     path = corpus(tmp_path / "q.jsonl", [json.dumps(record) for record in records])
     as_json = {"images": str(folder), "captions": path, **names}
-    shape = {"task": {"kind": "visual-questions"}}
-    both = [list(read(from_mapping({**shape, "data": {"train": one}}).data.train)) for one in (section, as_json)]
+    task = {"task": {"kind": "visual-questions"}}
+    both = [list(read(from_mapping({**task, "data": {"train": one}}).data.train)) for one in (section, as_json)]
     name, question, answer = lines[0].split("\t")
     assert both[0] == both[1] and both[0][0] == Pair(f"{folder}/{name}\t{question}", answer)
 

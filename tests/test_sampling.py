@@ -140,4 +140,7 @@ def test_loops_are_cut_to_one_round_and_sane_output_is_left_alone():
     assert loop_start(list(range(200))) is None
     assert loop_start(list(range(20)) * 3) is None
     assert loop_start([7] * 100, patience_for([9] * 100)) is None, "a source that repeats may be answered in kind"
-    assert patience_for([1, 2, 3, 4, 5]) == PATIENCE
+    assert (
+        loop_start([7] * 231, patience_for([9] * 100)) is None and loop_start([7] * 232, patience_for([9] * 100)) == 1
+    )
+    assert patience_for([1, 2, 3, 4, 5]) == PATIENCE and patience_for([1, 2, 1, 2]) == PATIENCE + 8

@@ -268,18 +268,51 @@ def test_a_recorded_beam_finds_the_same_and_its_tree_holds_what_it_found(name):
             assert total_log_prob == pytest.approx(sum(one.log_probs), rel=1e-4, abs=1e-4)
 
 
+class Late:
+    """A step model whose best output is the longest: a first token that costs much, and nothing from then on."""
+
+    class State:
+        def __init__(self, said):
+            self.said = said
+
+        def select(self, rows):
+            return type(self)(self.said)
+
+    def start(self, source):
+        return self.State(0)
+
+    def step(self, tokens, state):
+        chances = torch.full((len(tokens), 12), 1e-9)
+        for row, token in enumerate(tokens.tolist()):
+            if token == BOS:
+                chances[row, [EOS, 6]] = torch.tensor([0.52, 0.11])
+            else:
+                chances[row, 6 if state.said < 3 else EOS] = 1.0
+        return chances.log(), self.State(state.said + 1)
+
+
+def test_a_beam_goes_on_as_long_as_anything_could_still_win():
+    found = beam(Late(), torch.tensor([[6, 7, EOS]]), [4], width=2)[0][0]
+    assert found.tokens == (6, 6, 6) and found.ended == "end"
+    assert found.score == pytest.approx(math.log(0.11) / 4, rel=1e-4)  # the empty output scores log 0.52
+
+
 class Parrot:
-    """A step model that says three tokens, one after the other, for ever."""
+    """A step model that says three tokens, one after the other, for ever; `end` is its score of the end symbol."""
 
     class State:
         def select(self, rows):
             return self
+
+    def __init__(self, end=-30.0):
+        self.end = end
 
     def start(self, source):
         return self.State()
 
     def step(self, tokens, state):
         scores = torch.full((len(tokens), 12), -9.0)
+        scores[:, EOS] = self.end
         for row, token in enumerate(tokens.tolist()):
             scores[row, {6: 7, 7: 8}.get(token, 6)] = 0.0
         return scores.log_softmax(1), state
@@ -289,9 +322,14 @@ class Parrot:
 def test_endless_repetition_is_cut_and_reported(width):
     source = torch.tensor([[6, 7, EOS]])
     found = greedy(Parrot(), source, [200])[0] if width == 1 else beam(Parrot(), source, [200], width=width)[0][0]
-    if found.ended == "repetition":
-        assert found.tokens == (6, 7, 8) and len(found.log_probs) == 3
-    else:  # a beam prefers what ended by itself
-        assert width > 1 and found.ended == "end" and len(found.tokens) < 100
+    assert found.ended == "repetition" and found.tokens == (6, 7, 8) and len(found.log_probs) == 3
     assert greedy(Parrot(), source, [20])[0].ended == "length"
     assert greedy(Parrot(), source, [90], patience=[100])[0].ended == "length"
+
+
+def test_a_beam_prefers_what_ended_by_itself_to_what_was_cut():
+    source = torch.tensor([[6, 7, EOS]])
+    assert greedy(Parrot(end=-1.0), source, [200])[0].ended == "repetition"
+    found = beam(Parrot(end=-1.0), source, [200], width=3, count=3)[0]
+    assert found[0].ended == "end" and set(found[0].tokens) <= {6, 7, 8}
+    assert [one.ended != "end" for one in found] == sorted(one.ended != "end" for one in found)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,7 +23,7 @@ from regard.tasks.preparation import prepare, training_pairs
 from regard.training import baseline, outcome
 from regard.training.loop import train
 from regard.training.view import View
-from tests.shape_runs import corpus, labelled_lines, settings
+from tests.task_runs import corpus, labelled_lines, settings
 
 
 class Telling(View):
@@ -334,3 +335,15 @@ def test_the_scale_of_embeddings_is_a_setting_of_models_that_only_read_too(tmp_p
         model = prepare(config, tmp_path / f"{scaled}").task.build()
         scales.append(model.source_embedding(torch.tensor([7])) / model.source_embedding.weight[7])
     torch.testing.assert_close(scales[0], 4 * scales[1])  # the width is 16
+
+
+def test_estimates_are_fitted_by_the_line_of_least_squares_and_never_reversed():
+    random = np.random.default_rng(3)
+    estimates = random.normal(2.0, 1.0, 50)
+    for slope, shift in ((2.5, -4.0), (0.2, 7.0)):
+        true = slope * estimates + shift + random.normal(0, 0.3, 50)
+        expected = np.polyfit(estimates, true, 1)
+        assert fit_line(torch.from_numpy(estimates), torch.from_numpy(true)) == pytest.approx(tuple(expected))
+    reversed_estimates = torch.from_numpy(-estimates)
+    slope, shift = fit_line(reversed_estimates, torch.from_numpy(estimates))
+    assert slope == 1.0 and shift == pytest.approx(2 * estimates.mean())

@@ -88,6 +88,24 @@ class TestObjective:
         for ours, theirs in zip(fused, plain, strict=True):
             torch.testing.assert_close(ours, theirs)
 
+    def test_tokens_that_are_never_produced_have_no_part_in_smoothing(self):
+        random = torch.Generator().manual_seed(2)
+        states = torch.randn(9, 4, dtype=torch.float64, generator=random, requires_grad=True)
+        weight = torch.randn(11, 4, dtype=torch.float64, generator=random, requires_grad=True)
+        bias = torch.randn(11, dtype=torch.float64, generator=random)
+        bias[[4, 7]] = -100.0
+        bias.requires_grad_()
+        targets = torch.tensor([1, 2, 3, 5, 6, 8, 9, 10, 1])
+        loss = cross_entropy(states, weight, bias, targets, smoothing=0.2)
+        fused = torch.autograd.grad(loss.smoothed, [states, weight, bias])
+        logits = F.linear(states, weight, bias)
+        possible = [token for token in range(11) if token not in (4, 7)]
+        true = logits.gather(1, targets[:, None]).squeeze(1)
+        expected = (logits.logsumexp(1) - 0.8 * true - 0.2 * logits[:, possible].mean(1)).sum()
+        torch.testing.assert_close(loss.smoothed, expected)
+        for ours, theirs in zip(fused, torch.autograd.grad(expected, [states, weight, bias]), strict=True):
+            torch.testing.assert_close(ours, theirs)
+
     def test_only_padding_costs_nothing(self):
         states = torch.randn(2, 3, 4, requires_grad=True)
         loss = cross_entropy(states, torch.randn(7, 4), None, torch.zeros(2, 3, dtype=torch.long))
@@ -262,6 +280,20 @@ class TestUpdate:
         assert inside.diagonal(dim1=1, dim2=2).min() > 0.6 and inside.diagonal(dim1=1, dim2=2).max() < 1.3
         assert not orthogonal(torch.zeros(1, *shape)).any()
 
+    def test_muon_moves_along_the_mean_gradient_one_step_ahead(self):
+        random = torch.Generator().manual_seed(1)
+        linear = torch.nn.Linear(9, 4, bias=False)
+        muon = optimizer.build(Optimizer(kind="muon", learning_rate=0.1, weight_decay=0.5), linear)
+        expected, mean = linear.weight.detach().clone(), torch.zeros(4, 9)
+        for _ in range(3):
+            gradient = torch.randn(4, 9, generator=random)
+            linear.weight.grad = gradient.clone()
+            muon.step()
+            mean = 0.95 * mean + 0.05 * gradient
+            ahead = 0.95 * mean + 0.05 * gradient  # Nesterov's
+            expected = (1 - 0.1 * 0.5) * expected - 0.1 * 0.2 * math.sqrt(9) * orthogonal(ahead[None])[0]
+            torch.testing.assert_close(linear.weight.detach(), expected)
+
     def test_muon_alone_needs_no_adamw(self, prepared):
         one = trainer(prepared, tiny("training.optimizer.kind=muon"))
         inner = optimizer.matrices(one.model)
@@ -315,8 +347,8 @@ class TestUpdate:
         assert parts.progress.window.norm == pytest.approx(float(norm), rel=1e-4)
         assert parts.progress.tokens == tokens
 
-    @pytest.mark.parametrize("clip", [0.0, 0.01])
-    def test_no_step_is_larger_than_clipping_allows(self, prepared, clip):
+    @pytest.mark.parametrize("clip", [0.0, 0.01, 1000.0])
+    def test_no_step_is_larger_than_clipping_allows_and_none_is_made_larger(self, prepared, clip):
         config = tiny(
             "training.optimizer.kind=sgd", "training.optimizer.learning_rate=1", "training.schedule.kind=constant",
             "training.schedule.warmup=0", f"training.clip={clip}",
@@ -326,7 +358,7 @@ class TestUpdate:
         one.update()
         one.close()
         moves = [(a.detach() - b).norm() for a, b in zip(one.model.parameters(), before, strict=True)]
-        expected = clip or one.progress.window.norm
+        expected = min(clip or math.inf, one.progress.window.norm)
         assert float(torch.stack(moves).norm()) == pytest.approx(expected, rel=1e-3)
 
     def test_a_step_that_is_not_finite_is_skipped_and_counted(self, prepared):

@@ -1,4 +1,4 @@
-"""What shapes are given: labels as people write them, and input that is refused in a sentence."""
+"""What tasks are given: labels as people write them, and input that is refused in a sentence."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.tasks.preparation import prepare
 from regard.training.loop import train
 from regard.training.view import View
-from tests.shape_runs import corpus, labelled_lines, pair_lines, settings, words
+from tests.task_runs import corpus, labelled_lines, pair_lines, settings, words
 
 
 class TestJsonLabels:
@@ -30,7 +30,7 @@ class TestJsonLabels:
         assert [pair.target for pair in found] == ["1", "0", "2.5", "-3e-07", "true", "five"]
 
     @pytest.mark.parametrize("label", [None, [1], {"a": 1}])
-    def test_what_is_no_label_is_told_with_its_line(self, label, tmp_path):
+    def test_what_is_no_label_is_reported_with_its_line(self, label, tmp_path):
         with pytest.raises(RegardError, match=r"x\.jsonl:2: field `label` is .*, but a string or a number is wanted"):
             self.read(tmp_path, {"source": "a", "label": 1}, {"source": "b", "label": label})
 
@@ -51,30 +51,30 @@ class TestBadInput:
         assert not (directory / "run" / "run.json").exists()
         return str(told.value)
 
-    def test_a_missing_label_is_told_with_its_line(self, tmp_path):
+    def test_a_missing_label_is_reported_with_its_line(self, tmp_path):
         config = settings("classes", tmp_path)
         config["data"]["train"] = {"labelled": corpus(tmp_path / "bad.txt", ["yes a b", "no", "no c"])}
         assert "bad.txt:2" in self.refused(config, tmp_path)
 
-    def test_an_empty_label_is_told_with_its_place(self, tmp_path):
+    def test_an_empty_label_is_reported_with_its_place(self, tmp_path):
         config = settings("pairs", tmp_path)
         config["data"]["train"]["tsv"] = corpus(tmp_path / "bad.tsv", ["a\tb\tyes", "c\td\t "])
         assert "bad.tsv:2 has no label" in self.refused(config, tmp_path)
 
-    def test_a_label_that_training_never_shows_is_told(self, tmp_path):
+    def test_a_label_that_training_never_shows_is_reported(self, tmp_path):
         config = settings("classes", tmp_path)
         config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w1", "", "perhaps w2"])}
         told = self.refused(config, tmp_path)
         assert "`perhaps`" in told and "v.txt:3" in told
 
-    def test_a_tag_that_training_never_shows_is_told_with_the_line_of_its_sentence(self, tmp_path):
+    def test_a_tag_that_training_never_shows_is_reported_with_the_line_of_its_sentence(self, tmp_path):
         config = settings("tags", tmp_path)
         config["data"]["validation"] = {
             "columns": corpus(tmp_path / "v.txt", ["w1 first", "", "", "w1 first", "w2 odd"])
         }
         assert "v.txt:4 has the label `odd`" in self.refused(config, tmp_path)
 
-    def test_a_held_out_text_with_a_label_of_its_own_is_left_out_and_told(self, tmp_path):
+    def test_a_held_out_text_with_a_label_of_its_own_is_left_out_and_reported(self, tmp_path):
         config = settings("classes", tmp_path)
         lines = [line.replace("no ", f"l{number} ") for number, line in enumerate(labelled_lines(60))]
         config["data"]["train"] = {"labelled": corpus(tmp_path / "odd.txt", [*lines, *labelled_lines(200)[60:]])}
@@ -83,7 +83,7 @@ class TestBadInput:
         assert prepared.validation_pairs and len(prepared.validation) == len(prepared.validation_pairs)
         assert all(pair.target in prepared.task.vocabularies.labels.names for pair in prepared.validation_pairs)
 
-    def test_labels_that_only_training_has_are_told(self, tmp_path):
+    def test_labels_that_only_training_has_are_reported(self, tmp_path):
         config = settings("classes", tmp_path)
         config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w0", "yes w0 w1"])}
         notes = prepare(from_mapping(config), tmp_path / "run").report.notes
@@ -96,20 +96,20 @@ class TestBadInput:
         with pytest.raises(RegardError, match="at least two"):
             Labels.learn(["yes", "yes"])
 
-    def test_what_is_no_number_is_told(self, tmp_path):
+    def test_what_is_no_number_is_reported(self, tmp_path):
         for wrong in ("many", "nan", "1e99"):
             config = settings("number", tmp_path)
             lines = [*pair_lines(5), f"a\tb\tsame\t{wrong}"]
             config["data"]["train"]["tsv"] = corpus(tmp_path / "bad.tsv", lines)
             assert f"bad.tsv:6 has `{wrong}`" in self.refused(config, tmp_path)
 
-    def test_words_and_tags_that_differ_in_number_are_told(self, tmp_path):
+    def test_words_and_tags_that_differ_in_number_are_reported(self, tmp_path):
         config = settings("tags", tmp_path)
         config["data"]["train"] = {"tsv": corpus(tmp_path / "bad.tsv", ["a b\tX Y", "c d e\tX Y"])}
         assert "bad.tsv:2 has 3 words and 2 tags" in self.refused(config, tmp_path)
 
     @pytest.mark.parametrize("name, line", [("columns", "word"), ("conllu", "1\tword\tNOUN")])
-    def test_a_line_that_is_no_word_with_a_tag_is_told(self, name, line, tmp_path):
+    def test_a_line_that_is_no_word_with_a_tag_is_reported(self, name, line, tmp_path):
         config = settings("tags", tmp_path)
         config["data"]["train"] = {name: corpus(tmp_path / "bad.txt", [line])}
         assert "bad.txt:1" in self.refused(config, tmp_path)
@@ -122,16 +122,16 @@ class TestBadInput:
         assert found == [Pair("do n't 1_000", "AUX PART NUM")]
 
     @pytest.mark.parametrize(
-        "shape, data, word",
+        "task, data, word",
         [
             ("classification", {"text": "a.txt"}, "labelled or table or tsv or jsonl"),
             ("language-model", {"tsv": "a.tsv"}, "text or json_text"),
             ("translation", {"labelled": "a.txt"}, "paired"),
         ],
     )
-    def test_a_corpus_of_the_wrong_sort_is_told_before_it_is_read(self, shape, data, word):
+    def test_a_corpus_of_the_wrong_sort_is_reported_before_it_is_read(self, task, data, word):
         with pytest.raises(UsageError, match=word):
-            from_mapping({"task": {"kind": shape}, "data": {"train": data}})
+            from_mapping({"task": {"kind": task}, "data": {"train": data}})
 
     @pytest.mark.parametrize(
         "override, word",
@@ -142,11 +142,11 @@ class TestBadInput:
             ("task.kind=clasification", "did you mean classification"),
         ],
     )
-    def test_settings_that_mean_nothing_here_are_refused(self, override, word, tmp_path):
+    def test_settings_without_effect_are_refused(self, override, word, tmp_path):
         with pytest.raises(UsageError, match=word):
             from_mapping(settings("classes", tmp_path), [override])
 
-    def test_presets_serve_every_shape(self, tmp_path):
+    def test_presets_serve_every_task(self, tmp_path):
         for preset in ("transformer-tiny", "bahdanau", "convs2s", "bag"):
             config = from_mapping({"preset": preset, **settings("classes", tmp_path)} | {"model": {}})
             assert config.model.decoder is None and config.model.encoder is not None
@@ -161,13 +161,13 @@ class TestBadInput:
         assert "Line 3: This run reads 2 texts at once" in told
         assert [bool(line) for line in said.splitlines()] == [True, False, False, True]  # the others are answered
 
-    def test_a_label_that_no_line_could_hold_is_told(self, tmp_path):
+    def test_a_label_that_no_line_could_hold_is_reported(self, tmp_path):
         config = settings("classes", tmp_path)
         records = [{"source": "a b", "target": "yes"}, {"source": "c", "target": "n\to"}]
         config["data"]["train"] = {"jsonl": corpus(tmp_path / "x.jsonl", [json.dumps(one) for one in records])}
         assert "x.jsonl:2 has a label with a tab" in self.refused(config, tmp_path)
 
-    def test_the_shape_of_a_run_is_settled(self, tmp_path):
+    def test_the_task_of_a_run_cannot_change(self, tmp_path):
         train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
         before = (tmp_path / "run" / "config.yaml").read_bytes()
         changed = from_mapping(settings("classes", tmp_path, task={"pool": "max"}, training={"steps": 99}))

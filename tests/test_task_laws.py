@@ -10,6 +10,8 @@ from regard.config.task import Classification as Settings
 from regard.models import Model
 from regard.models.acceptor import build_acceptor
 from regard.models.masked import MaskedModel
+from regard.models.memory import Memory
+from regard.models.pooling import make_pool
 from regard.models.reader import Reader
 from regard.models.transducer import Transducer
 from regard.nn import taps
@@ -22,7 +24,7 @@ from regard.text.specials import BOS, EOS, MASK, PAD, SEP
 from regard.training.loop import train
 from regard.training.view import View
 from tests.cells import DECODERS, ENCODERS, POSITIONS, VOCABULARY
-from tests.shape_runs import settings, shape_and_model
+from tests.task_runs import settings, task_and_model
 
 POOLS = ("first", "last", "mean", "max", "attention")
 
@@ -108,8 +110,8 @@ def test_the_future_does_not_leak_without_a_source(decoder):
 
 
 @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
-def test_a_beam_of_one_is_greedy_and_company_changes_nothing(decoder, tmp_path):
-    task, model, _ = shape_and_model(
+def test_a_beam_of_one_is_greedy_and_batch_changes_nothing(decoder, tmp_path):
+    task, model, _ = task_and_model(
         "language", tmp_path, model={"decoder": {"kind": decoder}}, decoding={"max_length": 8}
     )
     writer = LoadedRun(task, model)
@@ -146,6 +148,24 @@ def test_batch_is_single_and_padding_nothing_in_every_pooling(pool, encoder):
         whole = model(source)
         one_by_one = torch.cat([model(alone(source, row)) for row in range(len(source))])
     torch.testing.assert_close(whole, one_by_one, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@torch.no_grad()
+def test_every_pooling_is_its_formula_over_real_states(kind):
+    torch.manual_seed(0)
+    pool, lengths = make_pool(kind, 16), (7, 4, 1)
+    states = torch.randn(3, 7, 16)
+    mask = torch.arange(7) < torch.tensor(lengths)[:, None]
+    found = pool(Memory(states, mask, torch.zeros(3, 16)))
+    for row, length in enumerate(lengths):
+        real = states[row, :length]
+        if kind == "attention":
+            hidden = torch.tanh(real @ pool.hidden.weight.T + pool.hidden.bias)
+            expected = (hidden @ pool.query.weight[0]).softmax(0) @ real
+        else:
+            expected = {"first": real[0], "last": real[-1], "mean": real.mean(0), "max": real.amax(0)}[kind]
+        torch.testing.assert_close(found[row], expected)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -1,4 +1,4 @@
-"""Laws of `regard evaluate` for every shape: one number, however it is asked for."""
+"""Laws of `regard evaluate` for every task: one number, however it is asked for."""
 
 import json
 import math
@@ -14,17 +14,17 @@ from regard.runs.run import Run
 from regard.tasks.preparation import prepare
 from regard.training.loop import train
 from regard.training.view import View
-from tests.shape_runs import corpus, pair_lines, settings, tagged_lines
+from tests.task_runs import corpus, pair_lines, settings, tagged_lines
 
-SHAPES = ("classes", "pairs", "number", "tags", "masked", "language")
+TASKS = ("classes", "pairs", "number", "tags", "masked", "language")
 ANSWERING = ("classes", "pairs", "number", "tags")
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of every shape, hardly trained."""
+    """A run of every task, hardly trained."""
     found = {}
-    for kind in SHAPES:
+    for kind in TASKS:
         place = tmp_path_factory.mktemp(kind)
         train(from_mapping(settings(kind, place)), place / "run", view=View())
         found[kind] = place / "run"
@@ -44,7 +44,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", TASKS)
 def test_the_score_is_the_one_that_training_reports(kind, runs, capsys):
     reported = Run.open(runs[kind]).info["result"]["validation"]
     found = facts(capsys, runs[kind])
@@ -55,7 +55,7 @@ def test_the_score_is_the_one_that_training_reports(kind, runs, capsys):
     assert found["loss"] == pytest.approx(reported["loss"], rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", TASKS)
 def test_examples_are_counted_by_what_they_are_called(kind, runs, capsys):
     prepared = prepare(Run.open(runs[kind]).config, runs[kind])
     found, noun, count = facts(capsys, runs[kind]), prepared.task.noun, len(prepared.validation_pairs)
@@ -162,7 +162,7 @@ def test_answers_that_are_right_as_often_as_they_are_sure_are_calibrated():
     assert off["expected_error"] == pytest.approx(10) and off["mean_probability"] == pytest.approx(55)
 
 
-def test_what_does_not_go_together_is_told_in_a_sentence(runs, capsys, tmp_path):
+def test_what_does_not_go_together_is_reported_in_a_sentence(runs, capsys, tmp_path):
     bad = corpus(tmp_path / "bad.tsv", ["w1\tw2\tsame\t1", "w1\tw2\tperhaps\t1"])
     assert "bad.tsv:2 has the label `perhaps`" in refusal(capsys, runs["pairs"], "--data", bad)
     bad = corpus(tmp_path / "worse.tsv", ["w1\tw2\tsame\t1", "w1\tw2\tsame\tx"])

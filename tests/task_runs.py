@@ -1,4 +1,4 @@
-"""Tiny runs of every shape, over corpora that are made for them."""
+"""Tiny runs of every task, over corpora that are made for them."""
 
 from pathlib import Path
 from typing import Any
@@ -52,8 +52,8 @@ def tagged_lines(count: int) -> list[str]:
 
 
 def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
-    """A tiny run of a shape, over a corpus that is made for it."""
-    shapes: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    """Settings of a tiny run of a task, over a corpus that is made for it."""
+    tasks: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "classes": ({"kind": "classification"}, {"labelled": corpus(directory / "labelled.txt", labelled_lines(120))}),
         "number": (
             {"kind": "regression"},
@@ -84,7 +84,7 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
             {"text": corpus(directory / "text.txt", [" ".join(words(seed, 30)) for seed in range(120)])},
         ),
     }
-    shape, data = shapes[kind]
+    task, data = tasks[kind]
     ends: dict[str, Any] = {"encoder": {"kind": "rnn"}}
     if kind == "language":
         ends = {"decoder": {"kind": "rnn"}}
@@ -93,7 +93,7 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
     elif kind == "captions":
         ends = {"encoder": {"kind": "image", "size": 16, "patch": 4, "layers": 1}, "decoder": {"kind": "rnn"}}
     found: dict[str, Any] = {
-        "task": shape,
+        "task": task,
         "data": {"train": data, "held_out": 20},
         "text": {"tokenizer": {"kind": "words", "min_frequency": 1}},
         "model": {"width": 16, **ends},
@@ -104,11 +104,12 @@ def settings(kind: str, directory: Path, **more: Any) -> dict[str, Any]:
     return found
 
 
-SHAPES = ("classes", "number", "pairs", "tags", "language", "captions", "questions", "masked")
+TASKS = ("classes", "number", "pairs", "tags", "language", "captions", "questions", "masked")
 READING = ("classes", "number", "pairs", "tags")
 
 
-def shape_and_model(kind: str, directory: Path, **more: Any):
+def task_and_model(kind: str, directory: Path, **more: Any):
+    """Return a task, a small random model of it in use (no dropout), and its prepared data."""
     config = from_mapping(settings(kind, directory, **more))
     prepared = prepare(config, directory / "run")
     task = prepared.task

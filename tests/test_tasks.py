@@ -1,9 +1,6 @@
-"""Laws of every shape: what holds for one end left off or replaced as it holds for the whole."""
+"""Laws of every task: what holds for translation holds with another input or output."""
 
-import itertools
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,18 +11,12 @@ from regard.config.loading import dump, from_mapping
 from regard.config.text import Tokenizer as Settings
 from regard.data.batches import Batches
 from regard.data.corpus import Pair, read
-from regard.data.packing import windows
-from regard.evaluation.likelihood import total
-from regard.evaluation.perplexity import text_likelihoods
-from regard.foundation.errors import UsageError
 from regard.foundation.weights import read_weights
 from regard.metrics.labels import confusion, correlation, ranks, score_labels, score_numbers
 from regard.metrics.scoring import score_text
 from regard.models.acceptor import apart
 from regard.nn import taps
 from regard.runs.run import Run
-from regard.search import Search
-from regard.tasks.loaded import LoadedRun
 from regard.tasks.outputs.label import fit_temperature
 from regard.tasks.outputs.number import NumberOutput, numbers_in
 from regard.tasks.preparation import prepare
@@ -34,14 +25,13 @@ from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, PAD, SEP
 from regard.training.journal import Journal
 from regard.training.loop import train
-from regard.training.start import Tuning
-from regard.training.validation import JUDGING_SEED, mean_loss
+from regard.training.validation import JUDGING_SEED
 from regard.training.view import View
-from tests.shape_runs import COURSE, ENCODERS, READING, SHAPES, corpus, settings, shape_and_model
+from tests.task_runs import COURSE, ENCODERS, READING, TASKS, corpus, settings, task_and_model
 
 
-class TestEveryShape:
-    @pytest.mark.parametrize("kind", SHAPES)
+class TestEveryTask:
+    @pytest.mark.parametrize("kind", TASKS)
     def test_it_trains_and_ends_with_a_card_that_says_how_to_use_it(self, kind, tmp_path):
         config = from_mapping(settings(kind, tmp_path))
         outcome = train(config, tmp_path / "run", view=View())
@@ -51,7 +41,7 @@ class TestEveryShape:
         assert config.cell in card and outcome.next_command.split()[1] in card
         assert Journal(run.metrics).lines("validation")
 
-    @pytest.mark.parametrize("kind", SHAPES)
+    @pytest.mark.parametrize("kind", TASKS)
     def test_interrupted_and_continued_is_uninterrupted(self, kind, tmp_path):
         whole = from_mapping(settings(kind, tmp_path))
         train(whole, tmp_path / "whole", view=View())
@@ -63,7 +53,7 @@ class TestEveryShape:
         other = read_weights(tmp_path / "parts" / "checkpoints" / "step-00000012" / "model.safetensors")
         assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
-    @pytest.mark.parametrize("kind", SHAPES)
+    @pytest.mark.parametrize("kind", TASKS)
     def test_its_configuration_survives_being_written_and_read(self, kind, tmp_path):
         config = from_mapping(settings(kind, tmp_path))
         path = tmp_path / "config.yaml"
@@ -74,8 +64,8 @@ class TestEveryShape:
 
     @pytest.mark.parametrize("kind", READING)
     @pytest.mark.parametrize("encoder", ENCODERS)
-    def test_padding_and_company_change_nothing(self, kind, encoder, tmp_path):
-        task, model, prepared = shape_and_model(kind, tmp_path, model={"encoder": {"kind": encoder}})
+    def test_padding_and_batch_change_nothing(self, kind, encoder, tmp_path):
+        task, model, prepared = task_and_model(kind, tmp_path, model={"encoder": {"kind": encoder}})
         random = torch.Generator().manual_seed(JUDGING_SEED)
         together = sum(
             task.output.loss(model, task.training_batch(batch, random, training=False)).nll.item()
@@ -92,7 +82,7 @@ class TestAcceptors:
     @pytest.mark.parametrize("pairs", ["joined", "apart", "attended"])
     @pytest.mark.parametrize("pool", [None, "first", "last", "mean", "max", "attention"])
     def test_every_pooling_and_comparison_ignores_padding(self, pairs, pool, tmp_path):
-        task, model, _ = shape_and_model(
+        task, model, _ = task_and_model(
             "pairs", tmp_path, task={"pairs": pairs, "pool": pool}, model={"encoder": {"kind": "transformer"}}
         )
         texts = ["w1 w2 w3\tw1", "w4\tw5 w6 w7 w8 w9", "w1\tw1"]
@@ -118,11 +108,11 @@ class TestAcceptors:
         for encoder in ENCODERS:
             directory = tmp_path / encoder
             directory.mkdir()
-            task, model, _ = shape_and_model("classes", directory, model={"encoder": {"kind": encoder}})
+            task, model, _ = task_and_model("classes", directory, model={"encoder": {"kind": encoder}})
             one, other = task.output.scores(model, ["w1 w2 w3 w4", "w4 w2 w1 w3"])
             assert torch.allclose(one, other, atol=1e-6) == (encoder == "bag")
 
-    def test_two_texts_are_told_apart_at_the_separator(self):
+    def test_two_texts_are_reported_apart_at_the_separator(self):
         source = torch.tensor([[BOS, 7, 8, SEP, 9, EOS, PAD], [BOS, 7, SEP, 8, 9, 10, EOS]])
         first, second = apart(source)
         assert first.tolist() == [[BOS, 7, 8, EOS], [BOS, 7, EOS, PAD]]
@@ -133,8 +123,8 @@ class TestAcceptors:
         assert first.tolist() == [[BOS, 7, 8, EOS], [BOS, 7, EOS, PAD]]
         assert second.tolist() == [[BOS, EOS, PAD], [BOS, 9, EOS]]
 
-    def test_balanced_weights_give_every_class_the_same_say(self, tmp_path):
-        task, _, prepared = shape_and_model("classes", tmp_path, task={"class_weights": "balanced"})
+    def test_balanced_weights_give_every_class_the_same_weight(self, tmp_path):
+        task, _, prepared = task_and_model("classes", tmp_path, task={"class_weights": "balanced"})
         weights, counts = task.output._weights, torch.tensor(prepared.task.vocabularies.labels.counts)
         shares = weights * counts
         torch.testing.assert_close(shares, shares[:1].expand_as(shares))
@@ -209,158 +199,11 @@ class TestTransducers:
     @pytest.mark.parametrize("tokenizer", ["words", "characters", "bpe"])
     def test_there_is_one_tag_for_each_word_whatever_a_token_is(self, tokenizer, tmp_path):
         text = {"tokenizer": {"kind": tokenizer, "min_frequency": 1}}
-        task, model, _ = shape_and_model("tags", tmp_path, text=text)
+        task, model, _ = task_and_model("tags", tmp_path, text=text)
         sentences = ["w1 never-seen, w2!", "w3", "\u200b w1 \u0301"]
         for answer, sentence in zip(task.output.answer(model, sentences), sentences, strict=True):
             assert answer.facts["words"] == sentence.split() and len(answer.facts["tags"]) == len(sentence.split())
             assert answer.line.count("/") >= len(sentence.split())
-
-
-class TestLanguageModels:
-    @pytest.mark.parametrize("decoder", ["rnn", "conv", "transformer"])
-    def test_step_by_step_is_all_at_once_without_a_memory(self, decoder, tmp_path):
-        _, model, _ = shape_and_model("language", tmp_path, model={"decoder": {"kind": decoder, "layers": 2}})
-        inputs = torch.randint(6, 15, (3, 7))
-        whole = model(torch.zeros(3, 0, dtype=torch.long), inputs)
-        state = model.start(model.encode(inputs))
-        for place in range(7):
-            scores, state = model.step(inputs[:, place], state)
-            torch.testing.assert_close(scores, whole[:, place], atol=1e-5, rtol=1e-4)
-
-    @pytest.mark.parametrize("length, stride", [(5, 5), (5, 2), (5, 1), (100, 50), (2, 1)])
-    def test_a_sliding_window_asks_for_every_token_once(self, length, stride):
-        for tokens in (2, 3, 6, 7, 23):
-            asked = [
-                place
-                for window in windows(tokens, length, stride)
-                for place in range(window.start + window.known, window.end - 1)
-            ]
-            assert asked == list(range(tokens - 1))
-            assert all(window.end - window.start <= length + 1 for window in windows(tokens, length, stride))
-
-    def test_packing_loses_nothing_and_repeats_nothing(self, tmp_path):
-        task, _, prepared = shape_and_model("language", tmp_path)
-        documents = sorted(tuple(prepared.train[row][1].tolist()) for row in range(len(prepared.train)))
-        for world_size in (1, 3):
-            row: dict[int, list[int]] = {}
-            for rank in range(world_size):
-                batches = task.batches(prepared.train, rank=rank, world_size=world_size, training=True)
-                for batch, _ in itertools.islice(batches.after(), batches.per_epoch()):
-                    for window, tokens in zip(batch.rows.tolist(), batch.target.tolist(), strict=True):
-                        row[window] = [token for token in tokens if token != PAD]
-            text = [token for window in sorted(row) for token in (row[window][:-1])] + row[max(row)][-1:]
-            found, document = [], []
-            for token in text:
-                if token == EOS:
-                    found.append(tuple(document))
-                document = [] if token in (BOS, EOS) else [*document, token]
-            assert sorted(found) == documents
-
-    def test_the_loss_of_training_is_the_perplexity_of_score(self, tmp_path):
-        task, model, prepared = shape_and_model("language", tmp_path)
-        loss = mean_loss(task, model, task.batches(prepared.validation), device=torch.device("cpu"))
-        writer = LoadedRun(task, model)
-        found = total(text_likelihoods(writer, [pair.source for pair in prepared.validation_pairs]))
-        assert loss == pytest.approx(-found.log_prob / found.tokens, rel=1e-4)
-
-    def test_what_is_written_has_the_probability_that_it_is_said_to_have(self, tmp_path):
-        task, model, _ = shape_and_model("language", tmp_path, task={"length": 60}, decoding={"max_length": 9})
-        writer = LoadedRun(task, model)
-        for search in (Search(beam=1), Search(beam=3), Search(samples=2, count=2, top_k=5)):
-            for prompt, found in zip(["", "w1 w2", "w3"], writer.hypotheses(["", "w1 w2", "w3"], search), strict=True):
-                for one in found:
-                    (whole,) = text_likelihoods(writer, [writer.output.whole(prompt, one)])
-                    given = len(prompt.split())
-                    said = whole.log_probs[given : given + len(one.log_probs)]
-                    assert list(one.log_probs) == pytest.approx(list(said), abs=1e-4)
-
-    def test_prompts_keep_their_place_whatever_their_length(self, tmp_path):
-        task, model, _ = shape_and_model("language", tmp_path, decoding={"max_length": 5})
-        writer = LoadedRun(task, model)
-        prompts = ["w1 w2 w3", "", "w4", "w5 w6 w7"]
-        together = [found[0].tokens for found in writer.hypotheses(prompts, beam=1)]
-        assert together == [writer.hypotheses([prompt], beam=1)[0][0].tokens for prompt in prompts]
-
-    def test_generate_and_score_from_the_command_line(self, tmp_path, capsys):
-        train(from_mapping(settings("language", tmp_path, decoding={"max_length": 6})), tmp_path / "run", view=View())
-        run = str(tmp_path / "run")
-        draw = ["generate", run, "--prompt", "w1 w2", "--sample", "--samples", "2", "--top-p", "0.9", "--seed", "3"]
-        assert main(draw) == 0
-        first = capsys.readouterr().out
-        assert len(first.splitlines()) == 2 and all(line.startswith("w1 w2") for line in first.splitlines())
-        assert main(draw) == 0
-        assert capsys.readouterr().out == first
-        texts = corpus(tmp_path / "t.txt", ["w1 w2 w3", "w4"])
-        assert main(["score", run, "--target", texts, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["total"]["sentences"] == 2
-        assert main(["score", run, "--source", texts, "--target", texts]) == 2
-        assert main(["translate", run, texts]) == 2
-        assert main(["predict", run, texts]) == 2
-        assert "regard generate" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def pretrained(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("pretrained")
-    model = {"encoder": {"kind": "transformer", "layers": 2}}
-    train(from_mapping(settings("masked", directory, model=model)), directory / "run", view=View())
-    return directory / "run"
-
-
-class TestStartingFromAnotherRun:
-    def started(self, pretrained: Path, directory: Path, kind: str, **more: Any) -> dict[str, Any]:
-        model = {"encoder": {"kind": "transformer", "layers": 2}, "start_from": str(pretrained)}
-        return settings(kind, directory, **{**more, "model": model | more.get("model", {})})
-
-    @pytest.mark.parametrize("kind", ["classes", "pairs", "tags", "masked"])
-    def test_the_encoder_and_the_vectors_are_taken(self, pretrained, kind, tmp_path):
-        config = self.started(pretrained, tmp_path, kind, training={"steps": 1, "optimizer": {"learning_rate": 1e-9}})
-        train(from_mapping(config), tmp_path / "run", view=View())
-        there, here = read_weights(Run.open(pretrained).weights), read_weights(Run.open(tmp_path / "run").weights)
-        common = [name for name in here if name.startswith("encoder.") or name == "source_embedding.weight"]
-        assert common and all(torch.allclose(here[name], there[name], atol=1e-6) for name in common)
-        assert set(common) <= set(Run.open(tmp_path / "run").info["taken"])
-
-    def test_the_encoder_of_an_encoder_decoder_starts_from_it_too(self, pretrained, tmp_path):
-        config = self.started(pretrained, tmp_path, "classes", training={"steps": 1})
-        config["task"] = {"kind": "translation"}
-        config["data"]["train"] = {
-            "tsv": corpus(tmp_path / "t.tsv", [f"w{n % 7} w{n % 5}\tw{n % 3} w{n % 11}" for n in range(90)])
-        }
-        config["data"]["held_out"] = 5
-        config["model"]["decoder"] = {"kind": "rnn"}
-        train(from_mapping(config), tmp_path / "run", view=View())
-        taken = Run.open(tmp_path / "run").info["taken"]
-        assert "decoder.embedding.weight" in taken and any(name.startswith("encoder.layers.1") for name in taken)
-        assert not any(name.startswith("decoder.layers") for name in taken)
-
-    def test_fresh_leaves_what_was_taken_as_it_was(self, pretrained, tmp_path):
-        config = self.started(pretrained, tmp_path, "classes", training={"tune": "fresh"})
-        train(from_mapping(config), tmp_path / "run", view=View())
-        there, here = read_weights(Run.open(pretrained).weights), read_weights(Run.open(tmp_path / "run").weights)
-        assert all(torch.equal(here[name], there[name]) for name in here if name.startswith("encoder."))
-
-    def test_gradual_thaws_from_the_top_down(self):
-        taken = ["source_embedding.weight", "encoder.layers.0.a", "encoder.layers.1.a", "encoder.norm.weight"]
-        tuning = Tuning("gradual", taken)
-        frozen = [tuning.frozen(step, 80) for step in (1, 10, 20, 30, 40)]
-        assert frozen == [set(taken[: 4 - thawed]) for thawed in range(5)]
-
-    def test_what_does_not_fit_is_told(self, pretrained, tmp_path):
-        for model, word in (
-            ({"width": 24}, "model.width is 24 here and"),
-            ({"encoder": {"kind": "rnn"}}, "model.encoder.kind is rnn here and transformer"),
-            ({"encoder": {"kind": "transformer", "layers": 1}}, "model.encoder.layers is 1 here and 2"),
-        ):
-            with pytest.raises(UsageError, match=word):
-                from_mapping(self.started(pretrained, tmp_path, "classes", model=model))
-        other = self.started(pretrained, tmp_path, "classes", text={"tokenizer": {"kind": "characters"}})
-        with pytest.raises(UsageError, match=r"text\.tokenizer\.kind is characters here"):
-            from_mapping(other)
-        with pytest.raises(UsageError, match="does not exist"):
-            train(from_mapping(self.started(tmp_path / "none", tmp_path, "classes")), tmp_path / "run", view=View())
-        with pytest.raises(UsageError, match=r"model\.start_from"):
-            from_mapping(settings("classes", tmp_path, training={"tune": "fresh"}))
 
 
 STORY = [
