@@ -1,8 +1,8 @@
 """What a user types to know how good a model is."""
 
 import json
-import shutil
 import re
+import shutil
 import subprocess
 import sys
 

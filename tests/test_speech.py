@@ -1,6 +1,7 @@
 """sound → label and sound → text: training, use, evaluation and bad input, on tones that stand for words."""
 
 import json
+import os
 from itertools import groupby, permutations, product
 
 import numpy as np
@@ -45,13 +46,16 @@ def tone(frequency, seconds, rate=8000, seed=0):
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
     """Tones of two speakers; one of them was recorded at another sample rate."""
-    directory = tmp_path_factory.mktemp("recordings")
+    before, directory = Path.cwd(), Path("recordings")
+    os.chdir(tmp_path_factory.mktemp("here"))  # which examples are held out depends on their paths
+    directory.mkdir()
     for place, (word, frequency) in enumerate(WORDS.items()):
         for number in range(24):
             speaker, rate = ("anna", 8000) if number % 2 else ("ben", 16_000)
             samples = tone(frequency + 9 * (number % 7), 0.1 + 0.01 * (number % 9), rate, 100 * place + number)
             soundfile.write(directory / f"{word}_{speaker}_{number}.wav", samples, rate)
-    return directory
+    yield directory
+    os.chdir(before)
 
 
 ENCODER = {"kind": "sound", "rate": 8000, "bands": 16, "channels": 8, "max_seconds": 10}
