@@ -163,7 +163,7 @@ def test_what_a_judge_clicks_is_kept_saved_and_counted(browser, form, capsys):
     browser.execute_script("localStorage.clear()")
     browser.refresh()
     one_of(browser, "#save").click()
-    assert "your name" in one_of(browser, "#said").text and not list(browser.downloads.glob("*.json"))
+    assert "your name" in one_of(browser, "#message").text and not list(browser.downloads.glob("*.json"))
     one_of(browser, "#judge").send_keys("Änne O’Neil")
     for item in range(1, 7):
         texts = [box.text for box in all_of(browser, f"#items > div:nth-child({item}) .candidate")]
@@ -184,7 +184,7 @@ def test_what_a_judge_clicks_is_kept_saved_and_counted(browser, form, capsys):
     one_of(browser, "#save").click()
     saved = browser.downloads / "answers-Änne-O-Neil.json"
     WebDriverWait(browser, 10).until(lambda _: saved.exists())
-    assert saved.name in one_of(browser, "#said").text
+    assert saved.name in one_of(browser, "#message").text
     capsys.readouterr()
     assert main(["judge", "score", str(saved), "--key", str(form.with_suffix(".key.json")), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

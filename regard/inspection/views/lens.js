@@ -1,5 +1,5 @@
 // The lens: a row for each token said, a column for each decoder layer; a click opens a layer's own words.
-import { choice, controls, el, formatNumber, hint, onTheme, roving, scroller, shader, tint } from "./kit.js";
+import { choice, controls, el, formatNumber, hint, onTheme, roving, shader, tint } from "./kit.js";
 
 export function show(root, data) {
   const layers = data.layers, names = layers.map((_, layer) => `layer ${layer}`);
