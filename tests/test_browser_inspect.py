@@ -134,7 +134,10 @@ def test_lines_show_where_a_word_looks(browser, transformer):
     left = all_of(browser, ".lines [role=group]:first-child button")
     ActionChains(browser).move_to_element(left[2]).perform()
     assert one_of(browser, ".readout .given").text == f"{data['source']['tokens'][place]} {row[place]:.3f}"
-    shades = [one.value_of_css_property("background-color") for one in all_of(browser, ".lines [role=group]:last-child button")]
+    shades = [
+        one.value_of_css_property("background-color")
+        for one in all_of(browser, ".lines [role=group]:last-child button")
+    ]
     clear = [1.0 if shade.endswith(", 0)") else luminance(shade) for shade in shades]
     assert min(range(len(row)), key=clear.__getitem__) == place
     left[2].click()

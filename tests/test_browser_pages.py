@@ -266,9 +266,12 @@ def test_a_comparison_has_a_legend_and_shows_missing_words(browser, comparison):
     assert style == (missing.value_of_css_property("text-decoration-line"), missing.value_of_css_property("color"))
     assert style[0] == "line-through"
     dots = all_of(browser, ".legend.systems .dot")
-    borders = [one.value_of_css_property("border-left-color") for one in all_of(browser, ".card:first-child .beside > div")]
+    borders = [
+        one.value_of_css_property("border-left-color") for one in all_of(browser, ".card:first-child .beside > div")
+    ]
     assert [dot.value_of_css_property("background-color") for dot in dots[-2:]] == [
-        colour.replace("rgb(", "rgba(").replace(")", ", 1)") if colour.startswith("rgb(") else colour for colour in borders
+        colour.replace("rgb(", "rgba(").replace(")", ", 1)") if colour.startswith("rgb(") else colour
+        for colour in borders
     ]
     one_of(browser, "#missing").click()
     assert not any(word.is_displayed() for word in lost)

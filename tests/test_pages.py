@@ -30,7 +30,9 @@ def found(**scripts):
 
 def test_only_pages_contains_html() -> None:
     """Strings with tags are templates: no other package has any."""
-    tag = re.compile(r"</?(?:div|span|p|table|tr|td|html|body|head|script|style|svg|section|pre|iframe|h[1-6]|li|ol)[\s>/]")
+    tag = re.compile(
+        r"</?(?:div|span|p|table|tr|td|html|body|head|script|style|svg|section|pre|iframe|h[1-6]|li|ol)[\s>/]"
+    )
     wrong = [
         f"{file.relative_to(HOUSE)}:{node.lineno}"
         for package in ("evaluation", "search", "inspection", "tasks", "metrics", "cli")
@@ -76,17 +78,21 @@ def test_every_view_is_a_module_that_node_accepts_and_a_page_can_contain(path, t
         (tmp_path / "module.mjs").write_text(script)
         (tmp_path / "joined.mjs").write_text(joined)
         for name in ("module", "joined"):
-            done = subprocess.run(["node", "--check", tmp_path / f"{name}.mjs"], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["node", "--check", tmp_path / f"{name}.mjs"], capture_output=True, text=True, check=False
+            )
             assert done.returncode == 0, done.stderr
 
 
 def test_modules_keep_their_names_apart_and_share_what_they_export(tmp_path) -> None:
     find = found(
-        base='const hidden = 1;\nexport const shared = hidden + 1;\nexport function twice(x) { return 2 * x; }\n',
+        base="const hidden = 1;\nexport const shared = hidden + 1;\nexport function twice(x) { return 2 * x; }\n",
         left='import { shared, twice as double } from "./base.js";\nconst hidden = 10;\nexport function show() { return double(shared) + hidden; }\n',
         right='import {\n  shared,\n} from "./base.js";\nconst hidden = 100;\nexport async function show() { return shared + hidden; }\nexport class Thing {}\n',
     )
-    script, _ = bundle(["left", "right"], find, 'modules["right"].show().then((x) => console.log(modules["left"].show(), x));')
+    script, _ = bundle(
+        ["left", "right"], find, 'modules["right"].show().then((x) => console.log(modules["left"].show(), x));'
+    )
     assert script.count("export") == 0 and script.count('modules["base"] =') == 1
     if shutil.which("node"):
         (tmp_path / "joined.mjs").write_text(script)
@@ -142,13 +148,17 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(report) -
 
 def test_texts_cannot_leave_their_place(report) -> None:
     assert report.count("</script>") == 2 and report.count("</style>") == 1 and "<img" not in report
-    assert not re.search(r"\sstyle=|\son\w+=", re.sub(r"<script.*?</script>", "", report, flags=re.DOTALL).replace("onerror=alert", ""))
+    assert not re.search(
+        r"\sstyle=|\son\w+=", re.sub(r"<script.*?</script>", "", report, flags=re.DOTALL).replace("onerror=alert", "")
+    )
 
 
 def test_data_is_json_whatever_is_in_it(report) -> None:
     data = json.loads(re.search(r'id="data">(.*?)</script>', report, re.DOTALL)[1])
     assert data[0]["data"] == {"head": [EVIL], "rows": [[EVIL, None]]}
-    assert json.loads(json_block({"a": [1.5, float("inf"), {"b": (float("nan"),)}]})) == {"a": [1.5, None, {"b": [None]}]}
+    assert json.loads(json_block({"a": [1.5, float("inf"), {"b": (float("nan"),)}]})) == {
+        "a": [1.5, None, {"b": [None]}]
+    }
 
 
 def test_a_page_names_its_run_and_has_one_main(report) -> None:
@@ -172,6 +182,7 @@ def test_numbers_keep_two_significant_digits(tmp_path) -> None:
         "0, 2": "0",
         "-0.00042, 3": "-0.00042",
         "0.0042, 2": "0.0042",
+        "0.0008, 2": "0.0008",
         "0.123456, 3": "0.123",
         "0.5, 2": "0.50",
         "12.345, 1": "12.3",

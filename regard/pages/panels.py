@@ -71,6 +71,4 @@ def _page(template: str, title: str, shown: Sequence[Panel], find: FindView, **v
     names = list(dict.fromkeys(panel.view for panel in shown))
     script, style = bundle(["kit", *names], either, START)
     data = [{"view": panel.view, "data": panel.data} for panel in shown]
-    return render_page(
-        template, title=title, script=script, style=f"{read_style('kit')}\n{style}", data=data, **values
-    )
+    return render_page(template, title=title, script=script, style=f"{read_style('kit')}\n{style}", data=data, **values)

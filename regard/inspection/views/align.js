@@ -1,6 +1,6 @@
 // Word alignment: one pair at a time, its words joined by lines (a word that is picked shows its own only), or, where they
 // are too many for a screen, as a grid with a square for each link.
-import { choice, controls, el, formatNumber, hint, legend, roving, scroller, svg, table } from "./kit.js";
+import { choice, controls, el, formatNumber, heading, hint, legend, roving, scroller, svg, table } from "./kit.js";
 
 export function show(root, data) {
   const gold = data.pairs.some((pair) => pair.sure);
@@ -132,7 +132,7 @@ export function show(root, data) {
     const figures = (scores) => [100 * scores.aer, range(scores), 100 * scores.precision, 100 * scores.recall, scores.found];
     const rows = data.tried.map((one) => [one.run, one.layer === null ? "all" : String(one.layer), one.reading, ...figures(one.scores)]);
     rows.push(["result", "–", data.combining, ...figures(data.scores)], ["diagonal", "–", "–", ...figures(data.diagonal)]);
-    root.append(el("h3", {}, "All that was tried"), table(["run", "layer", "row", "AER", "95 %", "precision", "recall", "links"], rows,
+    root.append(heading(root, {}, "All that was tried"), table(["run", "layer", "row", "AER", "95 %", "precision", "recall", "links"], rows,
       { show: (value, column) => (typeof value === "number" ? formatNumber(value, column === 7 ? 0 : 1) : value) }));
   }
   fillList();

@@ -1,6 +1,6 @@
 // Where the model looks: a large map or lines of one head, one layer or the mean, next to the grid of all heads.
 // Whatever is shown is computed here from the weights of single heads, by the rules that the page states.
-import { PALETTE, choice, colour, el, formatNumber, hint, mix, onTheme, roving, scroller, shader, tint, toggle, unpack } from "./kit.js";
+import { PALETTE, choice, colour, el, formatNumber, heading, hint, mix, onTheme, roving, scroller, shader, tint, toggle, unpack } from "./kit.js";
 import { MANY, heatmap, key, scalingChoice, scalingNote, thumbnail } from "./heatmap.js";
 
 export function show(root, data) {
@@ -82,9 +82,9 @@ export function show(root, data) {
   const tabs = kinds.map((kind) => el("button", { type: "button", role: "tab", class: "tab", onclick: () => change({ kind, layer: null, heads: null }, true) }, KINDS[kind]));
   roving(tabs);
   const bar = el("div", { class: "controls" }), chips = el("div", { class: "legend chips" });
-  const heading = el("h3", { class: "what" }), path = el("div", { class: "quiet path" }), readout = el("div", { class: "readout", role: "status" });
+  const title = heading(root, { class: "what" }), path = el("div", { class: "quiet path" }), readout = el("div", { class: "readout", role: "status" });
   const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet notes" });
-  const keyPlace = el("div"), frame = el("div", { class: "looking" }, el("div", { class: "top" }, heading, path, chips, readout), grid, el("div", { class: "large" }, stage, keyPlace, notes));
+  const keyPlace = el("div"), frame = el("div", { class: "looking" }, el("div", { class: "top" }, title, path, readout), grid, el("div", { class: "large" }, chips, stage, keyPlace, notes));
   const said = (side) => side.wordTexts.filter((_, word) => !side.special[side.words.indexOf(word)]).join(" ");
   root.append(
     el("div", { class: "pair" }, [["input", data.source], ["output", data.target]].flatMap(([name, side]) => [
@@ -109,7 +109,7 @@ export function show(root, data) {
     single = chosen(now).map(({ head, weights }) => ({ head, values: shaped(weights) }));
     if (now.layer === null) single = [{ head: null, values: mean(single.map((one) => one.values)) }];
     values = mean(single.map((one) => one.values));
-    heading.textContent = nameOf(now);
+    title.textContent = nameOf(now);
     path.textContent = now.layer === null ? KINDS[state.kind].toLowerCase() : attentionAt(now.layer).name;
   }
   /** Whether each row has its own colour scale; long rows do unless the reader chose otherwise. */
@@ -160,7 +160,8 @@ export function show(root, data) {
   function putChips() {
     const layer = state.layer;
     chips.hidden = attentions[state.kind].every((one) => weightsOf(one).length < 2);
-    if (layer === null || headCount(layer) < 2) { chips.replaceChildren(); return; }
+    chips.hidden ||= layer === null || headCount(layer) < 2;
+    if (chips.hidden) { chips.replaceChildren(); return; }
     const on = new Set(state.heads || allHeads(layer)), count = headCount(layer);
     if (chips.children.length !== count) {
       chips.replaceChildren(...allHeads(layer).map((head) => el("button", { type: "button", title: "Click: switch this head. Double click: this head alone.",
@@ -208,7 +209,7 @@ export function show(root, data) {
       meanColumn ? el("span", { class: "quiet" }, "mean") : null];
     const whole = all.length > 1 ? el("button", { type: "button", class: "all", onclick: () => change({ layer: null, heads: null }) }, "mean of all layers and heads") : null;
     if (whole) tiles.push({ made: whole, layer: null, heads: null });
-    grid.replaceChildren(el("h3", {}, "Every head"),
+    grid.replaceChildren(heading(root, {}, "Every head"),
       el("div", {}, el("div", { class: "grid", style: `grid-template-columns:auto repeat(${widest + (meanColumn ? 1 : 0)},${side}px)` },
         [top, ...rows].flat().filter(Boolean))), whole || "");
     roving(tiles.map((one) => one.made), widest + (meanColumn ? 1 : 0));

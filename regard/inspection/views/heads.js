@@ -1,5 +1,5 @@
 // What the heads do: a grid of tiles coloured by importance or role, the figures behind each, the relations with their baselines.
-import { choice, controls, el, formatNumber, formatPercent as percent, hint, inkOn, legend, onTheme, scroller, shader, table } from "./kit.js";
+import { choice, controls, el, formatNumber, formatPercent as percent, heading, hint, inkOn, legend, onTheme, scroller, shader, table } from "./kit.js";
 import { key } from "./heatmap.js";
 
 export function show(root, data) {
@@ -80,7 +80,7 @@ export function show(root, data) {
         grid.append(button);
       }
     }
-    grids.append(el("div", { class: "heads-kind" }, el("h2", {}, `Heads ${name}`), el("p", { class: "quiet" }, `over ${data.over[kind]}`), scroller(`heads ${name}`, grid)));
+    grids.append(el("div", { class: "heads-kind" }, heading(root, {}, `Heads ${name}`), el("p", { class: "quiet" }, `over ${data.over[kind]}`), scroller(`heads ${name}`, grid)));
   }
   root.append(controls(choice("colour by", [["gradient", "importance: gradient"], ["absence", "importance: left out"], ["confidence", "confidence"], ["role", "role"]], by,
     (value) => { by = value; paint(); })), grids, keyPlace, details);
@@ -99,7 +99,7 @@ export function show(root, data) {
     const following = inside.filter((head) => one.follows[head.attention][head.head]).length;
     return [one.name, one.direction, one.pairs, one.offset, one.baseline, best.name, of("accuracy"), of("intervals").map(percent).join(" to "), of("p"), following];
   });
-  root.append(el("h2", {}, "Dependency relations"),
+  root.append(heading(root, {}, "Dependency relations"),
     el("p", { class: "quiet" }, `How often a head's maximum, between words, is on the related word; next to it, how often the relation's most frequent offset would have been right. ${data.splitNote}`),
     table(["relation", "direction", "pairs", "offset", "baseline", "best head", "its accuracy", "95 %", "p, corrected", "heads that follow it"], rows,
       { show: (value, place) => (place === 2 ? value.toLocaleString("en") : place === 3 ? offset(value) : place === 4 || place === 6 ? percent(value) : place === 8 ? value.toPrecision(2) : place === 9 ? String(value) : value) }));

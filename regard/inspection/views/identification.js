@@ -1,5 +1,5 @@
 // Identifiability over a corpus: attention by length, tokens and contributions by layer.
-import { choice, controls, el, formatNumber, PALETTE, table } from "./kit.js";
+import { PALETTE, choice, controls, el, formatNumber, heading, table } from "./kit.js";
 import { curves } from "./charts.js";
 
 export function show(root, data) {
@@ -29,7 +29,7 @@ export function show(root, data) {
         { show: (value, place) => (typeof value !== "number" ? value : place === 1 ? value.toLocaleString("en") : formatNumber(value, [0, 0, 1, 0, 3][place])) }));
     };
     show();
-    root.append(el("h2", {}, "Attention by length"),
+    root.append(heading(root, {}, "Attention by length"),
       controls(choice("attention", data.attention.map((one) => [one.kind, one.name]), kind, (value) => { kind = value; show(); })),
       el("div", wide, chart, figures));
   }
@@ -49,12 +49,12 @@ export function show(root, data) {
   };
   show();
   const { contributions } = data;
-  root.append(el("h2", {}, "Tokens by layer"),
+  root.append(heading(root, {}, "Tokens by layer"),
     el("p", { class: "quiet" }, "A map is learned from a layer's states back to the input vectors; a token is identified if its own input vector is the nearest "
       + `to what the map says: among the tokens of its sentence, or among all words of the vocabulary put at its place. Measured on ${data.tokens.measured.toLocaleString("en")} `
       + `tokens of ${data.tokens.sentences.test.toLocaleString("en")} sentences that the maps have not seen.`),
     controls(choice("among", [["sentence", "the sentence"], ["vocabulary", "the vocabulary"]], among, (value) => { among = value; show(); })), chart,
-    el("h2", {}, "What is left of each token"),
+    heading(root, {}, "What is left of each token"),
     el("p", { class: "quiet" }, "The size of a hidden state's derivative with respect to each input vector, as shares that sum to one. "
       + `${contributions.tokens.toLocaleString("en")} tokens of ${contributions.sentences.toLocaleString("en")} sentences, ${contributions.projections} random projections each; `
       + `standard error of one token's share: ${formatNumber(100 * Math.max(...contributions.standard_error), 1)} %.`),

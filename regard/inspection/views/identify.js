@@ -1,5 +1,5 @@
 // Raw and effective attention of every head, with what makes them differ beside the map.
-import { choice, controls, el, formatNumber, table, unpack } from "./kit.js";
+import { choice, controls, el, formatNumber, heading, table, unpack } from "./kit.js";
 import { MANY, heatmap, key, scalingChoice, scalingNote } from "./heatmap.js";
 
 export function show(root, data) {
@@ -55,7 +55,7 @@ export function show(root, data) {
   show();
 
   const said = { effective: "their effective part", elsewhere: "other weights that are positive and sum to one", control: "a change as large, by chance" };
-  root.append(el("h2", {}, "All heads replaced at once"));
+  root.append(heading(root, {}, "All heads replaced at once"));
   if (!data.demonstrations.length) {
     root.append(el("p", {}, "Every head is at least as wide as the text is long: no other weights do the same, and there is nothing to show. Take a longer text."));
     return;
@@ -64,5 +64,5 @@ export function show(root, data) {
     el("p", { class: "quiet" }, "The weights of every head of the model were overwritten during one pass. The first two changes lie in the null space: the output stays, up to rounding. The third is as large as the first but lies elsewhere."),
     table(["every head's weights replaced by", "weight moved", "rows with another maximum", "greatest change of any log-probability"],
       data.demonstrations.map((one) => [said[one.what], 100 * one.moved, 100 * one.other_strongest, one.change]),
-      { show: (value, at) => (typeof value !== "number" ? value : at === 3 ? value.toExponential(1) : `${formatNumber(value, 1)} %`) }));
+      { show: (value, at) => (typeof value !== "number" ? value : at === 3 ? formatNumber(value, 2) : `${formatNumber(value, 1)} %`) }));
 }

@@ -1,5 +1,5 @@
 // A sentence pair in which a word of the output can be picked: the tokens that it came from are tinted, by any method.
-import { choice, controls, el, formatNumber, formatPercent, hint, roving, shader, tint } from "./kit.js";
+import { choice, controls, el, formatNumber, formatPercent, heading, hint, roving, scroller, shader, tint } from "./kit.js";
 import { heatmap, key, largest, scalingChoice, scalingNote } from "./heatmap.js";
 
 export function show(root, data) {
@@ -35,7 +35,8 @@ export function show(root, data) {
   }
   const low = (place) => (state.level === "words" ? data.gain.unsupported : data.gain.flagged)[place];
 
-  const pane = el("div", { class: "influence-pane" }), told = el("div", { class: "influence-told" }), maps = el("div");
+  const pane = el("div", { class: "influence-pane" }), told = scroller("numbers of the picked word"), maps = el("div");
+  told.classList.add("influence-told");
   const note = el("p", { class: "quiet" }), bar = el("div", { class: "legend" });
 
   function chip(name, place, more = {}) {
@@ -49,15 +50,15 @@ export function show(root, data) {
     kept.start = chip(before, 0, { class: "token start",
       onmousemove: (event) => hint(`${before}: ${value(current(), firstPrefix())}`, event), onmouseleave: () => hint(null) });
     kept.said = names("target").map((name, place) => {
-      const made = chip(name, place, { class: "token written", role: "button", "aria-pressed": "false",
+      const made = chip(name, place, { class: "token said", role: "button", "aria-pressed": "false",
         onclick: () => pick(place), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(place); } },
         onmouseenter: () => { state.over = place; shade(); }, onmouseleave: () => { state.over = null; shade(); } });
       made.append(el("span", { class: "bar", "aria-hidden": "true" }, el("i")));
       return made;
     });
     roving(kept.said);
-    pane.replaceChildren(el("div", { class: "quiet" }, "source"), el("div", { class: "tokens source" }, kept.read),
-      el("div", { class: "quiet" }, "output"), el("div", { class: "tokens target" }, kept.start, kept.said));
+    pane.replaceChildren(el("div", { class: "quiet" }, "source"), scroller("source", el("div", { class: "tokens source" }, kept.read)),
+      el("div", { class: "quiet" }, "output"), scroller("output", el("div", { class: "tokens target" }, kept.start, kept.said)));
     draw();
   }
   const current = () => state.over ?? state.picked;
@@ -121,23 +122,29 @@ export function show(root, data) {
     const at = firstPrefix(), found = shown(), top = Math.max(...found.map(largest)) || 1;
     const tops = found.map((row) => (state.perRow ? largest(row) : top) || 1);
     const rowNames = names("target"), method = methods()[state.method];
-    const long = Math.max(names("source").length, names("inputs").length) > 22;
+    const across = [names("source").length, names("inputs").length], narrow = root.clientWidth < 700;
+    const fits = narrow ? Math.floor((root.clientWidth - 100) / Math.max(...across)) : Math.floor((root.clientWidth - 260) / (across[0] + across[1]));
+    const size = Math.max(11, Math.min(26, Math.floor(900 / rowNames.length), fits));
     const half = (side, columns, first, title) => {
       const cells = found.map((row, r) => columns.map((_, c) => (side === "prefix" && c >= reach(r) ? null : row[first + c])));
-      const map = heatmap({ rows: rowNames, columns, values: cells, tops, signed: signed(), room: root.clientWidth / 2, label: `${method.name}, ${title}`,
+      const map = heatmap({ rows: rowNames, columns, values: cells, tops, signed: signed(), size, label: `${method.name}, ${title}`,
         hover: (r, c) => (cells[r][c] === null ? null : `${rowNames[r]} ← ${columns[c]}${side === "prefix" ? " (prefix)" : ""}: ${value(r, first + c)}`),
         pick: (r) => pick(r), pickName: (r) => { if (r !== null) pick(r); },
         over: (r) => { state.over = r; shade(); }, out: () => { state.over = null; shade(); } });
       map.element.classList.add("influence-map", side);
-      return [map, el("div", { class: "influence-half" }, el("h3", {}, title), map.element)];
+      const shrinks = columns.length * size > 0.4 * root.clientWidth ? 1 : 0;  // the longer half gives way first
+      return [map, el("div", { class: "influence-half", style: narrow ? "" : `flex:0 ${shrinks} auto` }, heading(root, {}, title), map.element)];
     };
     const [[source, left], [prefix, right]] = [half("source", names("source"), 0, "from the source"), half("prefix", names("inputs"), at, "from the prefix")];
     kept.maps = [source, prefix];
     for (const [one, other] of [[source, prefix], [prefix, source]]) {
       one.element.addEventListener("scroll", () => { other.element.scrollTop = one.element.scrollTop; }, { passive: true });
     }
-    maps.className = `influence-maps${long ? " wide" : ""}`;
+    maps.className = "influence-maps";
     maps.replaceChildren(left, right);
+    const heads = kept.maps.map((map) => map.element.querySelector(".map-columns"));
+    const tallest = Math.max(...heads.map((one) => one.offsetHeight));
+    heads.forEach((one) => { one.style.minHeight = `${tallest}px`; });  // so that rows stand at equal heights
     bar.replaceChildren(key({ top, signed: signed(), perRow: state.perRow, unit: unit() }), el("span", {}, scalingNote(state.perRow)));
     note.textContent = state.against >= 0
       ? `Blue where ${method.name} gives a token a larger share of its row than ${methods()[state.against].name}, red where a smaller one.` : method.note;

@@ -1,5 +1,5 @@
 // The lens: a row for each token said, a column for each decoder layer; a click opens a layer's own words.
-import { choice, controls, el, formatNumber, hint, onTheme, roving, shader, tint } from "./kit.js";
+import { choice, controls, el, formatNumber, heading, hint, onTheme, roving, shader, tint } from "./kit.js";
 
 export function show(root, data) {
   const layers = data.layers, names = layers.map((_, layer) => `layer ${layer}`);
@@ -32,7 +32,7 @@ export function show(root, data) {
     opened.classList.add("picked");
     const said = data.target[place], settled = data.decided[place];
     detail.replaceChildren(
-      el("h3", {}, `“${said}”, position ${place + 1}`),
+      heading(root, {}, `“${said}”, position ${place + 1}`),
       el("p", { class: "quiet" }, settled !== null ? `First from layer ${settled} on.` : "Not the first word of the last layer."),
       el("div", { class: "lens-layers" }, layers.map((one, number) => el("div", { class: number === layer ? "now" : null },
         el("b", {}, names[number]), el("span", { class: "quiet" }, ` “${said}” is #${one.ranks[place].toLocaleString("en")}, ${share(one.probabilities[place])}`),

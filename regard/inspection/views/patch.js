@@ -1,5 +1,5 @@
 // Patching: the two sources, what whole parts recover, and maps of what single activations recover.
-import { choice, controls, el, formatNumber, scroller } from "./kit.js";
+import { choice, controls, el, formatNumber, heading, scroller } from "./kit.js";
 import { heatmap, key } from "./heatmap.js";
 
 export function show(root, data) {
@@ -23,7 +23,7 @@ export function show(root, data) {
       const drawn = heatmap({ rows: map.rows, columns: map.columns, values: map.values, signed: true, top: 1, label: map.name,
         size: map.columns.length > 60 ? 13 : 24, hover: (row, column) => told(map, row, column),
         pick: (row, column) => { said.textContent = told(map, row, column); drawn.mark(row, column); } });
-      return el("div", {}, el("h3", {}, map.name), drawn.element);
+      return el("div", {}, heading(root, {}, map.name), drawn.element);
     }));
   }
   const bars = data.wholes.map(({ name, recovery }) => el("tr", {}, el("td", {}, name),
@@ -33,8 +33,8 @@ export function show(root, data) {
   root.append(
     el("p", {}, !data.read.length ? "Asked," : read ? "After " : "As its first word ", read ? el("b", {}, read) : null, ` the clean source leads to “${data.answer}”, the corrupted one to “${data.instead}”:`),
     pass("clean", data.clean, data.answer, data.cleanDifference), pass("corrupted", data.corrupted, data.instead, data.corruptedDifference),
-    el("h3", { class: "patch-h" }, "Copied as a whole"), scroller("what whole parts recover", el("table", { class: "patch-wholes" }, el("tbody", {}, bars))),
-    el("h3", { class: "patch-h" }, "Copied alone"),
+    heading(root, { class: "patch-h" }, "Copied as a whole"), scroller("what whole parts recover", el("table", { class: "patch-wholes" }, el("tbody", {}, bars))),
+    heading(root, { class: "patch-h" }, "Copied alone"),
     controls(choice("what is copied", present.map((part) => [part, PARTS[part]]), present[0], show), key({ signed: true, unit: "recovered" })), said, body);
   show(present[0]);
 }

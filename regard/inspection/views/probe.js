@@ -1,5 +1,5 @@
 // Probing: curves by layer with all that they have to be compared to, a table, and every label.
-import { choice, controls, el, formatNumber, table } from "./kit.js";
+import { choice, controls, el, formatNumber, heading, table } from "./kit.js";
 import { heatmap, key } from "./heatmap.js";
 import { curves } from "./charts.js";
 
@@ -53,7 +53,7 @@ export function show(root, data) {
     hover: (r, c) => `${shown[r].label}, ${c ? `layer ${data.layers[c]}` : "embedding"}: ${formatNumber(100 * shown[r].found[c], 1)} % of ${shown[r].words.toLocaleString("en")} words found${shown[r].intervals[c] ? ` (95 %: ${formatNumber(100 * shown[r].intervals[c][0], 1)} to ${formatNumber(100 * shown[r].intervals[c][1], 1)})` : ""}`,
     label: "share of the words of each label that are found, by layer",
   });
-  root.append(el("h2", {}, "Label by label"),
+  root.append(heading(root, {}, "Label by label"),
     el("p", { class: "quiet" }, "The share of the words with each label that the probe with one hidden layer finds; the number of such words in brackets."),
     map.element, key({ unit: "share found" }));
 }

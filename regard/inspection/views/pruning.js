@@ -1,5 +1,5 @@
 // Which heads stayed, and what each number of heads was worth.
-import { el, formatNumber, hint, scroller, table } from "./kit.js";
+import { el, formatNumber, heading, hint, scroller, table } from "./kit.js";
 import { curves } from "./charts.js";
 
 export function show(root, data) {
@@ -8,7 +8,7 @@ export function show(root, data) {
     root.append(table(["", "before", "after"], data.scores, { show: (value) => (typeof value === "number" ? formatNumber(value, 2) : value) }));
   }
   const falling = data.rows.filter((row, place) => place === data.rows.length - 1 || row.heads !== data.rows[place + 1].heads);
-  root.append(el("h2", {}, `Heads open against ${data.metric_name}`),
+  root.append(heading(root, {}, `Heads open against ${data.metric_name}`),
     curves({ names: falling.map((row) => String(row.heads)), label: `validation ${data.metric_name} with the closed heads gone, by the number of heads open`,
       series: [{ name: data.metric_name, values: falling.map((row) => row.score) }], low: Math.min(0, ...falling.map((row) => row.score)) }));
   const names = Object.keys(data.kept);
@@ -28,9 +28,9 @@ export function show(root, data) {
         onmouseleave: () => hint(null) }, said));
     }
   }
-  root.append(el("h2", {}, "Which heads"), el("p", { class: "quiet" }, "Those kept, and the step from which each of the others stayed closed."),
+  root.append(heading(root, {}, "Which heads"), el("p", { class: "quiet" }, "Those kept, and the step from which each of the others stayed closed."),
     scroller("heads kept", grid));
-  root.append(el("h2", {}, "During pruning"), table(["step", "λ", "heads", "loss", "95 %", "loss +", "95 %", data.metric_name], data.rows.map((row) => [row.step, row.price, row.heads, row.loss, range(row.loss_95), row.rise, range(row.rise_95), row.score]),
+  root.append(heading(root, {}, "During pruning"), table(["step", "λ", "heads", "loss", "95 %", "loss +", "95 %", data.metric_name], data.rows.map((row) => [row.step, row.price, row.heads, row.loss, range(row.loss_95), row.rise, range(row.rise_95), row.score]),
     { show: (value, place) => (typeof value === "string" ? value : place === 0 ? value.toLocaleString("en") : place === 2 ? String(value) : formatNumber(value, place === 7 ? 1 : 3)) }));
   if (data.settled) root.append(el("p", { class: "quiet" }, `Settled, the validation loss is ${formatNumber(data.settled[0], 3)} above that before (95 %: ${range(data.settled[1])}).`));
 }

@@ -13,7 +13,7 @@ export function show(root, data) {
 
   const text = el("div", { class: "tokens reasons-text" }), told = el("div", { class: "reasons-told" }), answers = el("div", { class: "tokens" });
   const chart = el("div"), note = el("p", { class: "quiet" }), keyPlace = el("div");
-  const chosen = data.answers.map((name, place) => el("button", { type: "button", class: "token answer", "aria-pressed": "false", onclick: () => { state.picked = place; draw(); } }, name));
+  const chosen = data.answers.map((name, place) => el("button", { type: "button", class: "token said", "aria-pressed": "false", onclick: () => { state.picked = place; draw(); } }, name));
   roving(chosen);
   answers.append(...chosen);
 

@@ -50,6 +50,13 @@ function fill(made, attributes, children) {
   return made;
 }
 
+/** A heading inside a view, one level below that of its panel. */
+export function heading(root, attributes = {}, ...children) {
+  const titled = root.closest("section.panel")?.querySelector(":scope > h2, :scope > h3");
+  const level = (root.closest("article") ? 3 : 2) + (titled ? 1 : 0);
+  return el(`h${level}`, { ...attributes, class: `view-heading ${attributes.class || ""}`.trim() }, ...children);
+}
+
 // --- hints that follow the pointer ---
 let tip = null;
 /** Show a text next to the pointer (or at `event.clientX`, `event.clientY`); without a text, hide it. */
@@ -159,7 +166,7 @@ export function formatNumber(value, digits = 2) {
   if (size === 0) return "0";
   if (digits === 0 && Number.isInteger(value)) return String(value);
   if (size >= 10 ** (1 - digits)) return Number(value).toFixed(digits);
-  return size >= 1e-4 ? Number(value).toPrecision(2) : Number(value).toExponential(1);
+  return size >= 1e-4 ? String(Number(Number(value).toPrecision(2))) : Number(value).toExponential(1);
 }
 /** A share of 1 in per cent: 43 %, 0.12 %. */
 export function formatPercent(share) {

@@ -5,6 +5,7 @@ const BOX = 26, ROW = 46, GAP = 34, PADDING = 10;  // height of a box and of a r
 const FATES = {
   chosen: "in the result", ended: "ended, but another path scored higher", lived: "led to a path that ended", died: "fell out of the beam: other paths scored higher",
 };
+const ENDS = { end: "ended by the model", length: "cut at the length limit", repetition: "cut where it began to repeat itself" };
 const ORDER = { chosen: 0, ended: 1, lived: 1, died: 2 };
 
 export function show(root, data) {
@@ -24,7 +25,7 @@ export function show(root, data) {
   root.classList.add("tree");
   root.append(
     el("ol", {}, data.hypotheses.map((one) => el("li", {}, one.text || "(nothing)", " ",
-      el("span", { class: "quiet" }, `score ${formatNumber(one.score, 3)}, ended by ${one.ended}`)))),
+      el("span", { class: "quiet" }, `score ${formatNumber(one.score, 3)}, ${ENDS[one.ended]}`)))),
     controls(choice("Show", [["results", "results"], ["beam", "all that was in the beam"], ["all", "also candidates left out"]], start, draw)),
     el("div", { class: "legend" }, Object.entries(FATES).map(([fate, meaning]) => el("span", {}, el("i", { class: fate }), meaning))),
     told, stage);
