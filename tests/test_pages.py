@@ -66,7 +66,7 @@ def test_every_view_is_a_module_that_node_accepts_and_a_page_can_contain(path, t
         except KeyError:
             return find_view(name)
 
-    joined, style = bundle([path.stem], lookup, "")
+    joined, _ = bundle([path.stem], lookup, "")
     assert not re.search(r"^\s*(import|export)\b", joined, re.MULTILINE)
     for name in re.findall(r'^import \{(.*?)\} from "\./(\w+)\.js"', script, re.MULTILINE):
         exported = re.findall(r"^export (?:function|const) (\w+)", shared_view(name[1]).script, re.MULTILINE)
@@ -84,15 +84,29 @@ def test_every_view_is_a_module_that_node_accepts_and_a_page_can_contain(path, t
             assert done.returncode == 0, done.stderr
 
 
+BASE = """
+const hidden = 1;
+export const shared = hidden + 1;
+export function twice(x) { return 2 * x; }
+"""
+LEFT = """
+import { shared, twice as double } from "./base.js";
+const hidden = 10;
+export function show() { return double(shared) + hidden; }
+"""
+RIGHT = """
+import {
+  shared,
+} from "./base.js";
+const hidden = 100;
+export async function show() { return shared + hidden; }
+export class Thing {}
+"""
+
+
 def test_modules_keep_their_names_apart_and_share_what_they_export(tmp_path) -> None:
-    find = found(
-        base="const hidden = 1;\nexport const shared = hidden + 1;\nexport function twice(x) { return 2 * x; }\n",
-        left='import { shared, twice as double } from "./base.js";\nconst hidden = 10;\nexport function show() { return double(shared) + hidden; }\n',
-        right='import {\n  shared,\n} from "./base.js";\nconst hidden = 100;\nexport async function show() { return shared + hidden; }\nexport class Thing {}\n',
-    )
-    script, _ = bundle(
-        ["left", "right"], find, 'modules["right"].show().then((x) => console.log(modules["left"].show(), x));'
-    )
+    start = 'modules["right"].show().then((x) => console.log(modules["left"].show(), x));'
+    script, _ = bundle(["left", "right"], found(base=BASE, left=LEFT, right=RIGHT), start)
     assert script.count("export") == 0 and script.count('modules["base"] =') == 1
     if shutil.which("node"):
         (tmp_path / "joined.mjs").write_text(script)

@@ -1,8 +1,8 @@
 """Pages of analyses: panels whose views are the modules in `views/`.
 
-A view is a file `views/NAME.js`, an ES module that exports `show(root, data)`, with a style sheet `views/NAME.css` if it
-needs one. What views share is in `regard/pages/views`: elements and controls (`kit.js`), maps (`heatmap.js`) and curves
-(`charts.js`).
+A view is a file `views/NAME.js`, an ES module that exports `show(root, data)`, with a style sheet `views/NAME.css` if
+it needs one. What views share is in `regard/pages/views`: elements and controls (`kit.js`), maps (`heatmap.js`) and
+curves (`charts.js`).
 """
 
 from collections.abc import Mapping, Sequence

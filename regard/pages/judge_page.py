@@ -1,4 +1,4 @@
-"""The form of `regard judge` as a page: it works without a network, keeps answers in the browser, saves them as JSON."""
+"""The form of `regard judge` as a page: it needs no network, keeps answers in the browser and saves them as JSON."""
 
 from collections.abc import Mapping
 from typing import Any
