@@ -143,7 +143,8 @@ def picture(browser, selector=".map canvas.cells"):
     """Luminance of the middle of each cell of a map."""
     return browser.execute_script(
         "const c = document.querySelector(arguments[0]), pen = c.getContext('2d');"
-        "const [rows, columns] = ['.map-rows span', '.map-columns span'].map((s) => document.querySelectorAll(s).length);"
+        "const count = (s) => document.querySelectorAll(s).length;"
+        "const rows = count('.map-rows span'), columns = count('.map-columns span');"
         "const size = (c.width - 1) / columns, all = [];"
         "for (let r = 0; r < rows; r++) { const row = []; for (let x = 0; x < columns; x++) {"
         "  const d = pen.getImageData(Math.floor((x + 0.4) * size), Math.floor((r + 0.4) * size), 1, 1).data;"

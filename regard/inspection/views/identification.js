@@ -1,5 +1,5 @@
 // Identifiability over a corpus: attention by length, tokens and contributions by layer.
-import { PALETTE, choice, controls, el, formatNumber, heading, table } from "./kit.js";
+import { choice, controls, el, formatNumber, heading, hue, table } from "./kit.js";
 import { curves } from "./charts.js";
 
 export function show(root, data) {
@@ -40,7 +40,7 @@ export function show(root, data) {
     const some = data.tokens.found.filter((one) => one.among === among);
     const maps = { none: "no map", linear: "linear map", mlp: "map with a hidden layer" };
     const series = some.map((one) => ({ name: `${maps[one.map]}, ${one.nearness}`, values: one.accuracy.map((value) => (value === null ? null : 100 * value)),
-      ends: percent(one.intervals), dashed: one.nearness === "euclidean", colour: PALETTE[Object.keys(maps).indexOf(one.map)] }));
+      ends: percent(one.intervals), dashed: one.nearness === "euclidean", colour: hue(Object.keys(maps).indexOf(one.map)) }));
     if (among === "sentence") series.push({ name: "by chance", values: data.layers.map(() => 100 * data.tokens.chance), dashed: true, colour: "#888888" });
     chart.replaceChildren(curves({ names: data.layers, low: 0, high: 100, label: "tokens identified from their hidden state, %", series }),
       table(["layer", ...some.map((one) => `${maps[one.map]}, ${one.nearness}`)], data.layers.map((name, place) => [name, ...some.map((one) =>

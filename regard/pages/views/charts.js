@@ -1,5 +1,5 @@
 // Curves over named places.
-import { PALETTE, el, formatNumber, hint, legend, svg } from "./kit.js";
+import { el, formatNumber, hint, hue, legend, svg } from "./kit.js";
 
 /**
  * Curves over named places. options: names (of the x places), series: [{name, values, dashed}], label (of y),
@@ -20,7 +20,7 @@ export function curves(options) {
   }
   names.forEach((name, place) => picture.append(svg("text", { class: "quiet", x: x(place), y: tall - 12, "text-anchor": "middle" }, name)));
   const groups = series.map((one, number) => {
-    const ink = one.colour || PALETTE[number % PALETTE.length];
+    const ink = one.colour || hue(number);
     const points = one.values.map((value, place) => [value, place]).filter(([value]) => value !== null && value !== undefined);
     const ends = (place) => one.ends?.[place] ?? null;
     const band = points.filter(([, place]) => ends(place));
@@ -34,6 +34,6 @@ export function curves(options) {
     return group;
   });
   return el("div", {}, label ? el("div", { class: "quiet" }, label) : null, picture,
-    legend(series.map((one) => one.name), series.map((one, n) => one.colour || PALETTE[n % PALETTE.length]),
+    legend(series.map((one) => one.name), series.map((one, n) => one.colour || hue(n)),
       (place, on) => groups[place].setAttribute("visibility", on ? "visible" : "hidden")));
 }

@@ -117,7 +117,7 @@ export function scroller(label, ...children) {
   const made = el("div", { class: "scroll" }, children);
   new ResizeObserver(() => {
     const needed = made.scrollWidth > made.clientWidth + 1 || made.scrollHeight > made.clientHeight + 1;
-    for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", label]]) {
+    for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", label]]) {
       if (needed) made.setAttribute(name, value); else made.removeAttribute(name);
     }
   }).observe(made);
@@ -127,6 +127,8 @@ export function scroller(label, ...children) {
 // --- colours ---
 export function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 export const PALETTE = ["#2f5fae", "#c0504d", "#4f8f5b", "#e0a030", "#7a5ea8", "#3a9ea5", "#b0608f", "#7f7f3f"];
+/** The n-th colour of curves and legends, light or dark with the page. */
+export const hue = (n) => `var(--hue-${n % 8})`;
 export function channels(hex) { return [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16)); }
 export function mix(from, to, share) {
   const [a, b] = [channels(from), channels(to)];
@@ -180,19 +182,19 @@ export function table(head, rows, options = {}) {
   const show = options.show || ((value) => (typeof value === "number" ? formatNumber(value) : value ?? "–"));
   const put = (sorted) => body.replaceChildren(...sorted.map((row) => el("tr", {},
     row.map((value, place) => el("td", { class: typeof value === "number" ? "number" : null }, String(show(value, place)))))));
-  const heads = head.map((name, place) => el("th", { scope: "col", class: rows.length && typeof rows[0][place] === "number" ? "number" : null },
-    name === "" ? null : el("button", { type: "button", class: "sort", onclick: () => {
+  const heads = head.map((name, place) => (name === "" ? el("td") : el("th", { scope: "col", class: rows.length && typeof rows[0][place] === "number" ? "number" : null },
+    el("button", { type: "button", class: "sort", onclick: () => {
       const rising = heads[place].getAttribute("aria-sort") === "descending";
       heads.forEach((one) => one.removeAttribute("aria-sort"));
       heads[place].setAttribute("aria-sort", rising ? "ascending" : "descending");
       const sorted = [...rows].sort((a, b) => (a[place] > b[place] ? 1 : a[place] < b[place] ? -1 : 0));
       put(rising ? sorted : sorted.reverse());
-    } }, name)));
+    } }, name))));
   put(rows);
   return scroller(options.label || "table", el("table", { class: "sortable" }, el("thead", {}, el("tr", {}, heads)), body));
 }
 /** Names and colours; a click switches a name off and on where `switched(place, on)` is given. */
-export function legend(names, colours = PALETTE, switched = null) {
+export function legend(names, colours, switched = null) {
   return el("div", { class: "legend" }, names.map((name, place) => {
     const square = el("i", { style: `background:${colours[place % colours.length]}` });
     if (!switched) return el("span", {}, square, name);
