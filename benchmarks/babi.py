@@ -1,7 +1,7 @@
 """Does a model that answers questions look where the answer stands? bAbI says which sentences it follows from.
 
     python benchmarks/babi.py                                             runs/answering, on its test questions
-    python benchmarks/babi.py runs/mine ../shared/data/babi/en/qa2_two-supporting-facts_test.txt.gz
+    python benchmarks/babi.py runs/mine $REGARD_DATA/babi/en/qa2_two-supporting-facts_test.txt.gz
 
 For each file: exact match and F1 of the answers; how much of the attention falls on the supporting sentences while the
 answer's first word is written (mean over layers and heads), against chance, which is their share of the story's tokens;

@@ -1,6 +1,6 @@
 """NLVR's statements (Suhr et al., 2017) as a table for `recipes/nlvr.yaml`: picture, statement, true or false, part.
 
-    python benchmarks/nlvr.py ../shared/data/nlvr/dev.jsonl.gz runs/nlvr.tsv
+    python benchmarks/nlvr.py $REGARD_DATA/nlvr/dev.jsonl.gz runs/nlvr.tsv
 
 A statement, with all its pictures, belongs to one part: four fifths to learn from, a tenth to choose by, one to test.
 """

@@ -13,6 +13,7 @@ runs/pretraining and are kept: what is done is not done again. Results go to ben
 
 import argparse
 import json
+import os
 import random
 import statistics
 from collections import defaultdict
@@ -22,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).parent
 RESULTS, PICTURE = HERE / "results", HERE.parent / "docs" / "images" / "pretraining.png"
 RECIPES = HERE.parent / "recipes"
-TREEBANK = Path("../shared/data/ud/en_ewt")
+TREEBANK = Path(os.environ.get("REGARD_DATA", ".")) / "ud" / "en_ewt"
 SIZES, SEEDS = (100, 300, 1000, 3000), (1, 2, 3)
 WORDS = "text.tokenizer={kind: words, lower: true, vocabulary: null}"
 PRETRAINED, SCRATCH = "pretrained", "from scratch"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from regard.config.run import RunConfig
 
 __all__ = ["RegardError", "UsageError", "load", "prepare", "train"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -331,3 +331,15 @@ def test_hypotheses_take_the_inputs_of_a_call():
 def test_a_search_is_a_search():
     with pytest.raises(UsageError, match="The search is of type int"):
         regard.load(STORED / "translation-transformer")("a b", 5)
+
+
+def test_one_setting_may_be_given_as_a_string():
+    directory = STORED / "translation-rnn"
+    assert (
+        regard.load(directory, "decoding.beam=3")("a b").text == regard.load(directory, ["decoding.beam=3"])("a b").text
+    )
+
+
+def test_training_finds_recipes_by_name(tmp_path):
+    with pytest.raises(UsageError, match="dates"):
+        regard.train("date", tmp_path / "run")

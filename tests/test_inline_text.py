@@ -91,7 +91,7 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 
 def test_importing_the_rule_imports_nothing_heavy() -> None:
     code = (
-        "import sys, regard.cli.words, regard.cli.quick; "
+        "import sys, regard.cli.words, regard.cli.fast_path; "
         "print([m for m in sys.modules if m.split('.')[0] in ('torch', 'typer', 'pydantic', 'rich', 'tomllib')])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

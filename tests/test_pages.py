@@ -212,3 +212,15 @@ def test_numbers_keep_two_significant_digits(tmp_path) -> None:
     (tmp_path / "numbers.mjs").write_text(f"{fake}{script}\nconsole.log(JSON.stringify([{calls}]));")
     printed = subprocess.run(["node", tmp_path / "numbers.mjs"], capture_output=True, text=True, check=True).stdout
     assert json.loads(printed) == list(values.values())
+
+
+def test_json_numbers_have_five_significant_digits_whatever_their_size() -> None:
+    import torch
+
+    from regard.pages.packed_numbers import plain_numbers
+
+    values = [[3.94567e-05, 0.0, -0.123456789], [12345.678, 1.0, float("inf")]]
+    assert plain_numbers(torch.tensor(values, dtype=torch.float64)) == [
+        [3.9457e-05, 0.0, -0.12346],
+        [12346.0, 1.0, float("inf")],
+    ]

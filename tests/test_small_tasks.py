@@ -142,7 +142,7 @@ class TestSettling:
 class TestLinearBaseline:
     @pytest.mark.parametrize("kind", ["classes", "number", "pairs"])
     def test_it_is_fitted_on_the_same_split_stored_and_shown(self, kind, tmp_path, capsys):
-        pytest.importorskip("sklearn", reason=f"needs {baseline.INSTALL}")
+        pytest.importorskip("sklearn", reason="needs scikit-learn")
         config = from_mapping(settings(kind, tmp_path))
         train(config, tmp_path / "run", view=View())
         metric = "squared_error" if kind == "number" else "accuracy"
@@ -162,7 +162,7 @@ class TestLinearBaseline:
         assert "a linear model of the same data" in capsys.readouterr().out
 
     def test_it_learns_what_a_linear_model_can(self, tmp_path):
-        pytest.importorskip("sklearn", reason=f"needs {baseline.INSTALL}")
+        pytest.importorskip("sklearn", reason="needs scikit-learn")
         config = settings("classes", tmp_path)
         config["data"]["train"] = {"labelled": corpus(tmp_path / "more.txt", labelled_lines(600))}
         config = from_mapping(config)
@@ -173,7 +173,7 @@ class TestLinearBaseline:
     def test_without_the_library_the_card_says_how_to_get_it(self, tmp_path, monkeypatch):
         monkeypatch.setattr(outcome, "can_fit", lambda: False)
         train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
-        assert "pip install 'regard[baselines]'" in Run.open(tmp_path / "run").card.read_text()
+        assert "pip install 'scikit-learn" in Run.open(tmp_path / "run").card.read_text()
         assert "baseline" not in Run.open(tmp_path / "run").info
 
     def test_a_damaged_entry_in_a_run_is_no_score(self):

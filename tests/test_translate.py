@@ -197,7 +197,7 @@ def test_an_interrupted_file_is_continued_and_comes_out_the_same(run, source, tm
     code, _, error = typed(capfd, run, source, "-o", out, "--beam", "1")
     assert code == 2 and "another command" in error
     code, _, error = typed(capfd, run, source, "-o", out)
-    assert code == 0 and "going on" in error and out.read_text() == whole
+    assert code == 0 and "continuing" in error and out.read_text() == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 

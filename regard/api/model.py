@@ -258,14 +258,20 @@ class Model:
         return TAB.join(names)
 
 
-def load(run: Path | str | Run, overrides: Sequence[str] = ()) -> Model:
-    """Open a trained run of any task."""
+def load(run: Path | str | Run, overrides: Sequence[str] | str = ()) -> Model:
+    """Open a trained run of any task; `overrides` are settings such as "decoding.beam=3"."""
     opened = Run.open(run)
-    return Model(opened, load_run(opened, overrides))
+    return Model(opened, load_run(opened, [overrides] if isinstance(overrides, str) else overrides))
 
 
 def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, overrides: Sequence[str] = ()) -> Model:
-    """Train a configuration (a YAML file, a mapping or a `RunConfig`) into a new run directory, and open the run."""
+    """Train a configuration into a new run directory, and open the run.
+
+    Args:
+        config: A YAML file, the name of a recipe, a mapping or a `RunConfig`.
+        run: The new directory.
+        overrides: Settings as on the command line.
+    """
     from regard.training.loop import train as train_run
 
     train_run(resolve_config(config, overrides), Path(run))
@@ -273,15 +279,18 @@ def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, o
 
 
 def resolve_config(config: Mapping[str, Any] | RunConfig | Path | str, overrides: Sequence[str] = ()) -> RunConfig:
-    """The resolved configuration of a YAML file or a mapping; a `RunConfig` is one already."""
+    """Return the resolved configuration of a YAML file, a recipe or a mapping; a `RunConfig` is one already."""
     from regard.config.loading import from_mapping
     from regard.config.loading import load as load_config
+    from regard.recipes import configuration_file
 
     if isinstance(config, RunConfig):
         if overrides:
             raise UsageError("A RunConfig is complete: give overrides with a file or a mapping.")
         return config
-    return from_mapping(config, overrides) if isinstance(config, Mapping) else load_config(config, overrides)
+    if isinstance(config, Mapping):
+        return from_mapping(config, overrides)
+    return load_config(configuration_file(str(config)), overrides)
 
 
 def _with(search: Search | None, options: Mapping[str, Any]) -> Search:

@@ -16,15 +16,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale says: what is read is UTF-8 as well
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:
+        given = [*given[1:], "--help"]
+    was_loud = "REGARD_QUIET" not in os.environ
+    options = given[: given.index("--")] if "--" in given else given
+    if "--quiet" in options:  # an option of the program, accepted after the verb as well
+        given.remove("--quiet")
+        given.insert(0, "--quiet")
     try:
-        from regard.cli.quick import translated_quickly
+        from regard.cli.fast_path import run_fast_path
 
-        if not translated_quickly(given):
+        if not run_fast_path(given):
             from typer.main import get_command
 
             from regard.cli.verbs import app
 
             command = get_command(app)
+            if "_REGARD_COMPLETE" in os.environ:  # a shell asks for completions
+                command.main(prog_name="regard")
             with command.make_context("regard", given) as context:
                 command.invoke(context)
         sys.stdout.flush()
@@ -32,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
     except BaseException as error:
         return _ended(error)
+    finally:
+        if was_loud:
+            os.environ.pop("REGARD_QUIET", None)  # --quiet is for one command
     return 0
 
 

@@ -43,7 +43,10 @@ def bench(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smoke run on made-up text, in a few minutes.")] = False,
 ) -> None:
-    """Measure training, decoding, start, memory and growth beside the peers; tables go to benchmarks/results/."""
+    """Benchmark training, decoding, start-up and memory against other toolkits.
+
+    Tables are written to benchmarks/results/.
+    """
     for wrong in [name for name in parts or () if name not in PARTS]:
         raise UsageError(f"No part of the benchmarks is called `{wrong}`: {', '.join(PARTS)}.")
     if run is not None and not (run / "model.safetensors").is_file():

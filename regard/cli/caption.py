@@ -44,7 +44,7 @@ GROUPS = {
 
 
 def caption(
-    run: Annotated[Path, typer.Argument(help="Directory of a trained run that captions pictures.")],
+    run: Annotated[Path, typer.Argument(help="Directory of a trained run that captions pictures.", metavar="RUN")],
     pictures: Annotated[
         list[str],
         typer.Argument(
@@ -96,7 +96,10 @@ def caption(
         typer.Option("--forbid", help="Captions contain no phrase of this file (cat* is any ending).", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Write a caption for each picture, a line each; a page (-o page.html) shows where it looked for each word."""
+    """Write captions for images.
+
+    Every image gives one line; -o page.html shows where the model looked for each word.
+    """
     from regard.cli.inspect.output import check
 
     drawn = sampling or samples is not None

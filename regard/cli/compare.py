@@ -23,7 +23,8 @@ GROUPS = {
 
 def compare(
     runs: Annotated[
-        list[Path] | None, typer.Argument(help="Directories of trained runs; the first is the yardstick.")
+        list[Path] | None,
+        typer.Argument(help="Directories of trained runs; the first is the baseline.", metavar="RUN..."),
     ] = None,
     source: Annotated[Path | None, typer.Option("--source", help="Source sentences, one a line.")] = None,
     reference: Annotated[
@@ -49,7 +50,10 @@ def compare(
     picture: Annotated[Path | None, typer.Option("--picture", help="PNG of the scores by length.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.")] = False,
 ) -> None:
-    """Compare systems on the same sentences: significance, by length, by word frequency, largest gains and losses."""
+    """Compare systems on the same sentences.
+
+    Reports significance, scores by length and word frequency, and the largest gains and losses.
+    """
     from regard.cli.evaluate import spoken_in
     from regard.cli.places import check_places
     from regard.data.lines import read_lines

@@ -5,15 +5,18 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.help import PlainGroup, grouped
+
 app = typer.Typer(
-    help="Show, describe and start configurations.",
+    cls=PlainGroup,
+    help="Show, describe and write configurations.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="Example: regard config show my.yaml model.width=128",
 )
 
 
-@app.command(epilog="Example: regard config show my.yaml model.encoder.kind=rnn")
+@app.command(cls=grouped({}), epilog="Example: regard config show my.yaml model.encoder.kind=rnn")
 def show(
     file: Annotated[str, typer.Argument(help="A YAML configuration, or the name of a recipe.", metavar="FILE")],
     overrides: Annotated[
@@ -32,7 +35,7 @@ def show(
         _print(dump(config), "yaml")
 
 
-@app.command(epilog="Example: regard config schema > regard.schema.json")
+@app.command(cls=grouped({}), epilog="Example: regard config schema > regard.schema.json")
 def schema() -> None:
     """Print the JSON Schema of a configuration file, for editors that complete and check."""
     from regard.config.schema import json_schema
@@ -40,7 +43,7 @@ def schema() -> None:
     _print(json.dumps(json_schema(), indent=2, ensure_ascii=False), "json")
 
 
-@app.command(epilog="Example: regard config presets bahdanau")
+@app.command(cls=grouped({}), epilog="Example: regard config presets bahdanau")
 def presets(
     name: Annotated[str | None, typer.Argument(help="Print this one as YAML.", metavar="NAME")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with all settings.")] = False,

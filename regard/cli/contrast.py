@@ -27,8 +27,10 @@ category) or JSON lines with these fields. A word-sense suite has source, good, 
 
 
 def contrast(
-    run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
-    suites: Annotated[list[Path], typer.Argument(help="Files of items; a file's name is a category.")],
+    run: Annotated[Path, typer.Argument(help="Directory of a trained run.", metavar="RUN")],
+    suites: Annotated[
+        list[Path], typer.Argument(help="Files of items; a file's name is a category.", metavar="SUITE...")
+    ],
     per_token: Annotated[
         bool, typer.Option("--per-token", help="Compare means per token, so that length does not count.")
     ] = False,
@@ -45,7 +47,10 @@ def contrast(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
-    """Score right and wrong targets, or count right and wrong words in translations, by category."""
+    """Test a model on contrastive suites: is the correct target more probable than the wrong one?
+
+    Suites with a key of word senses count correct and wrong words in translations instead. Results are by category.
+    """
     from regard.cli.places import check_places
     from regard.evaluation.contrast import Item, by_model, read_suite, warn_of_equals, warn_of_ids
     from regard.evaluation.contrast import contrast as ask

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.help import PlainGroup, grouped
+
 if TYPE_CHECKING:
     from regard.config.corpora import KnownCorpus
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="List, download and find public corpora.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -19,7 +22,7 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(help="A corpus, or a part of one, such as multi30k/en-de.", metavar="NAME")]
 
 
-@app.command("list", epilog="Example: regard data list multi30k")
+@app.command("list", cls=grouped({}), epilog="Example: regard data list multi30k")
 def list_(
     name: Annotated[str | None, typer.Argument(help="Show this one in full.", metavar="[NAME]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with every file.")] = False,
@@ -39,7 +42,7 @@ def list_(
         print(_description(corpora[0]))
 
 
-@app.command(epilog="Example: regard data get multi30k/en-de --yes")
+@app.command(cls=grouped({}), epilog="Example: regard data get multi30k/en-de --yes")
 def get(
     name: Name,
     yes: Annotated[
@@ -75,7 +78,7 @@ def get(
         print(f"Use it in a configuration: data: {{corpus: NAME}}, with one of {parts}")
 
 
-@app.command(epilog="Example: ls $(regard data path multi30k)")
+@app.command(cls=grouped({}), epilog="Example: ls $(regard data path multi30k)")
 def path(name: Name) -> None:
     """Print the directory of a corpus on this machine; exits 1 if it is not there."""
     from regard.config.corpora import find_corpus, locate_file, missing_corpus

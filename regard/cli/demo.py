@@ -29,7 +29,7 @@ def demo(
         "runs/demo"
     ),
 ) -> None:
-    """Learn to read dates in thirty languages, in a minute or two, and show where the model looked."""
+    """Train a date normaliser on generated data, use it, and show where it looks (about two minutes)."""
     from rich.console import Console
 
     from regard.inspection.maps import attention, draw_alignments

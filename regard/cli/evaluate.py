@@ -69,10 +69,10 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
-    """Score what a run says: one path from a model to a number, with the signature that makes it comparable.
+    """Measure the quality of a run or of a file of outputs.
 
-    Translations are scored by the metrics asked for. Runs of other tasks have scores of their own: accuracy and
-    macro-F1 of labels and tags, correlation of numbers, perplexity of texts.
+    Translations are scored with the given metrics and their signatures. Other tasks have their own scores: accuracy
+    and macro-F1 of labels and tags, correlation of numbers, perplexity of texts.
     """
     from regard.foundation.errors import UsageError
     from regard.runs.run import Run

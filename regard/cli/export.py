@@ -27,7 +27,10 @@ def export(
         typer.Option("--quantize", help="ctranslate2: int8, int16, float16 or bfloat16 weights.", metavar="TYPE"),
     ] = None,
 ) -> None:
-    """Write a run's model for Hugging Face transformers or for CTranslate2; a cell without an equal there says why."""
+    """Export a run to Hugging Face transformers or CTranslate2.
+
+    A model that has no equivalent there is refused with the reason.
+    """
     from regard.runs.run import Run
 
     if to not in FORMATS:

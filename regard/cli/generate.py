@@ -24,7 +24,7 @@ Examples:
 
 
 def generate(
-    run: Annotated[Path, typer.Argument(help="Directory of a trained language model.")],
+    run: Annotated[Path, typer.Argument(help="Directory of a trained language model.", metavar="RUN")],
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
     ] = None,
@@ -44,7 +44,10 @@ def generate(
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Most tokens to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with its log-probability.")] = False,
 ) -> None:
-    """Write texts, each on a line of its own, beginning included; without a prompt, from nothing."""
+    """Generate texts with a language model, from a prompt or from nothing.
+
+    Each text is one line and includes its prompt.
+    """
     from regard.foundation.errors import UsageError
     from regard.runs.run import Run
 

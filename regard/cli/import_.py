@@ -27,7 +27,10 @@ def import_(
     ],
     run: Annotated[Path, typer.Argument(help="Directory of the new run.", metavar="RUN")],
 ) -> None:
-    """Make a run of a Marian model, such as the OPUS-MT ones, or of BERT: every other command then works on it."""
+    """Import a Marian model (such as OPUS-MT) or BERT from Hugging Face as a run.
+
+    Every other command then works on it.
+    """
     from regard.formats.from_huggingface import import_run
 
     made = import_run(directory, run)

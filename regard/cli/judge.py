@@ -6,15 +6,20 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.help import PlainGroup, grouped
+
 app = typer.Typer(
-    help="Ask people which output is better, blindly, and count what they say.",
+    cls=PlainGroup,
+    help="Have people judge outputs blindly, and count their judgements.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="Example: regard judge make --source test.en --system a=a.de --system b=b.de -o form.html",
 )
 
 
-@app.command(epilog="Example: regard judge make --source test.en --system a=a.de --system b=b.de -o form.html")
+@app.command(
+    cls=grouped({}), epilog="Example: regard judge make --source test.en --system a=a.de --system b=b.de -o form.html"
+)
 def make(
     source: Annotated[Path, typer.Option("--source", help="Source sentences, one a line.")],
     system: Annotated[list[str], typer.Option("--system", help="Outputs of a system; repeat it.", metavar="NAME=FILE")],
@@ -51,9 +56,14 @@ def make(
     print(f"next: regard judge score ANSWERS... --key {apart}")
 
 
-@app.command(epilog="Example: regard judge score answers-anna.json answers-ben.json --key form.key.json")
+@app.command(
+    cls=grouped({}), epilog="Example: regard judge score answers-anna.json answers-ben.json --key form.key.json"
+)
 def score(
-    answers: Annotated[list[Path], typer.Argument(help="What judges saved: .json of the page, or the filled-in .csv.")],
+    answers: Annotated[
+        list[Path],
+        typer.Argument(help="What judges saved: .json of the page, or the filled-in .csv.", metavar="ANSWERS..."),
+    ],
     key: Annotated[Path, typer.Option("--key", help="The key that was made with the form.")],
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resampling.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,

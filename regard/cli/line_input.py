@@ -12,6 +12,7 @@ from pathlib import Path
 
 from regard.cli.words import Given
 from regard.data.lines import read_lines, stream_lines
+from regard.foundation.display import is_quiet
 from regard.foundation.errors import RegardError
 
 CHUNK = 512
@@ -110,7 +111,7 @@ def _arriving() -> Arriving | None:
 def progress(files: Sequence[Given]) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, once files have taken more than two seconds; a function that is told how many are done."""
     paths = [file for file in files if isinstance(file, Path) and str(file) != "-"]
-    if not files or not sys.stderr.isatty() or len(paths) < len(files):
+    if not files or is_quiet() or not sys.stderr.isatty() or len(paths) < len(files):
         yield lambda lines: None
         return
     from rich.console import Console

@@ -26,7 +26,10 @@ SHORT = 40
 def new(
     files: Annotated[
         list[str],
-        typer.Argument(help="A table (.csv, .tsv, .xlsx, .parquet), .jsonl, .conllu, or two parallel text files."),
+        typer.Argument(
+            help="A table (.csv, .tsv, .xlsx, .parquet), .jsonl, .conllu, or two parallel text files.",
+            metavar="FILE...",
+        ),
     ],
     task: Annotated[
         str | None,
@@ -41,7 +44,7 @@ def new(
         Path | None, typer.Option("--output", "-o", help="File to write; by default NAME.yaml.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Look at a file of examples, recognise the task, and write a commented configuration."""
+    """Write a commented configuration for a file of examples, with the task recognised."""
     from regard.cli.places import check_places
     from regard.config.loading import load
     from regard.data.recognition import TASKS, choose_columns, read_examples, recognise_task

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TextIO
 
+from regard.foundation import display
 from regard.foundation.errors import UsageError
 
 
@@ -34,7 +35,7 @@ def writing(output: Path | None, call: str, rows: int) -> Iterator[tuple[TextIO,
             raise UsageError(f"{partial} is left from another command: finish that one, or delete the file.")
         done = whole_lines(partial, rows)
         if done:
-            print(f"{partial} holds {done:,} lines already: going on behind them.", file=sys.stderr)
+            display.note(f"{partial} holds {done:,} lines already: continuing after them.")
     note.write_text(mark)
     try:
         with partial.open("a", encoding="utf-8", newline="\n") as stream:
@@ -42,7 +43,7 @@ def writing(output: Path | None, call: str, rows: int) -> Iterator[tuple[TextIO,
     except BaseException:
         count = whole_lines(partial, rows)
         if count:
-            print(f"{partial} holds {count:,} lines: the same command goes on behind them.", file=sys.stderr)
+            display.note(f"{partial} holds {count:,} lines: the same command continues after them.")
         else:
             partial.unlink(missing_ok=True)
             note.unlink(missing_ok=True)

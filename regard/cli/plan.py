@@ -39,7 +39,7 @@ def plan(
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
-    """Say what a run will cost: parameters, FLOPs, memory, and time here and on named hardware."""
+    """Estimate what a run will cost: parameters, FLOPs, memory and time, here or on named hardware."""
     if utilisation is not None and not 0 < utilisation <= 1:
         raise UsageError(f"--utilisation is a share of the peak, above 0 and at most 1, not {utilisation:g}.")
     from regard.config.loading import load

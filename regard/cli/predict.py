@@ -18,20 +18,20 @@ Examples:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
+    run: Annotated[Path, typer.Argument(help="Directory of a trained run.", metavar="RUN")],
     files: Annotated[
         list[str] | None,
         typer.Argument(help="Texts, or files to read (none, or -: standard input).", metavar="[TEXT|FILE]..."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all there is to say.")] = False,
 ) -> None:
-    """Answer texts, files, or standard input, line by line; as many lines come out as went in, empty ones too.
+    """Predict labels, numbers, tags or answers for texts, files or standard input.
 
-    An argument that is no existing file is text, unless it looks like the name of one: no blanks, and an ending such
-    as .txt, or a path into a directory that exists.
+    Every input line gives one output line. An argument that is not an existing file is read as text, unless it looks
+    like a file name: no spaces, and an ending such as .txt or a path into an existing directory.
 
-    A line that cannot be answered, such as one with a damaged picture or with too many tabs, stays empty and is
-    reported on standard error; the others are answered, and the exit code is 1.
+    A line that cannot be read, such as one with a damaged image or too many tabs, gives an empty line and an error on
+    standard error; the other lines are answered, and the exit code is 1.
     """
     from regard.cli.line_input import chunks
     from regard.cli.words import file_or_text

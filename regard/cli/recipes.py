@@ -19,7 +19,7 @@ def recipes(
     name: Annotated[str | None, typer.Argument(help="Print this one.", metavar="[NAME]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a table.")] = False,
 ) -> None:
-    """List the recipes: task, what they learn, training time and measured result."""
+    """List the recipes with their tasks, training times and measured results."""
     from regard.foundation.display import columns
     from regard.foundation.errors import UsageError
     from regard.recipes import configuration_file, list_recipes, recipe_names

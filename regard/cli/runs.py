@@ -31,7 +31,7 @@ def runs(
         ),
     ] = False,
 ) -> None:
-    """List runs: cell of the grid, size, step, status, best score."""
+    """List runs with their model, size, step, status and best score."""
     from regard.runs.run import runs_under
 
     if accept_changes:

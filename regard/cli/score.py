@@ -19,7 +19,7 @@ Examples:
 
 
 def score(
-    run: Annotated[Path, typer.Argument(help="Directory of a trained run.")],
+    run: Annotated[Path, typer.Argument(help="Directory of a trained run.", metavar="RUN")],
     target: Annotated[Path, typer.Option("--target", help="Targets, or the texts of a language model, one a line.")],
     source: Annotated[
         Path | None, typer.Option("--source", help="Their sources, one a line; a language model has none.")
@@ -29,7 +29,10 @@ def score(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with every token and every position.")] = False,
 ) -> None:
-    """Print log-probability and perplexity (per token) of each target, and of all of them on standard error."""
+    """Print the log-probability and perplexity of given targets.
+
+    Perplexity is per token; the total over all targets goes to standard error.
+    """
     from regard.evaluation.likelihood import by_position, likelihoods, position_line, total
     from regard.evaluation.texts import read_aligned
     from regard.foundation.display import bar

@@ -35,7 +35,11 @@ def train(
         Path | None, typer.Option("--resume", help="Continue this run, exactly where it stopped.")
     ] = None,
 ) -> None:
-    """Train a model: the run directory holds all of it, and Ctrl-C saves."""
+    """Train a model, or resume a run.
+
+    The run directory holds everything: configuration, tokenizers, weights, checkpoints and metrics. Ctrl-C saves a
+    checkpoint; --resume continues exactly where training stopped.
+    """
     from regard.config.loading import load
     from regard.foundation.errors import UsageError
     from regard.recipes import configuration_file

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.foundation.display import note
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Examples:
 
 
 def transcribe(
-    run: Annotated[Path, typer.Argument(help="Directory of a trained run that recognises speech.")],
+    run: Annotated[Path, typer.Argument(help="Directory of a trained run that recognises speech.", metavar="RUN")],
     sounds: Annotated[
         list[str],
         typer.Argument(help="Sounds: WAV, FLAC or OGG files, or paths into zip files.", metavar="SOUND..."),
@@ -45,7 +46,11 @@ def transcribe(
         int, typer.Option("--n-best", min=1, help="Transcripts for each sound, the best first, none twice.")
     ] = 1,
 ) -> None:
-    """Write what is said in each sound, a line each; a sound that cannot be read is reported, and the others go on."""
+    """Transcribe recorded speech.
+
+    Every sound file gives one line. A file that cannot be read is reported on standard error, and the others are
+    transcribed.
+    """
     if form not in (None, "text", "tsv", "jsonl"):
         raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
     form = form or ("tsv" if n_best > 1 else "text")
@@ -64,7 +69,7 @@ def transcribe(
     while chunk := list(islice(waiting, CHUNK)):
         found = answer_each(lambda names: recogniser.hypotheses(names, search), chunk, check_sound)
         for remark in () if reported else recogniser.input.remarks():
-            print(f"note: {remark}", file=sys.stderr)
+            note(f"note: {remark}")
             reported = True
         for name, best in zip(chunk, found, strict=True):
             if isinstance(best, RegardError):

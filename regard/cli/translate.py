@@ -164,10 +164,10 @@ def translate(
         ),
     ] = None,
 ) -> None:
-    """Translate text, files, or standard input, line by line; as many lines come out as went in.
+    """Translate text, files or standard input.
 
-    An argument that is no existing file is text, unless it looks like the name of one: no blanks, and an ending such
-    as .txt, or a path into a directory that exists.
+    Every input line gives one output line. An argument that is not an existing file is translated as text, unless it
+    looks like a file name: no spaces, and an ending such as .txt or a path into an existing directory.
     """
     runs, files, overrides = told_apart(arguments)
     wanted = _extras(extras)

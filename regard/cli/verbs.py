@@ -1,83 +1,91 @@
-"""The verbs of the command line: one file each, registered here.
+"""The verbs of the command line: one module each, imported when its verb is used.
 
-A verb is a module with a function of typer-annotated parameters; it imports what is heavy inside that function, so that
-`regard --help` needs no torch.
+The verb NAME is the module `regard.cli.NAME`: a function NAME with Typer annotations and its `EXAMPLES`, or an `app` of
+several commands. Verbs import torch inside their functions, so that `regard --help` does not need it.
 """
 
 import os
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 import regard
-from regard.cli import (
-    bench,
-    caption,
-    compare,
-    config,
-    contrast,
-    data,
-    demo,
-    evaluate,
-    export,
-    generate,
-    import_,
-    inspect,
-    judge,
-    new,
-    plan,
-    predict,
-    recipes,
-    runs,
-    score,
-    train,
-    transcribe,
-    translate,
-)
-from regard.cli.grouped import grouped
+from regard.cli.help import PlainGroup, grouped
+
+SECTIONS = {
+    "Start": ("demo", "new", "recipes", "data"),
+    "Train": ("train", "config", "plan", "runs"),
+    "Use": ("translate", "predict", "generate", "caption", "transcribe"),
+    "Measure": ("evaluate", "compare", "score", "contrast", "judge", "bench"),
+    "Look inside": ("inspect",),
+    "Exchange": ("import", "export"),
+}
+"""The verbs, under the headings of `regard --help`."""
 
 EXAMPLES = """
 \b
 Examples:
-  regard train dates                              learn to normalise dates
-  regard train my.yaml model.encoder.kind=rnn     change a setting on the way
-  regard translate runs/dates < in.txt            use what was learnt
-  regard config show my.yaml                      all that follows from a file
+  regard demo                                     train a date normaliser and look inside it
+  regard new products.csv                         write a configuration for your own examples
+  regard train my.yaml model.encoder.kind=rnn     train, with a setting changed
+  regard translate runs/mine "9. Mai 2018"        use the trained model
+  regard help translate                           options and examples of a verb
 """
 
+
+class Verbs(Mapping[str, Any]):
+    """Commands by name; a verb's module is imported when its command is looked up."""
+
+    names = tuple(name for names in SECTIONS.values() for name in names)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.names:
+            raise KeyError(name)
+        module = import_module(f"regard.cli.{name}" if name != "import" else "regard.cli.import_")
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
+            function = getattr(module, module.__name__.rpartition(".")[2])
+            app.command(name, epilog=module.EXAMPLES, cls=grouped(getattr(module, "GROUPS", {})))(function)
+        command = get_command(app)
+        command.name = name
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class VerbGroup(PlainGroup):
+    """The program: its commands are the verbs, and its help lists them by section in whole sentences."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Verbs()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all verbs."""
+        return list(self.commands)
+
+    def sections(self) -> Mapping[str, Sequence[str]]:
+        """Return the verbs by heading."""
+        return SECTIONS
+
+
 app = typer.Typer(
-    help="Sequence-to-sequence models you can see through: train, run, measure, explain.",
+    cls=VerbGroup,
+    help="Sequence-to-sequence models you can see through: train, run, measure and explain them.",
     epilog=EXAMPLES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"max_content_width": 110},
 )
-
-# The verbs, in the order in which help lists them.
-app.command(epilog=new.EXAMPLES)(new.new)
-app.command(epilog=train.EXAMPLES)(train.train)
-app.command(epilog=translate.EXAMPLES, cls=grouped(translate.GROUPS))(translate.translate)
-app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)
-app.command(epilog=transcribe.EXAMPLES)(transcribe.transcribe)
-app.command(epilog=generate.EXAMPLES)(generate.generate)
-app.command(epilog=caption.EXAMPLES, cls=grouped(caption.GROUPS))(caption.caption)
-app.command(epilog=predict.EXAMPLES)(predict.predict)
-app.command(epilog=evaluate.EXAMPLES, cls=grouped(evaluate.GROUPS))(evaluate.evaluate)
-app.command(epilog=score.EXAMPLES)(score.score)
-app.command(epilog=compare.EXAMPLES, cls=grouped(compare.GROUPS))(compare.compare)
-app.command(epilog=contrast.EXAMPLES)(contrast.contrast)
-app.command(epilog=runs.EXAMPLES)(runs.runs)
-app.command(epilog=recipes.EXAMPLES)(recipes.recipes)
-app.command(epilog=plan.EXAMPLES)(plan.plan)
-app.command("import", epilog=import_.EXAMPLES)(import_.import_)
-app.command(epilog=export.EXAMPLES)(export.export)
-app.command(epilog=demo.EXAMPLES)(demo.demo)
-app.command(epilog=bench.EXAMPLES)(bench.bench)
-app.add_typer(inspect.app, name="inspect")
-app.add_typer(judge.app, name="judge")
-app.add_typer(config.app, name="config")
-app.add_typer(data.app, name="data")
 
 
 def _print_version(wanted: bool) -> None:
@@ -89,13 +97,18 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _regard(
     _version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", "-V", help="Show the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Show no progress and no notes, with any verb; warnings and errors remain.")
     ] = False,
     plugin: Annotated[
         list[str] | None,
         typer.Option("--plugin", help="Extension module to load first; may be repeated.", metavar="MODULE"),
     ] = None,
 ) -> None:
+    if quiet:
+        os.environ["REGARD_QUIET"] = "1"
     if plugin or os.environ.get("REGARD_PLUGINS"):
         from regard.config.plugins import load, load_requested
 

@@ -1,6 +1,10 @@
 """What the sections say about themselves: their names, their kinds, and what each value must be."""
 
+import ast
 import difflib
+import inspect
+import itertools
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -179,6 +183,11 @@ def json_schema() -> dict[str, Any]:
     from regard.config.presets import PRESETS
 
     schema = RunConfig.model_json_schema()
+    for section in _subclasses(Section):
+        described = schema if section is RunConfig else schema["$defs"].get(section.__name__, {})
+        for field, text in _field_docstrings(section).items():
+            if field in described.get("properties", {}):
+                described["properties"][field]["description"] = text
     name = {"type": "string", "enum": list(PRESETS)}
     preset = {
         "anyOf": [name, {"type": "array", "items": name}],
@@ -189,6 +198,32 @@ def json_schema() -> dict[str, Any]:
     opened = _kind_may_be_left_out(schema)
     assert isinstance(opened, dict)
     return opened
+
+
+def _subclasses(section: type[Section]) -> Iterator[type[Section]]:
+    for subclass in section.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _field_docstrings(section: type[Section]) -> dict[str, str]:
+    """Return the docstrings below the fields of a section and of the sections that it inherits from.
+
+    Pydantic can read them when it builds a class (`use_attribute_docstrings`), but that takes 0.1 s in every command.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(section.__mro__):
+        if base is Section or not issubclass(base, Section):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, below in itertools.pairwise(body.body):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            found.pop(field.target.id, None)  # a field without a docstring hides the inherited one
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                found[field.target.id] = inspect.cleandoc(str(below.value.value))
+    return found
 
 
 def _kind_may_be_left_out(schema: Any) -> Any:

@@ -211,8 +211,8 @@ def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: in
             return chosen
     purpose = "the test" if aside == Fate.TEST else "validation"
     raise TooFew(
-        f"{count:,} usable training pairs are too few, or have too few different sources, to hold any out for "
-        f"{purpose}: give more pairs, or name a data.{purpose.removeprefix('the ')} corpus."
+        f"There are too few usable training pairs ({count:,}), or too few different sources, to hold any out for "
+        f"{purpose}. Give more pairs, or name a data.{purpose.removeprefix('the ')} corpus."
     )
 
 

@@ -102,7 +102,7 @@ def _language(code: str) -> _Language:
         from babel import Locale, UnknownLocaleError
     except ImportError as error:
         raise RegardError(
-            'the generated corpus `dates` needs Babel\'s locale data: pip install "regard[dates]".'
+            "The generated corpus `dates` needs Babel. Install it with `python -m pip install babel`."
         ) from error
     try:
         locale = Locale.parse(code.replace("-", "_"))

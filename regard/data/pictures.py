@@ -23,6 +23,7 @@ from torch import Tensor
 
 from regard.data.scenes import SCENE, draw, parse
 from regard.foundation.errors import RegardError
+from regard.foundation.installation import install_command
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -119,7 +120,7 @@ def _image(name: str, wanted: int) -> "Image":
     try:
         from PIL import Image
     except ImportError:
-        raise RegardError('Pictures need Pillow. Install it with: pip install "regard[images]"') from None
+        raise RegardError(f"Images need Pillow. Install it with `{install_command('images')}`.") from None
     if name.startswith(SCENE):
         return draw(parse(name))
     if name in _KEPT:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regard.foundation.errors import RegardError
+from regard.foundation.installation import install_command
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -178,7 +179,7 @@ def draw(scene: Scene, side: int = SIDE) -> "Image":
     try:
         from PIL import Image, ImageDraw
     except ImportError:
-        raise RegardError('Pictures need Pillow. Install it with: pip install "regard[images]"') from None
+        raise RegardError(f"Images need Pillow. Install it with `{install_command('images')}`.") from None
     finer = _FINER * -(-side // SIDE)
     large = Image.new("RGB", (SIDE * finer, SIDE * finer), (255, 255, 255))
     pen = ImageDraw.Draw(large)

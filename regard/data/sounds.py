@@ -18,6 +18,7 @@ import numpy as np
 from regard.data.archives import archive_of, is_file, list_files, read_content
 from regard.data.log_mel import Frames, Samples, log_mel, resample
 from regard.foundation.errors import RegardError
+from regard.foundation.installation import install_command
 
 ENDINGS = (".wav", ".flac", ".ogg")
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
@@ -224,5 +225,5 @@ def _soundfile() -> Any:
     try:
         import soundfile
     except (ImportError, OSError):
-        raise RegardError('Sounds need soundfile. Install it with: pip install "regard[sound]"') from None
+        raise RegardError(f"Sounds need soundfile. Install it with `{install_command('sound')}`.") from None
     return soundfile

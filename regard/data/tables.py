@@ -157,7 +157,7 @@ def _xlsx(path: str) -> Iterator[Row]:
         import openpyxl
     except ImportError:
         raise RegardError(
-            f"Reading {path} needs the package openpyxl. Type `pip install openpyxl`, or save the table as CSV."
+            f"Reading {path} needs openpyxl. Type `python -m pip install openpyxl`, or save the table as CSV."
         ) from None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
@@ -182,7 +182,7 @@ def _parquet(path: str) -> Iterator[Row]:
         import pyarrow.parquet
     except ImportError:
         raise RegardError(
-            f"Reading {path} needs the package pyarrow. Type `pip install pyarrow`, or save the table as CSV."
+            f"Reading {path} needs pyarrow. Type `python -m pip install pyarrow`, or save the table as CSV."
         ) from None
     try:
         file = pyarrow.parquet.ParquetFile(path)

@@ -4,11 +4,11 @@ Every engine is a `TextGenerator`: texts and a search in, hypotheses out. What a
 native one, and says so once.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.foundation.display import note
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def open_engine(
 
     library()
     if lacking:
-        print(f"CTranslate2 has no {lacking}: the native engine does that.", file=sys.stderr)
+        note(f"CTranslate2 has no {lacking}: the native engine does that.")
         return _native(runs, overrides)
     return open_ctranslate2(runs[0], overrides, "int8" if name.endswith("int8") else "float32")
 
@@ -87,7 +87,7 @@ def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "TextGene
     except UsageError:
         raise
     except RegardError as error:  # a cell that it cannot compute: the native engine says whatever else is wrong
-        print(f"{error} The native engine does it.", file=sys.stderr)
+        note(f"{error} The native engine does it.")
         return _native(runs, overrides)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from atexit import register
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from regard.engines.facts import Facts, facts_of
 from regard.formats.ctranslate2_library import library
 from regard.foundation import durable
+from regard.foundation.display import note
 from regard.runs.run import Run
 
 NOTE = "regard.json"
@@ -30,7 +30,7 @@ def cached_model(run: Run, quantize: str) -> Path:
     check_cell(run.config.model)
     aside = _room(place)
     try:
-        print(f"Exporting {run.directory} for CTranslate2 ({quantize}); this is done once.", file=sys.stderr)
+        note(f"Exporting {run.directory} for CTranslate2 ({quantize}); this is done once.")
         write_ctranslate2(run, aside, quantize)
         files = {file.name: _stamp(file) for file in aside.iterdir()}
         durable.write(aside / NOTE, json.dumps(mark | {"facts": facts_of(run, run.config), "files": files}))

@@ -1,6 +1,5 @@
 """CTranslate2 as an engine: the same generator, whose search runs elsewhere."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from regard.engines.ctranslate2_cache import cached_model
 from regard.engines.ctranslate2_search import CTranslate2Search, Found
 from regard.engines.facts import facts_of, trained_length
 from regard.engines.loops import first_loop
+from regard.foundation.display import note
 from regard.runs.run import Run
 from regard.search import Hypothesis, Search, SearchTree
 from regard.search.forbidden import Reading
@@ -107,7 +107,7 @@ class CTranslate2Generator(TextGenerator):
     def _tell(self, lacking: str) -> None:
         if lacking not in self._told:
             self._told.add(lacking)
-            print(f"CTranslate2 has no {lacking}: the native engine does that.", file=sys.stderr)
+            note(f"CTranslate2 has no {lacking}: the native engine does that.")
 
 
 def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:

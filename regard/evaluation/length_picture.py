@@ -8,6 +8,7 @@ from typing import Any
 from regard.evaluation.comparison import Comparison
 from regard.foundation import durable
 from regard.foundation.errors import RegardError
+from regard.foundation.installation import install_command
 from regard.metrics.scoring import label
 from regard.pages.compare_page import COLOURS
 
@@ -17,7 +18,7 @@ INK, GRID = "#333333", "#e3e3e3"
 def draw_by_length(comparison: Comparison, path: Path) -> None:
     """Draw the score of each system by the length of the source, as a PNG file."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise RegardError('Pictures need matplotlib. Install it with: pip install "regard[plots]"')
+        raise RegardError(f"Pictures need matplotlib. Install it with `{install_command('plots')}`.")
     durable.write(path, _png(comparison))
 
 

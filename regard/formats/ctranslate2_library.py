@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.installation import install_command
 
-INSTALL = "pip install 'regard[fast]'"
 TYPES = ("float32", "int8", "int16", "float16", "bfloat16")
 
 
@@ -21,8 +21,11 @@ def library() -> Any:
         import ctranslate2
     except ImportError as error:
         if installed():
-            raise RegardError(f"CTranslate2 is here but cannot be imported ({error}): {INSTALL}.") from error
-        raise RegardError(f"CTranslate2 is not installed: {INSTALL}.") from None
+            raise RegardError(
+                f"CTranslate2 is installed but cannot be imported ({error}). Install it again with "
+                f"`{install_command('fast')}`."
+            ) from error
+        raise RegardError(f"CTranslate2 is not installed. Install it with `{install_command('fast')}`.") from None
     return ctranslate2
 
 

@@ -1,5 +1,6 @@
-"""What evaluation shows on the way and in the end: a bar where there is a terminal, and aligned columns."""
+"""What commands show besides their results: progress bars and notes on standard error, and aligned columns."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,10 +8,21 @@ from contextlib import contextmanager
 from regard.foundation.progress import Progress
 
 
+def is_quiet() -> bool:
+    """Return whether the user asked for no progress and no notes (`--quiet`, or REGARD_QUIET=1)."""
+    return os.environ.get("REGARD_QUIET") == "1"
+
+
+def note(text: str) -> None:
+    """Print a note on standard error, unless the user asked for quiet."""
+    if not is_quiet():
+        print(text, file=sys.stderr)
+
+
 @contextmanager
 def bar() -> Iterator[Progress | None]:
-    """A progress bar on standard error; nothing where that is no terminal."""
-    if not sys.stderr.isatty():
+    """Show a progress bar on standard error; yields None without a terminal or with --quiet."""
+    if is_quiet() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

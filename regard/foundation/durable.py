@@ -1,7 +1,6 @@
 """Files that survive a crash: written next to their place, flushed to the disk, and only then renamed into it."""
 
 import os
-import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +23,7 @@ def build(
     if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
         make(path)
         return
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.aside")
+    aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}.aside")
     os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666))
     try:
         make(aside)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.foundation.errors import RegardError
+from regard.foundation.installation import install_command
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ def blank(width: float, height: float, title: str | None = None, **more: Any) ->
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise RegardError('Pictures need matplotlib. Install it with: pip install "regard[plots]"') from None
+        raise RegardError(f"Pictures need matplotlib. Install it with `{install_command('plots')}`.") from None
     figure = Figure(figsize=(width, height), facecolor=PAPER, **more)
     FigureCanvasAgg(figure)
     if title:

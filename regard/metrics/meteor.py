@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regard.foundation.errors import RegardError, UsageError
+from regard.foundation.installation import install_command
 from regard.metrics.function_words import FUNCTION_WORDS
 from regard.metrics.metric import Metric, References, Statistics
 
@@ -205,7 +206,7 @@ def _stemmer(name: str) -> Callable[[str], str]:
         import snowballstemmer
     except ImportError:
         raise RegardError(
-            'METEOR needs snowballstemmer to find stems. Install it with: pip install "regard[meteor]"; or choose '
+            f"METEOR needs snowballstemmer to find stems. Install it with `{install_command('meteor')}`, or choose "
             "--language other for exact matches only."
         ) from None
     stem: Callable[[str], str] = snowballstemmer.stemmer(name).stemWord

@@ -1,4 +1,7 @@
-"""Tensors as text: four characters a number, five significant digits, any magnitude."""
+"""Numbers of pages and of JSON: five significant digits, whatever their size.
+
+A page shows what JSON says, so both keep small numbers: 0.000039 is not zero.
+"""
 
 import base64
 from typing import TYPE_CHECKING, Any
@@ -20,3 +23,15 @@ def pack(values: "Tensor") -> dict[str, Any]:
     upper = (rounded >> 8) & 0xFFFFFF
     parts = torch.stack([upper & 255, (upper >> 8) & 255, upper >> 16], dim=1).to(torch.uint8)
     return {"shape": list(values.shape), "packed": base64.b64encode(parts.numpy().tobytes()).decode("ascii")}
+
+
+def plain_numbers(values: "Tensor", digits: int = 5) -> list[Any]:
+    """Return a tensor as nested lists for JSON, each number to so many significant digits."""
+    import torch
+
+    exact = values.detach().double().cpu()
+    sizes = torch.where(exact == 0, torch.ones_like(exact), exact.abs()).log10().floor()
+    scales = 10.0 ** (digits - 1 - sizes)
+    rounded = torch.where(torch.isfinite(exact), (exact * scales).round() / scales, exact)
+    nested: list[Any] = rounded.tolist()
+    return nested

@@ -20,7 +20,7 @@ from regard.tasks.bad_inputs import answer_all
 from regard.tasks.generation import TextGenerator
 from regard.tasks.inputs import Input
 from regard.tasks.outputs import Output
-from regard.tasks.outputs.text import TextOutput
+from regard.tasks.outputs.decoded import DecodedOutput
 from regard.tasks.results import Nothing, Result
 from regard.tasks.task import Task, TaskKind
 from regard.tasks.trace import Trace
@@ -78,7 +78,7 @@ class LoadedRun:
     @property
     def writes_text(self) -> bool:
         """Whether its answers are texts that a decoder writes."""
-        return isinstance(self.output, TextOutput)
+        return isinstance(self.output, DecodedOutput)
 
     @property
     def translates_text(self) -> bool:
@@ -173,8 +173,8 @@ class LoadedRun:
         device = self.model.device
         return torch.tensor([[*ids, EOS]], device=device), torch.tensor([[BOS, *tokens, EOS]], device=device)
 
-    def _text_output(self, what: str) -> TextOutput:
-        if not isinstance(self.output, TextOutput):
+    def _text_output(self, what: str) -> DecodedOutput:
+        if not isinstance(self.output, DecodedOutput):
             raise UsageError(f"This run writes no text ({self.config.task.arrow}), so it has no {what}.")
         return self.output
 

@@ -9,11 +9,10 @@ from typing import Any, Self
 
 from regard.foundation import durable
 from regard.foundation.errors import RegardError
+from regard.foundation.installation import install_command
 from regard.text.normalising import WORD_START, without_surrogates
 from regard.text.specials import SPECIALS, UNK
 from regard.text.tokenizer import BYTES, Encoded, Kind, Tokenizer
-
-INSTALL = "pip install 'regard[huggingface]'"
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -163,7 +162,9 @@ def _processor(model: bytes, origin: str) -> Any:
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError:
-        raise RegardError(f"SentencePiece models need the sentencepiece library: {INSTALL}") from None
+        raise RegardError(
+            f"SentencePiece models need the sentencepiece library. Install it with `{install_command('huggingface')}`."
+        ) from None
     processor = SentencePieceProcessor()
     try:
         whole = bool(model) and processor.LoadFromSerializedProto(model)

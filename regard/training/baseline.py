@@ -16,7 +16,6 @@ from regard.metrics.labels import score_labels, score_numbers
 from regard.metrics.scoring import NAMES, Scores
 from regard.text.joined import TAB
 
-INSTALL = "pip install 'regard[baselines]'"
 MOST_EXAMPLES = 50_000
 """Training examples that it is fitted on: an even sample of more, so that it takes seconds."""
 MOST_FEATURES = 200_000

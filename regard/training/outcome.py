@@ -9,12 +9,13 @@ from torch import Tensor
 
 from regard.config.run import RunConfig
 from regard.foundation.errors import RegardError
+from regard.foundation.installation import install_command
 from regard.foundation.weights import put_weights, weights_of
 from regard.runs.checkpoints import Checkpoint, Checkpoints, Damaged
 from regard.runs.run import Run
 from regard.tasks.judgement import Judgement
 from regard.tasks.preparation import Prepared, training_pairs
-from regard.training.baseline import INSTALL, can_fit, fit_baseline, is_wanted
+from regard.training.baseline import can_fit, fit_baseline, is_wanted
 from regard.training.card import Card, write_card
 from regard.training.curves import can_draw, draw_curves
 from regard.training.journal import Journal
@@ -131,7 +132,7 @@ def finish(
             best=progress.best_step,
         )
     else:
-        view.say("For a picture of the curves: pip install 'regard[plots]'")
+        view.say(f"For a picture of the curves, type `{install_command('plots')}`.")
     write_card(
         Card(
             run=run,
@@ -161,7 +162,7 @@ def _baseline(config: RunConfig, prepared: Prepared, view: View) -> dict[str, An
     if not is_wanted(config):
         return None
     if not can_fit():
-        note = f"For the score of a linear model on the same data: {INSTALL}"
+        note = f"For the score of a linear model on the same data, type `{install_command('baselines')}`."
         view.say(note)
         return note
     try:

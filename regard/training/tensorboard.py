@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from regard.foundation.errors import UsageError
+from regard.foundation.installation import install_command
 
 
 def require_tensorboard() -> None:
     """Refuse to begin what could not be written later."""
     if importlib.util.find_spec("tensorboard") is None:
         raise UsageError(
-            "training.tensorboard needs the package tensorboard: install it with pip install 'regard[tensorboard]'."
+            "training.tensorboard needs the package tensorboard. Install it with "
+            f"`{install_command('tensorboard')}`, or set training.tensorboard=false."
         )
 
 

@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from regard.foundation.display import is_quiet
 from regard.metrics.scoring import NAMES, written
 from regard.tasks.judgement import Sample
 
@@ -121,6 +122,13 @@ class LinesView(View):
         self.say(f"validation at step {line['step']:,}: {scores_line(line)}{best}")
         for sample in samples[:1]:
             self.say(f"  {' '.join(sample.source.split())} → {' '.join(sample.output.split())}")
+
+
+class QuietView(LinesView):
+    """Warnings only."""
+
+    def say(self, text: str) -> None:
+        """Show nothing."""
 
 
 class LiveView(View):
@@ -223,7 +231,9 @@ class LiveView(View):
 
 
 def default_view() -> View:
-    """The live view where a person watches, plain lines where nobody does."""
+    """Return the live view on a terminal, plain lines elsewhere, warnings only if the user asked for quiet."""
+    if is_quiet():
+        return QuietView()
     return LiveView() if sys.stderr.isatty() else LinesView()
 
 

@@ -22,8 +22,8 @@ from regard.metrics.scoring import Scores
 from regard.models import Model
 from regard.search import Hypothesis
 from regard.tasks.judgement import Judgement, Sample, Usage
-from regard.tasks.outputs.output import Output, Rows, python_call
-from regard.tasks.outputs.text import TextOutput, as_result
+from regard.tasks.outputs.decoded import DecodedOutput, as_result
+from regard.tasks.outputs.output import Rows, python_call
 from regard.tasks.results import Result
 from regard.tasks.trace import Side, Trace, trace
 from regard.tasks.training_batch import TrainingBatch
@@ -37,13 +37,12 @@ GIVEN = 6
 """Words that a continuation begins with."""
 
 
-class DocumentOutput(TextOutput):
+class DocumentOutput(DecodedOutput):
     """−log P(text), token by token; judged by perplexity through a sliding window.
 
     An example is its source; in a store a document is the target, and there is no source.
     """
 
-    writes_text = False
     source_frame = Frame((BOS,), ())
     any_text = True
     unit = "token"
@@ -82,7 +81,7 @@ class DocumentOutput(TextOutput):
     ) -> TrainingBatch:
         """Inputs B×T and outputs B×T; at the start of another document nothing is asked for."""
         outputs = batch.outputs.masked_fill(batch.outputs == BOS, PAD)
-        return self.written(inputs, batch.inputs, outputs, random, training=training)
+        return self.decoder_batch(inputs, batch.inputs, outputs, random, training=training)
 
     def whole(self, prompt: str, hypothesis: Hypothesis) -> str:
         """A prompt and its continuation as one text."""
@@ -122,10 +121,6 @@ class DocumentOutput(TextOutput):
             for start, text, best in zip(begun, texts, found, strict=True)
         ]
         return Judgement(scores=Scores(values={}, sentences=len(samples)), samples=samples)
-
-    def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
-        """Refused: the continuation of a text has no right answer."""
-        return Output.grade(self, lines, pairs)
 
     def usage(self, run: str, example: Pair) -> Usage:
         """Continue the example's first words."""

@@ -1,7 +1,7 @@
-"""A plain translation on a fast engine, known from its words alone.
+"""Fast path: parses a plain translation on a fast engine without importing Typer, pydantic or torch.
 
-Reading the command line with all its verbs takes longer than such a translation of a few sentences. What has any other
-option, or is not quite right, goes the ordinary way, which says so.
+Typer (with the pydantic that it imports) takes longer to start than such a translation of a few sentences. A command
+line with any other option, or with a mistake, takes the ordinary path, which reports it.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,17 +15,17 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--output": ("output", Path),
     "-o": ("output", Path),
 }
-"""What a plain translation may say, with one value each."""
+"""The options of a plain translation: the name and the type of the value."""
 
 
-def translated_quickly(given: Sequence[str]) -> bool:
-    """Do what a command line asks for, if it is a plain translation on a fast engine; whether it was."""
+def run_fast_path(given: Sequence[str]) -> bool:
+    """Run a command line if it is a plain translation on a fast engine; return whether it was."""
     if given[:1] != ["translate"]:
         return False
-    read = _read(given[1:])
-    if read is None:
+    parsed = _parse(given[1:])
+    if parsed is None:
         return False
-    words, options = read
+    words, options = parsed
     if options.get("engine", "native") == "native" or not words or options.get("beam", 1) < 1:
         return False
     from regard.cli.places import check_places
@@ -41,8 +41,8 @@ def translated_quickly(given: Sequence[str]) -> bool:
     return translate_plainly(options["engine"], runs[0], files, overrides, output, beam, penalty, split=None)
 
 
-def _read(words: Sequence[str]) -> tuple[list[str], dict[str, Any]] | None:
-    """Arguments and options by name; nothing where a word is not understood."""
+def _parse(words: Sequence[str]) -> tuple[list[str], dict[str, Any]] | None:
+    """Return arguments and options by name, or None if a word is not a plain translation's."""
     arguments: list[str] = []
     options: dict[str, Any] = {}
     rest = iter(words)
