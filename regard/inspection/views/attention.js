@@ -1,7 +1,7 @@
 // Where the model looks: a large map or lines of one head, one layer or the mean, next to the grid of all heads.
 // Whatever is shown is computed here from the weights of single heads, by the rules that the page states.
 import { PALETTE, choice, colour, el, formatNumber, heading, hint, mix, onTheme, roving, scroller, shader, tint, toggle, unpack } from "./kit.js";
-import { MANY, heatmap, key, scalingChoice, scalingNote, thumbnail } from "./heatmap.js";
+import { MANY, heatmap, key, largest, scalingChoice, scalingNote, thumbnail } from "./heatmap.js";
 
 export function show(root, data) {
   const KINDS = { picture: "To the picture", source: "To the source", between: "Between the texts", encoder: "Inside the source", places: "Inside the picture", decoder: "Inside the target" };
@@ -299,6 +299,8 @@ export function show(root, data) {
       canvas.style.width = `${wide}px`; canvas.style.height = `${tall}px`;
       pen.setTransform(ratio, 0, 0, ratio, 0, 0);
       const at = focus(), { layer } = preview || state, count = layer === null ? 1 : headCount(layer);
+      const shown = single.flatMap((one) => (at && at.row !== undefined ? [one.values[at.row]] : one.values));
+      const strongest = perRow() ? Math.max(FAINT, ...shown.map(largest)) : 1;
       const apart = single.length > 1 ? Math.min(3, (high - 4) / single.length) : 0;
       single.forEach((one, place) => {
         const off = (place - (single.length - 1) / 2) * apart;
@@ -307,8 +309,9 @@ export function show(root, data) {
           if (at && at.row !== undefined && at.row !== r) return;
           row.forEach((value, c) => {
             if (value < FAINT || (at && at.column !== undefined && at.column !== c)) return;
-            pen.globalAlpha = at ? Math.min(1, 0.12 + value) : Math.min(1, value * 0.9);
-            pen.lineWidth = Math.max(0.5, value * Math.min(6, high * 0.35));
+            const share = value / strongest;
+            pen.globalAlpha = Math.min(1, at ? 0.12 + share : share * 0.9);
+            pen.lineWidth = Math.max(0.5, share * Math.min(6, high * 0.35));
             pen.beginPath();
             pen.moveTo(0, (r + 0.5) * high + off);
             pen.lineTo(wide, (c + 0.5) * high + off);
@@ -332,7 +335,7 @@ export function show(root, data) {
 
   function putNotes() {
     const parts = [];
-    if (ways[state.kind] === "lines") parts.push(`Left looks at right; thickness and opacity are the weight, lines below ${FAINT} are not drawn.`);
+    if (ways[state.kind] === "lines") parts.push(`Left looks at right; thickness and opacity are the weight${perRow() ? ", relative to the strongest line shown" : ""}; lines below ${FAINT} are not drawn.`);
     if (ways[state.kind] === "lines" && state.layer === null && !grid.hidden) parts.push("Choose a layer to see its heads in colours of their own.");
     else parts.push(scalingNote(perRow()));
     if (state.kind === "source") parts.push(reading.source === "read"
