@@ -1,4 +1,4 @@
-"""Numbers of pages and of JSON: five significant digits, whatever their size.
+"""Numbers of pages and of JSON: four to five significant digits, whatever their size.
 
 A page shows what JSON says, so both keep small numbers: 0.000039 is not zero.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def pack(values: "Tensor") -> dict[str, Any]:
     """Pack numbers as the upper three bytes of a 32-bit float each; `unpack` in `views/kit.js` reads them.
 
-    The relative error is below 10⁻⁵, so that 0.000039 stays 0.000039 and is not shown as zero.
+    The relative error is at most 2⁻¹⁶ (more than four digits), so that 0.000039 is not shown as zero.
     """
     import torch
 
