@@ -50,6 +50,7 @@ __all__ = [
     "positions_in_attention",
     "recurrent_cell",
     "task",
+    "tracker",
 ]
 
 Score = TypeVar("Score", bound="MakeScore")
@@ -220,6 +221,13 @@ def engine(name: str) -> Callable[[Component], Component]:
     from regard.engines.choice import ADDED
 
     return _register(name, ADDED)
+
+
+def tracker(name: str) -> Callable[[Component], Component]:
+    """Register a `regard.training.trackers.Tracker` for `training.trackers`."""
+    from regard.training.trackers import TRACKERS
+
+    return _register(name, TRACKERS, choices.TRACKERS)
 
 
 def _register_section(settings: Any, sections: Any, registry: dict[str, Any]) -> Callable[[Any], Any]:

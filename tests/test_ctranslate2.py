@@ -187,7 +187,7 @@ def test_a_library_that_cannot_be_imported_is_told_and_auto_does_without(tmp_pat
         monkeypatch.delitem(sys.modules, name)
     assert type(open_engine("auto", [run.directory])).__name__ == "TextGenerator"
     assert "cannot be imported (No module named 'a_part_that_is_gone')" in capsys.readouterr().err
-    with pytest.raises(RegardError, match="cannot be imported .*pip install 'ctranslate2"):
+    with pytest.raises(RegardError, match=r"cannot be imported .*pip install 'ctranslate2"):
         open_engine("ctranslate2", [run.directory])
 
 

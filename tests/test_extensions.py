@@ -52,7 +52,7 @@ def my_parts(tmp_path_factory):
     """The module that the documentation writes, loaded as an extension."""
     directory = tmp_path_factory.mktemp("extension")
     blocks = re.findall(r'```python title="my_parts.py"\n(.*?)```', DOCS.read_text(encoding="utf-8"), re.S)
-    assert len(blocks) == 11
+    assert len(blocks) == 12
     (directory / "my_parts.py").write_text("\n".join(blocks), encoding="utf-8")
     sys.path.insert(0, str(directory))
     extensions.load("my_parts")
@@ -410,3 +410,11 @@ class TestFailingExtensions:
         with pytest.raises(ValueError, match="taken"):
             extensions.input("text", InputKind(arrow="other"))(type("Mine", (), {}))
         assert INPUTS["text"] is before
+
+
+def test_a_tracker_receives_the_losses(my_parts, tmp_path):
+    settings = SETTINGS | {"training": SETTINGS["training"] | {"trackers": ["csv"]}}
+    train(from_mapping(settings), tmp_path / "run", view=View())
+    kinds = [line.split(",")[0] for line in (tmp_path / "run" / "losses.csv").read_text().splitlines()]
+    assert {"train", "validation", "result"} >= set(kinds) >= {"validation", "result"}
+    assert "my_parts" in Run.open(tmp_path / "run").config.plugins

@@ -17,7 +17,7 @@ from regard.cli.help import PlainGroup, grouped
 
 SECTIONS = {
     "Start": ("demo", "new", "recipes", "data"),
-    "Train": ("train", "config", "plan", "runs"),
+    "Train": ("train", "sweep", "config", "plan", "runs"),
     "Use": ("translate", "predict", "generate", "caption", "transcribe"),
     "Measure": ("evaluate", "compare", "score", "contrast", "judge", "bench"),
     "Look inside": ("inspect",),

@@ -54,6 +54,8 @@ class Choices:
         return {"type": "string", "enum": list(self)}
 
 
+TRACKERS = Choices("tensorboard", "wandb", "mlflow")
+"""Experiment trackers."""
 SCORES = Choices("additive", "dot", "scaled-dot", "bilinear")
 """How a query is compared with a key."""
 ADDED_POSITIONS = Choices("none", "sinusoidal", "learned")

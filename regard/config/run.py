@@ -61,7 +61,8 @@ class RunConfig(Section):
         _check_vocabulary(self.text)
         _check_sentencepiece(self.text)
         own = TASKS.plugin_of(self.task.kind)
-        plugins = list(dict.fromkeys([*self.plugins, *([own] if own else []), *model.plugins, *self.data.plugins]))
+        needed = [*self.plugins, *([own] if own else []), *model.plugins, *self.data.plugins, *self.training.plugins]
+        plugins = list(dict.fromkeys(needed))
         training = _resolved_training(self.training, model.width)
         return self.model_copy(update={"model": model, "training": training, "plugins": plugins})
 

@@ -120,6 +120,8 @@ def _common(one: Path, other: Path) -> Iterator[str | int]:
 
 def expected(field: FieldInfo, *, item: bool = False) -> str:
     """What a field (or an item of its list) must be, in words: `a whole number of at least 1`."""
+    if item and get_origin(field.annotation) is list:
+        return _expected(get_args(field.annotation)[0], ())
     return _expected(str, ()) if item else _expected(field.annotation, field.metadata)
 
 

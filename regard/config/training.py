@@ -1,9 +1,10 @@
 """How a model learns."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from regard.config.choices import TRACKERS
 from regard.config.section import Section
 
 
@@ -148,4 +149,11 @@ class Training(Section):
     seed: int = Field(default=1, ge=0)
     """Everything random follows from it."""
     tensorboard: bool = False
-    """Also write TensorBoard events into the run."""
+    """Also write TensorBoard events into the run: the same as `tensorboard` among the trackers."""
+    trackers: list[Annotated[str, TRACKERS]] = Field(default_factory=list)
+    """Experiment trackers that receive every measurement: `tensorboard`, `wandb`, `mlflow`, or your own."""
+
+    @property
+    def plugins(self) -> list[str]:
+        """The extension modules of the trackers."""
+        return sorted({plugin for name in self.trackers if (plugin := TRACKERS.plugin_of(name))})

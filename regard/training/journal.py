@@ -3,11 +3,14 @@
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from regard.foundation import durable
+
+Listener = Callable[[str, int, Mapping[str, Any]], None]
+"""Called with the kind, the step and the values of every line."""
 
 STEPWISE = ("train", "validation")
 """Kinds of lines that belong to a step; the others belong to the end of the run."""
@@ -16,14 +19,16 @@ STEPWISE = ("train", "validation")
 class Journal:
     """Lines `{"kind": …, "step": …, …}`; only `seconds` and `tokens_per_second` depend on the clock."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, listen: Listener | None = None) -> None:
+        self.path, self._listen = path, listen
 
     def add(self, kind: str, step: int, **facts: Any) -> None:
         """Append a line."""
         known = {key: _plain(value) for key, value in facts.items() if value is not None}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "step": step, **known}) + "\n")
+        if self._listen:
+            self._listen(kind, step, known)
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
         """The lines of some kinds, or all."""

@@ -29,7 +29,7 @@ from regard.training.progress import Progress, perplexity
 from regard.training.ranks import Ranks
 from regard.training.start import Start, Tuning, facts_of
 from regard.training.summary import data_facts, model_facts
-from regard.training.tensorboard import TensorBoard, require_tensorboard
+from regard.training.trackers import TRACKERS, Trackers, require_trackers, wanted_trackers
 from regard.training.trainer import Trainer
 from regard.training.validation import Validation, validate
 from regard.training.view import Moment, View, default_view
@@ -50,8 +50,7 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
     device = choose_device(config.training.device, ranks.local_rank)
     keep_freed()
     choose_precision(config.training.precision, device)
-    if config.training.tensorboard:
-        require_tensorboard()
+    require_trackers(config)
     with ExitStack() as stack:
         stack.callback(view.close)
         stack.enter_context(ranks.together(device))  # before signals are caught: waiting for others can be ended
@@ -107,8 +106,9 @@ class _Course:
         self.config, self.training = config, config.training
         self.run, self.ranks, self.device = run, ranks, device
         self.view, self.interruption = view, interruption
-        self.journal = Journal(run.metrics)
-        self.board = TensorBoard(run.directory) if config.training.tensorboard and ranks.first else None
+        names = wanted_trackers(config) if ranks.first else []
+        self.trackers = Trackers([TRACKERS[name](run, config) for name in names], view.warn)
+        self.journal = Journal(run.metrics, self.trackers.add)
         self.checkpoints = Checkpoints(
             run.checkpoints,
             keep_last=max(config.training.keep_last, config.training.average),
@@ -125,23 +125,24 @@ class _Course:
     def go(self) -> Outcome:
         """From wherever the run stands to its end."""
         try:
-            self._take_up()
-            self._learn()
+            try:
+                self._take_up()
+                self._learn()
+            finally:
+                self.trainer.close()
+            if self.ranks.first:
+                finish(
+                    self.run,
+                    self.config,
+                    self.trainer,
+                    self.prepared,
+                    judge=lambda: self._judge(thorough=True),
+                    checkpoints=self.checkpoints,
+                    journal=self.journal,
+                    view=self.view,
+                )
         finally:
-            self.trainer.close()
-            if self.board:
-                self.board.close()
-        if self.ranks.first:
-            finish(
-                self.run,
-                self.config,
-                self.trainer,
-                self.prepared,
-                judge=lambda: self._judge(thorough=True),
-                checkpoints=self.checkpoints,
-                journal=self.journal,
-                view=self.view,
-            )
+            self.trackers.close()
         self.ranks.wait()
         return known_outcome(self.run)
 
@@ -220,8 +221,7 @@ class _Course:
                     "it continues, but not bit for bit."
                 )
         progress.machine = self.trainer.machine
-        if self.board:
-            self.board.begin(progress.step)
+        self.trackers.begin(progress.step)
 
     def _start(self, start: Start) -> None:
         """Take over what another run has learnt."""
@@ -356,8 +356,6 @@ class _Course:
     def _write(self, kind: str, **facts: Any) -> None:
         if self.ranks.first:
             self.journal.add(kind, self.trainer.progress.step, **facts)
-        if self.board:
-            self.board.add(kind, self.trainer.progress.step, facts)
 
     def _advice(self) -> str:
         rate = self.training.optimizer.learning_rate
