@@ -10,8 +10,9 @@ import pytest
 HOUSE = Path(__file__).parent.parent / "regard"
 
 LAYERS = (
-    *("foundation", "config", "runs", "text", "metrics", "data", "nn", "models", "objectives", "search", "tasks"),
-    *("formats", "engines", "training", "planning", "evaluation", "inspection", "recipes", "api", "extensions", "cli"),
+    *("foundation", "config", "runs", "text", "pages", "metrics", "data", "nn", "models", "objectives", "search"),
+    *("tasks", "formats", "engines", "training", "planning", "evaluation", "inspection", "recipes", "api"),
+    *("extensions", "cli"),
 )
 """The packages (and single modules) of Regard: each may import those before it, and none behind it."""
 

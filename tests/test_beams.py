@@ -188,6 +188,23 @@ def test_of_two_spellings_of_a_text_the_better_is_given():
     assert [one.tokens for one in found][:1] == [(7, 9)] and len(found) <= 2
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
+def test_a_tree_has_the_scores_that_decide(penalty):
+    rows = {BOS: {6: 0.5, 7: 0.3, EOS: 0.2}, 6: {7: 0.6, EOS: 0.4}, 7: {EOS: 0.7, 6: 0.3}}
+    tree = SearchTree()
+    found = beam(Table(rows), SOURCE, [5], width=3, count=3, length_penalty=penalty, trees=[tree])[0]
+    for one in found:
+        assert tree.nodes[tree.ends[one.tokens]].score == pytest.approx(one.score)
+    for node in tree.nodes:
+        length, parent = 1, node.parent
+        while parent >= 0:
+            length, parent = length + 1, tree.nodes[parent].parent
+        assert node.score == pytest.approx(node.total / length**penalty)
+    ended = [node for place, node in enumerate(tree.nodes) if place in tree.ends.values()]
+    chosen = [node.score for node in ended if node.fate == "chosen"]
+    assert len(chosen) == 3 and min(chosen) >= max((node.score for node in ended if node.fate == "ended"), default=-99)
+
+
 def test_a_group_is_kept_only_from_what_groups_before_it_have_said():
     rows = {BOS: {EOS: 0.4, 6: 0.35, 7: 0.15, 8: 0.1}, 6: {7: 0.5, 8: 0.49, EOS: 0.01}}
     tree = SearchTree()

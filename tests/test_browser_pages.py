@@ -163,7 +163,7 @@ def test_what_a_judge_clicks_is_kept_saved_and_counted(browser, form, capsys):
     browser.execute_script("localStorage.clear()")
     browser.refresh()
     one_of(browser, "#save").click()
-    assert "your name" in one_of(browser, "#said").text and not list(browser.downloads.glob("*.json"))
+    assert "your name" in one_of(browser, "#message").text and not list(browser.downloads.glob("*.json"))
     one_of(browser, "#judge").send_keys("Änne O’Neil")
     for item in range(1, 7):
         texts = [box.text for box in all_of(browser, f"#items > div:nth-child({item}) .candidate")]
@@ -184,7 +184,7 @@ def test_what_a_judge_clicks_is_kept_saved_and_counted(browser, form, capsys):
     one_of(browser, "#save").click()
     saved = browser.downloads / "answers-Änne-O-Neil.json"
     WebDriverWait(browser, 10).until(lambda _: saved.exists())
-    assert saved.name in one_of(browser, "#said").text
+    assert saved.name in one_of(browser, "#message").text
     capsys.readouterr()
     assert main(["judge", "score", str(saved), "--key", str(form.with_suffix(".key.json")), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -193,36 +193,85 @@ def test_what_a_judge_clicks_is_kept_saved_and_counted(browser, form, capsys):
     assert found["systems"]["good"]["wins"]["rate"] == pytest.approx(5.5 / 6)
 
 
-def test_the_tree_shows_what_lived_and_on_request_what_died(browser, tree):
+def shown_boxes(section, fate):
+    return [box for box in all_of(section, f"g.{fate}") if box.is_displayed()]
+
+
+def test_the_tree_opens_with_all_that_was_in_the_beam(browser, tree):
+    """Not as one line: the paths that the beam held and lost stand next to the result."""
     opened(browser, tree)
-    assert len(all_of(browser, "section")) == 2
+    data = tree_data_of(browser)
+    assert len(all_of(browser, "section")) == 2 == len(data)
+    for section, search in zip(all_of(browser, "section"), data, strict=True):
+        parents = {node["parent"] for node in search["nodes"]}
+        held = [node for place, node in enumerate(search["nodes"]) if node["fate"] != "died" or place in parents]
+        boxes = all_of(section, "g")
+        assert len(boxes) == len(held) < len(search["nodes"])
+        assert len({round(box.rect["y"]) for box in boxes}) > 1, "more than one line"
+        press = {button.text: button for button in all_of(section, ".choice button")}
+        press["also candidates left out"].click()
+        assert len(all_of(section, "g")) == len(search["nodes"])
+        press["results"].click()
+        assert len(all_of(section, "g")) == len(shown_boxes(section, "chosen"))
 
-    def boxes(fate):
-        return [box for box in all_of(browser, f"g.{fate}") if box.is_displayed()]
 
-    assert boxes("chosen") and not boxes("died")
-    one_of(browser, "label[for=fallen]").click()
-    assert boxes("chosen") and boxes("died")
+def tree_data_of(browser):
+    data = json.loads(one_of(browser, "#data").get_attribute("textContent"))
+    return [panel["data"] for panel in data]
+
+
+def test_boxes_show_the_score_that_decides(browser, tree):
+    """The number below the last box of a result is the score of its hypothesis, and no other end scores higher."""
+    opened(browser, tree)
+    for section, search in zip(all_of(browser, "section"), tree_data_of(browser), strict=True):
+        ends = [box for box in all_of(section, "g") if box.text.startswith("</s>")]
+        scores = [float(box.find_element(By.CSS_SELECTOR, ".score").text.replace("−", "-")) for box in ends]
+        chosen = [score for box, score in zip(ends, scores, strict=True) if box.get_attribute("class") == "chosen"]
+        wanted = sorted((one["score"] for one in search["hypotheses"]), reverse=True)
+        assert sorted(chosen, reverse=True) == pytest.approx(wanted, rel=0.05)
+        assert max(chosen) == max(scores)
 
 
 def test_pointing_at_a_box_tells_its_path(browser, tree):
     opened(browser, tree)
     section = all_of(browser, "section")[0]
-    told = section.find_element(By.CSS_SELECTOR, ".told")
+    told = section.find_element(By.CSS_SELECTOR, ".tree-told")
     idle = told.text
-    last = next(box for box in section.find_elements(By.CSS_SELECTOR, ".few g.chosen") if "↵" in box.text)
+    last = next(box for box in all_of(section, "g.chosen") if "</s>" in box.text)
     ActionChains(browser).move_to_element(last.find_element(By.CSS_SELECTOR, "rect")).perform()
-    assert all(letter in told.text for letter in "abc↵") and last.get_attribute("data-total") in told.text
-    way = section.find_elements(By.CSS_SELECTOR, ".few g.way")
-    assert [box.text.split()[0].strip("▁") for box in way] == ["a", "b", "c", "↵"]
-    assert len(section.find_elements(By.CSS_SELECTOR, ".few path.way")) == len(way) - 1
+    assert all(letter in told.text for letter in "abc") and last.get_attribute("data-score") in told.text
+    way = all_of(section, "g.way")
+    assert [box.text.split()[0].strip("▁") for box in way] == ["a", "b", "c", "</s>"]
+    assert len(all_of(section, "path.way")) == len(way) - 1
     ActionChains(browser).move_to_element(one_of(browser, "h1")).perform()
     assert told.text == idle
 
 
 def test_no_two_boxes_of_a_tree_lie_on_each_other(browser, tree):
     opened(browser, tree)
-    one_of(browser, "#fallen").click()
-    for drawing in all_of(browser, ".all svg"):
-        places = [(box.rect["x"], box.rect["y"]) for box in drawing.find_elements(By.CSS_SELECTOR, "rect")]
+    for section in all_of(browser, "section"):
+        all_of(section, ".choice button")[2].click()
+        places = [(box.rect["x"], box.rect["y"]) for box in all_of(section, "rect")]
         assert len(places) > 4 and len(set(places)) == len(places)
+
+
+def test_a_comparison_has_a_legend_and_shows_missing_words(browser, comparison):
+    opened(browser, comparison)
+    legend = one_of(browser, ".legend.marks")
+    mark, missing = legend.find_element(By.CSS_SELECTOR, "mark"), legend.find_element(By.CSS_SELECTOR, "del")
+    assert mark.is_displayed() and missing.is_displayed() and "missing" in legend.text
+    lost = all_of(browser, "#sentences .card:first-child .beside > div:first-child del.missing")
+    assert len(lost) >= 1 and all(word.rect["width"] > 0 for word in lost)
+    style = lost[0].value_of_css_property("text-decoration-line"), lost[0].value_of_css_property("color")
+    assert style == (missing.value_of_css_property("text-decoration-line"), missing.value_of_css_property("color"))
+    assert style[0] == "line-through"
+    dots = all_of(browser, ".legend.systems .dot")
+    borders = [
+        one.value_of_css_property("border-left-color") for one in all_of(browser, ".card:first-child .beside > div")
+    ]
+    assert [dot.value_of_css_property("background-color") for dot in dots[-2:]] == [
+        colour.replace("rgb(", "rgba(").replace(")", ", 1)") if colour.startswith("rgb(") else colour
+        for colour in borders
+    ]
+    one_of(browser, "#missing").click()
+    assert not any(word.is_displayed() for word in lost)

@@ -11,15 +11,20 @@ from hypothesis import strategies as st
 
 from regard.evaluation.comparison import compare
 from regard.evaluation.length_picture import draw_by_length
-from regard.evaluation.side_by_side import marked, render, write_page
+from regard.evaluation.side_by_side import compare_words, page_data, write_page
 from regard.evaluation.slices import FEWEST, by_kind, by_length, frequencies, word_f1
 from regard.foundation.errors import UsageError
 from regard.metrics.intervals import small_sample_factor
 from regard.metrics.scoring import make, score_text
 from regard.metrics.significance import compare_statistics, correct, holm
+from regard.pages import compare_page
 from tests.null import most_by_chance
 
 WORDS = ("der", "die", "das", "hund", "katze", "baum", "haus", "läuft", "schläft", "steht", "groß", "klein", "rot")
+
+
+def render(found):
+    return compare_page.render(page_data(found))
 
 
 def corpus(count=60, seed=3):
@@ -227,7 +232,16 @@ def test_the_page_is_one_file_and_escapes_everything(tmp_path):
 
 
 def test_marks_are_on_the_words_that_differ():
-    assert marked("der <Hund> bellt", "der Hund bellt") == "der <mark>&lt;Hund&gt;</mark> bellt"
+    found = compare_words("der <Hund> bellt laut", "der Hund bellt sehr laut")
+    assert found == [
+        ("der", "same"),
+        ("<Hund>", "extra"),
+        ("Hund", "missing"),
+        ("bellt", "same"),
+        ("sehr", "missing"),
+        ("laut", "same"),
+    ]
+    assert compare_words("", "ein Wort") == [("ein", "missing"), ("Wort", "missing")] and compare_words("", "") == []
 
 
 def test_the_picture_is_drawn(tmp_path):

@@ -285,7 +285,7 @@ def test_a_word_that_is_picked_shows_what_made_it(browser, page):
     shades = tints(browser, ".tokens.source")
     assert shades[2] not in (shades[0], shades[1], shades[3])
     told = one_of(browser, ".influence-told").text
-    assert told.startswith("c") and "nats" in told and "might have said" in told and "gap" not in told
+    assert told.startswith("c") and "nats" in told and "alternatives" in told and "gap" not in told
     next(one for one in all_of(browser, "[aria-label=method] button") if one.text == METHODS["integrated"]).click()
     assert "gap" in one_of(browser, ".influence-told").text
 

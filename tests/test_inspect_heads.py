@@ -437,6 +437,10 @@ def test_a_head_can_be_picked_in_the_page_and_the_colours_changed(found, tmp_pat
     browser.get((tmp_path / "heads.html").as_uri())
     assert browser.find_element(By.TAG_NAME, "body").get_attribute("data-ready") == "true"
     tiles = browser.find_elements(By.CSS_SELECTOR, "button.head")
+    assert [float(tile.text) for tile in tiles] == [
+        pytest.approx(head.importance, abs=0.006) for head in found.heads
+    ], "importance comes first"
+    browser.find_element(By.XPATH, "//button[text()='role']").click()
     assert [tile.text for tile in tiles[:3]] == ["−1", "copy", "dead"]
     browser.find_element(By.CSS_SELECTOR, f"button[data-head='{SOURCE}.1']").click()
     details = browser.find_element(By.CSS_SELECTOR, ".card").text

@@ -151,7 +151,7 @@ def test_the_page_switches_between_states_attention_and_heads(copier, browser, t
     titles = []
     for button in browser.find_elements(By.CSS_SELECTOR, ".controls button"):
         button.click()
-        titles.append([one.text for one in browser.find_elements(By.CSS_SELECTOR, ".patch-maps h3")])
+        titles.append([one.text for one in browser.find_elements(By.CSS_SELECTOR, ".patch-maps .view-heading")])
     assert [len(some) for some in titles] == [2, 3, 3]
     browser.find_element(By.CSS_SELECTOR, ".patch-maps canvas").send_keys(Keys.ARROW_RIGHT, Keys.ENTER)
     assert "recovers" in browser.find_element(By.CSS_SELECTOR, ".patch-said").text

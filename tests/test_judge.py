@@ -10,11 +10,11 @@ import subprocess
 import pytest
 
 from regard.cli import main
-from regard.evaluation.form import Key, make_form
-from regard.evaluation.form_page import render
+from regard.evaluation.form import LETTERS, Key, make_form
 from regard.evaluation.verdicts import Answer, Answers, count_verdicts, read_answers
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.agreement import krippendorff
+from regard.pages import judge_page
 
 SOURCES = [f"source {number}" for number in range(20)]
 SYSTEMS = {
@@ -36,7 +36,7 @@ def honest(form, key, judge="anna", **other):
 def test_the_form_names_no_system_and_the_key_does():
     systems = {"SECRET-one": ["x"] * 20, "SECRET-two": ["y"] * 20}
     form, key = make_form(SOURCES, systems, SOURCES, count=10)
-    assert "SECRET" not in render(form) + form.as_csv() + json.dumps(form.facts())
+    assert "SECRET" not in judge_page.render(form.facts(), LETTERS) + form.as_csv() + json.dumps(form.facts())
     assert len(form.items) == 10 == len(key.items)
     places = [item.candidates.index("x") for item in form.items]
     assert {0, 1} == set(places)  # shuffled
@@ -164,7 +164,10 @@ global.Blob = class { constructor(parts) { this.text = parts.join(''); } };
 global.URL = {createObjectURL: blob => blob.text};
 global.document = {createElement: tag => new Node(tag), getElementById: id => named[id] ||= new Node(id),
   body: new Node('body')};
+const DATA = %s;
+document.getElementById('data').textContent = JSON.stringify(DATA);
 %s
+const judge = document.getElementById('judge');
 judge.value = 'Änne'; judge.oninput();
 for (const item of DATA.items) {
   const right = item.candidates.map(text => text.startsWith('good'));
@@ -183,8 +186,9 @@ if (document.getElementById('done').textContent !== '20 of 20 done') throw new E
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node to run the page's script")
 def test_the_page_saves_what_a_judge_clicks(tmp_path, capsys):
     form, key = written(tmp_path, ".html")
-    script = re.search(r"<script>\n(.*)</script>", form.read_text(), re.DOTALL)[1]
-    (tmp_path / "browser.js").write_text(BROWSER % script)
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', form.read_text())[1]
+    script = re.search(r'<script type="module">\n(.*)</script>', form.read_text(), re.DOTALL)[1]
+    (tmp_path / "browser.js").write_text(BROWSER % (data, script))
     done = subprocess.run(["node", tmp_path / "browser.js"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (tmp_path / "answers.json").write_text(done.stdout)
@@ -196,8 +200,9 @@ def test_the_page_saves_what_a_judge_clicks(tmp_path, capsys):
 
 def test_the_page_is_one_file_and_escapes_everything():
     evil = "</script><img src=x onerror=alert(1)>"
-    page = render(make_form([evil], {"a": [evil], "b": ["=1+1"]}, [evil])[0])
-    assert page.count("</script>") == 1 and "<img" not in page and "http" not in page.replace("http-equiv", "")
+    form = make_form([evil], {"a": [evil], "b": ["=1+1"]}, [evil])[0]
+    page = judge_page.render(form.facts(), LETTERS)
+    assert page.count("</script>") == 2 and "<img" not in page and "http" not in page.replace("http-equiv", "")
 
 
 def test_no_spreadsheet_takes_a_text_for_a_formula():

@@ -3,6 +3,7 @@
 import json
 import os
 from itertools import groupby, permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest

@@ -74,12 +74,8 @@ def test_a_sweep_writes_its_table_in_every_form_and_is_not_trained_twice(config,
     assert [row["settings"] for row in found["rows"]] == [{"model.width": "8"}, {"model.width": "16"}]
     for row in found["rows"]:
         width = row["settings"]["model.width"]
-        losses = [
-            Run.open(directory / f"width-{row['settings']['model.width']}_seed-{seed}").info["result"]["validation"][
-                "loss"
-            ]
-            for seed in (1, 2)
-        ]
+        runs = [Run.open(directory / f"width-{width}_seed-{seed}") for seed in (1, 2)]
+        losses = [run.info["result"]["validation"]["loss"] for run in runs]
         assert row["scores"]["validation loss"]["mean"] == pytest.approx(statistics.fmean(losses))
         assert row["scores"]["validation loss"]["deviation"] == pytest.approx(statistics.stdev(losses))
     with (directory / "sweep.csv").open() as file:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -291,7 +292,10 @@ def test_the_search_can_be_looked_at(run, source, tmp_path, capfd):
     assert [one["source"] for one in told] == [line for line in LINES if line]
     assert {node["fate"] for node in told[0]["nodes"]} >= {"chosen", "died"}
     page = (tmp_path / "tree.html").read_text()
-    assert page.count("<section>") == 5 and "http" not in page.replace("http-equiv", "")
+    assert page.count('<section class="panel" data-view="tree">') == 5
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    shown = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+    assert [panel["data"] for panel in shown] == told, "the page shows what JSON says"
 
 
 @pytest.mark.parametrize("verb", ["translate", "evaluate", "compare"])

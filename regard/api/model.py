@@ -127,6 +127,7 @@ class Model:
         """
         from regard.inspection import ANALYSES
         from regard.inspection.opening import reading_text
+        from regard.inspection.result import Result as Explanation
 
         if not isinstance(how, str) or how not in ANALYSES:
             raise UsageError(f"There is no explanation {how!r}: use {', '.join(ANALYSES)}.")
@@ -138,7 +139,8 @@ class Model:
                     raise UsageError(f"{name!r} is not an option of {how}: it has {', '.join(names) or 'none'}.")
         if how in ("attribute", "reasons"):
             reading_text(self.loaded, "Words of a text are blanked in turn")
-        return ANALYSES[how](self.trace(source, target), **options)
+        found = ANALYSES[how](self.trace(source, target), **options)
+        return found.named(self.run.directory) if isinstance(found, Explanation) else found
 
     def evaluate(
         self, data: Sequence[tuple[Any, str]] | None = None, *, metrics: Sequence[str] | None = None

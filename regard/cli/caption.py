@@ -159,7 +159,7 @@ def caption(
             from regard.cli.inspect.output import show
             from regard.inspection.looks import Looks
 
-            show(Looks(looks), output, as_json=False)
+            show(Looks(looks), output, as_json=False, run=run)
     if failed:
         raise RegardError(f"{failed:,} {'picture' if failed == 1 else 'pictures'} could not be captioned: see above.")
 

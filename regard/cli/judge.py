@@ -35,11 +35,11 @@ def make(
     The key that names them is written beside it, as NAME.key.json: keep it from the judges.
     """
     from regard.cli.places import check_places
-    from regard.evaluation.form import make_form
-    from regard.evaluation.form_page import render
+    from regard.evaluation.form import LETTERS, make_form
     from regard.evaluation.texts import named_files, read_aligned
     from regard.foundation import durable
     from regard.foundation.errors import UsageError
+    from regard.pages import judge_page
 
     if output.suffix.lower() not in (".html", ".csv"):
         raise UsageError(f"{output} is neither .html nor .csv: name the form after what it is to be.")
@@ -50,7 +50,8 @@ def make(
     form, key = make_form(sources, dict(zip(files, texts, strict=True)), references, count=count, seed=seed)
     apart = output.with_suffix(".key.json")
     key.save(apart)
-    durable.write(output, render(form) if output.suffix.lower() == ".html" else "\ufeff" + form.as_csv())
+    is_page = output.suffix.lower() == ".html"
+    durable.write(output, judge_page.render(form.facts(), LETTERS) if is_page else "\ufeff" + form.as_csv())
     print(f"{output}: {len(form.items)} sentences for judges. {apart}: the key, for you alone.")
     print(f"next: regard judge score ANSWERS... --key {apart}")
 

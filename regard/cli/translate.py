@@ -14,7 +14,7 @@ from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.search import Search
-    from regard.search.tree_page import Shown
+    from regard.search.tree import Shown
     from regard.tasks.generation import TextGenerator
 
 MBR_TEMPERATURE = 0.7
@@ -264,7 +264,7 @@ def translate(
                 advance(len(chunk))
     finally:  # what has been searched is shown, even if nobody reads the output or a line cannot be translated
         if show_search is not None:
-            _show(show_search, shown or [], translator)
+            _show(show_search, shown or [], translator, runs)
 
 
 def _extras(names: str | None) -> set[str]:
@@ -317,7 +317,7 @@ def _translate(
     """Translate some lines and write what comes out, in order."""
     from regard.search import SearchTree
     from regard.search.formats import as_object, as_rows
-    from regard.search.tree_page import Shown
+    from regard.search.tree import Shown
 
     texts = [line for _, line in chunk]
     trees = [SearchTree() for _ in texts] if shown is not None else None
@@ -338,14 +338,15 @@ def _translate(
                 stream.write((row[3] if form == "text" else "\t".join(row)) + "\n")
 
 
-def _show(path: Path, shown: "list[Shown]", translator: "TextGenerator") -> None:
+def _show(path: Path, shown: "list[Shown]", translator: "TextGenerator", runs: list[Path]) -> None:
     """Write search trees as a page or as JSON."""
     from regard.foundation import durable
-    from regard.search.tree_page import tree_data, tree_page
+    from regard.pages import tree_page
+    from regard.search.tree import tree_data
 
     names = translator.tokenizer.vocabulary
+    content = tree_data(shown, lambda token: names[token])
     if path.suffix == ".html":
-        durable.write(path, tree_page(shown, lambda token: names[token]))
+        durable.write(path, tree_page.render(content, run=", ".join(map(str, runs))))
     else:
-        content = tree_data(shown, lambda token: names[token])
         durable.write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")

@@ -97,7 +97,7 @@ def prune(
     settled = work.compare(load_run(directory).model)[1]
     found = replace(found, test_after=outcome.test, validation_after=outcome.validation, settled=settled)
     for ending in ("json", "html"):
-        found.save(directory / f"pruning.{ending}")
+        found.named(directory).save(directory / f"pruning.{ending}")
     return found
 
 

@@ -89,8 +89,8 @@ class Report(Result):
     def page(self) -> str:
         """A page with a table of contents."""
         parts = [Part(name, result.title, result.panels()) for name, result in self.results.items()]
-        lead = [f"{self._read} → {self.target}" if self.target else self._read, f"{self.run}: {self.model}."]
-        return render_parts(self.title, lead, parts, self.left_out)
+        lead = [f"{self._read} → {self.target}" if self.target else self._read]
+        return render_parts(self.title, lead, parts, self.left_out, run=f"{self.run}: {self.model}")
 
 
 def report(

@@ -1,15 +1,16 @@
 """What every analysis gives: a result that becomes a page, a picture, JSON or a table, by a file's ending."""
 
-import html
+import copy
 import json
 import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from regard.foundation import durable
 from regard.foundation.errors import UsageError
 from regard.inspection.page import Panel, render
+from regard.pages import notebook
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +22,15 @@ ENDINGS = ("html", "json", "txt", *PICTURES)
 
 class Result(ABC):
     """Something found out about a model. An analysis says the four things; the rest follows."""
+
+    run_name: str = ""
+    """The run that was analysed, as pages name it."""
+
+    def named(self, run: Path | str) -> Self:
+        """Return the same result with the name of its run."""
+        copied = copy.copy(self)
+        object.__setattr__(copied, "run_name", str(run))  # results are frozen
+        return copied
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -45,7 +55,7 @@ class Result(ABC):
 
     def page(self) -> str:
         """A page that is one file, opens from disk and fetches nothing."""
-        return render(self.title, self.panels())
+        return render(self.title, self.panels(), run=self.run_name)
 
     def save(self, path: Path | str) -> None:
         """Write the result; the ending chooses the form: html, json, txt, png, svg or pdf."""
@@ -67,8 +77,7 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: the page in a frame of its own."""
-        frame = "width: 100%; height: 640px; border: 1px solid #dde3ee; border-radius: 8px"
-        return f'<iframe srcdoc="{html.escape(self.page(), quote=True)}" style="{frame}"></iframe>'
+        return notebook.show_page(self.page())
 
 
 def _written(data: Any, indent: str = "") -> str:

@@ -273,8 +273,8 @@ class Roles(Result):
     def panels(self) -> list[Panel]:
         """The grid with the figures behind each head, and the relations."""
         note = (
-            "Each tile is a head; its colour is its role. Special symbols are left out: a head is judged by where real "
-            "tokens look among real tokens. Pick a head to see the figures behind it."
+            "Each tile is a head, coloured by its importance at first. Special symbols are left out: a head is judged "
+            "by where real tokens look among real tokens. Pick a head to see the figures behind it."
         )
         meanings = {role: {"colour": colour, "meaning": meaning} for role, (colour, meaning) in ROLES.items()}
         return [

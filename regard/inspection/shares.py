@@ -68,8 +68,8 @@ class Contributions(Result):
     def panels(self) -> list[Panel]:
         """The sentence pair, with contributions, rollout and attention over it."""
         note = (
-            "Pick a word that was said: the darker a token, the more the word got from it. The bar below each word is "
-            f"the source's share in it; the rest came from the words before. {NOTE}"
+            "Pick a word of the output: the stronger the colour of a token, the more the word got from it. The bar "
+            f"below each word is the source's share in it; the rest came from the words before. {NOTE}"
         )
         encoder = self.trace.writer.encoder
         if not isinstance(encoder, TransformerEncoder | BagEncoder):

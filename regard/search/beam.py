@@ -16,7 +16,7 @@ from regard.search.hypothesis import Ended, Hypothesis, rank, scored
 from regard.search.rows import Candidate, Rows
 from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, look, may_end
 from regard.search.steps import S, Source, StepModel, sayable
-from regard.search.tree import SearchTree
+from regard.search.tree import Fate, SearchTree
 from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS
 
@@ -92,7 +92,9 @@ class Group:
             said += more
         if self.tree is not None:
             for one in left_out:
-                self.tree.add(self.paths[one.slot].node, one.token, one.log_prob, one.total, "died")
+                path = self.paths[one.slot]
+                score = one.total / (len(path.log_probs) + 1) ** self.length_penalty
+                self.tree.add(path.node, one.token, one.log_prob, one.total, score, "died")
         going = self._that_can_improve(living)
         self.paths = paths[: len(going)]
         return Extended(going, said)
@@ -113,14 +115,18 @@ class Group:
         for one in said:
             path = self._extended(one)
             ended, kept = self._end(path, one.token, size)
+            hypothesis = None
             if ended:
                 tokens, costs = (path.tokens, path.log_probs) if kept is None else kept
-                self.distinct.add(self, scored(tokens, costs, self.length_penalty, ended, coverage[one.slot]))
+                hypothesis = scored(tokens, costs, self.length_penalty, ended, coverage[one.slot])
+                self.distinct.add(self, hypothesis)
             else:
                 living.append(one)
             if self.tree is not None:
                 before = self.paths[one.slot].node
-                node = self.tree.add(before, one.token, one.log_prob, one.total, "ended" if ended else "lived")
+                score = hypothesis.score if hypothesis else one.total / len(path.log_probs) ** self.length_penalty
+                fate: Fate = "ended" if ended else "lived"
+                node = self.tree.add(before, one.token, one.log_prob, one.total, score, fate)
                 path = path._replace(node=node)
                 if ended:
                     self.tree.ends[path.tokens if kept is None else kept[0]] = node

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from regard.search.hypothesis import Hypothesis
 
 Fate = Literal["lived", "died", "ended", "chosen"]
 
@@ -17,6 +19,9 @@ class Node:
     log_prob: float
     total: float
     """Log-probability of the path up to here."""
+    score: float
+    """What decides between paths: `total` divided by the number of tokens to the power of the length penalty; where the
+    path ended, the score of its hypothesis, with the coverage penalty."""
     fate: Fate
     """`lived`: went on; `died`: fell out of the beam; `ended`: became a hypothesis; `chosen`: one that was given."""
 
@@ -29,9 +34,9 @@ class SearchTree:
     ends: dict[tuple[int, ...], int] = field(default_factory=dict)
     """The last node of each hypothesis, by its tokens."""
 
-    def add(self, parent: int, token: int, log_prob: float, total: float, fate: Fate) -> int:
-        """Record one more token; its number."""
-        self.nodes.append(Node(parent, token, log_prob, total, fate))
+    def add(self, parent: int, token: int, log_prob: float, total: float, score: float, fate: Fate) -> int:
+        """Record one more token and return its number."""
+        self.nodes.append(Node(parent, token, log_prob, total, score, fate))
         return len(self.nodes) - 1
 
     def finish(self, given: Sequence[tuple[int, ...]]) -> None:
@@ -57,7 +62,28 @@ class SearchTree:
                 "token": readable(node.token),
                 "log_prob": round(node.log_prob, 4),
                 "total": round(node.total, 4),
+                "score": round(node.score, 4),
                 "fate": node.fate,
             }
             for node in self.nodes
         ]
+
+
+class Shown(NamedTuple):
+    """The search for one source."""
+
+    source: str
+    tree: SearchTree
+    found: Sequence[Hypothesis]
+
+
+def tree_data(searches: Sequence[Shown], readable: Callable[[int], str]) -> list[dict[str, Any]]:
+    """Return searches as plain data, for JSON and for the page; `readable` returns the text of a token."""
+    return [
+        {
+            "source": search.source,
+            "hypotheses": [{"text": one.text, "score": one.score, "ended": one.ended} for one in search.found],
+            "nodes": search.tree.to_json(readable),
+        }
+        for search in searches
+    ]

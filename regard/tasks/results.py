@@ -7,8 +7,9 @@ itself in a notebook.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, ClassVar
+
+from regard.pages import notebook
 
 
 class Result(ABC):
@@ -31,7 +32,7 @@ class Result(ABC):
         return self.line
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.line)}</pre>"
+        return notebook.show_line(self.line)
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,7 @@ class Label(Result):
         return f"Label({self.label!r}, probability={self.probability:.3f})"
 
     def _repr_html_(self) -> str:
-        ranked = sorted(self.probabilities.items(), key=lambda one: -one[1])[:10]
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{share:.1%}</td><td><div style='background:#4c78a8;height:0.7em;"
-            f"width:{100 * share:.0f}px'></div></td></tr>"
-            for name, share in ranked
-        )
-        return f"<table>{rows}</table>"
+        return notebook.show_probabilities(self.probabilities)
 
 
 @dataclass(frozen=True)

@@ -95,4 +95,4 @@ def align(
             progress=progress,
         )
     print(found.summary, file=sys.stderr)
-    show(found, output, as_json)
+    show(found, output, as_json, run)

@@ -52,4 +52,4 @@ def attention(
 
     check(output)
     trace = opened(run).trace(joined(source, second), target)
-    show(inspection.attention(trace, kind, layer, head, words=words), output, as_json)  # type: ignore[arg-type]
+    show(inspection.attention(trace, kind, layer, head, words=words), output, as_json, run)  # type: ignore[arg-type]

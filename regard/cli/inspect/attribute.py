@@ -60,4 +60,4 @@ def attribute(
     trace = reading_text(opened(run), "Words of a text are blanked in turn").trace(joined(source, second), target)
     with bar() as progress:
         found = explain_words(trace, methods, instead=instead, at=at, progress=progress)
-    show(found, output, as_json)
+    show(found, output, as_json, run)

@@ -23,4 +23,4 @@ def contributions(
 
     check(output)
     translator = translating(opened(run), "Contributions are told")
-    show(inspection.contributions(translator.trace(source, target)), output, as_json)
+    show(inspection.contributions(translator.trace(source, target)), output, as_json, run)

@@ -38,4 +38,4 @@ def custom(
             f"The analysis {name} gives {type(found).__name__}, but it must give a regard.inspection.result.Result. "
             "Correct the extension."
         )
-    show(found, output, as_json)
+    show(found, output, as_json, run)

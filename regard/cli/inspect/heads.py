@@ -40,4 +40,4 @@ def heads(
     check(output)
     with bar() as progress:
         found = inspection.heads(run, corpus, pairs=pairs, score=score, most=most, progress=progress)
-    show(found, output, as_json)
+    show(found, output, as_json, run)

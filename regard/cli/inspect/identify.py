@@ -53,4 +53,4 @@ def identify(
             found = inspection.identify(trace, exact=exact, progress=progress)
         else:
             found = inspection.identify_corpus(opened(run), texts, progress=progress)
-    show(found, output, as_json)
+    show(found, output, as_json, run)

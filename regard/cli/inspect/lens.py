@@ -27,4 +27,4 @@ def lens(
     from regard.inspection.opening import opened
 
     check(output)
-    show(inspection.lens(opened(run).trace(joined(source, second), target)), output, as_json)
+    show(inspection.lens(opened(run).trace(joined(source, second), target)), output, as_json, run)

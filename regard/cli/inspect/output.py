@@ -42,8 +42,10 @@ def check(output: Path | None) -> None:
     check_places(output)
 
 
-def show(result: "Result", output: Path | None, as_json: bool) -> None:
-    """Print a result, or write it."""
+def show(result: "Result", output: Path | None, as_json: bool, run: Path | None = None) -> None:
+    """Print a result, or write it; its page names the run."""
+    if run is not None:
+        result = result.named(run)
     if output is not None:
         result.save(output)
     if as_json:

@@ -76,4 +76,4 @@ def patch(
             found = inspection.patch(*traces, progress=progress)
         else:
             found = inspection.patch_pairs(translator, rows, progress=progress)
-    show(found, output, as_json)
+    show(found, output, as_json, run)

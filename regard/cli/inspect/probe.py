@@ -56,4 +56,4 @@ def probe(
             seed=seed,
             progress=progress,
         )
-    show(found, output, as_json)
+    show(found, output, as_json, run)

@@ -51,4 +51,4 @@ def prune(
     found = inspection.prune(
         run, keep=keep, price=price, which=cast(Which | None, which), steps=steps, directory=new, seed=seed
     )
-    show(found, output, as_json)
+    show(found, output, as_json, run)

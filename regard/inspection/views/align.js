@@ -1,6 +1,8 @@
 // Word alignment: one pair at a time, its words joined by lines (a word that is picked shows its own only), or, where they
 // are too many for a screen, as a grid with a square for each link.
-view("align", (root, data) => {
+import { choice, controls, el, formatNumber, heading, hint, legend, roving, scroller, svg, table } from "./kit.js";
+
+export function show(root, data) {
   const gold = data.pairs.some((pair) => pair.sure);
   const filled = data.pairs.map((pair, place) => ({ ...pair, place })).filter((pair) => pair.source.length && pair.target.length);
   if (!filled.length) { root.append(el("p", { class: "quiet" }, "No pair has words on both sides.")); return; }
@@ -38,7 +40,7 @@ view("align", (root, data) => {
   function show() {
     const pair = order[at], links = pair.links.length;
     picked = null;
-    told.textContent = `pair ${pair.place + 1} of ${data.pairs.length}: ${links} link${links === 1 ? "" : "s"}` + (gold ? `, AER ${say(100 * pair.aer, 1)}` : "");
+    told.textContent = `pair ${pair.place + 1} of ${data.pairs.length}: ${links} link${links === 1 ? "" : "s"}` + (gold ? `, AER ${formatNumber(100 * pair.aer, 1)}` : "");
     forms.choose(formOf(pair));
     if (formOf(pair) === "grid") grid(pair); else join(pair);
   }
@@ -69,7 +71,7 @@ view("align", (root, data) => {
       const kind = kinds.get(`${s} ${t}`);
       hint(`${pair.source[s]} – ${pair.target[t]}${kind ? `: ${kind}` : ""}`, event);
     });
-    stage.replaceChildren(el("div", { class: "scroll" }, picture));
+    stage.replaceChildren(scroller("links", picture));
   }
   /** The words of both sides, with lines between them. */
   function join(pair) {
@@ -80,7 +82,7 @@ view("align", (root, data) => {
     const rows = el("div", { class: "align-words" }, el("div", { class: "align-source" }, words.source), el("div", { class: "align-target" }, words.target));
     const picture = svg("svg", { "aria-hidden": "true" });
     const board = el("div", { class: "align-board" }, picture, rows);
-    stage.replaceChildren(el("div", { class: "scroll" }, board));
+    stage.replaceChildren(scroller("links", board));
     board.classList.remove("columns");
     if (rows.scrollWidth > stage.clientWidth) board.classList.add("columns");
     place(board, picture, pair);
@@ -119,28 +121,21 @@ view("align", (root, data) => {
       at = 0; fillList(); show();
     }));
   }
-  root.append(el("style", {}, `
-    :root { --align-possible: #3a9ea5; } @media (prefers-color-scheme: dark) { :root { --align-possible: #6fd0d6; } }
-    .align-grid text { fill: var(--ink); } .align-grid .frame { fill: none; stroke: var(--line); } .align-grid .cross { fill: var(--line); opacity: .5; }
-    .align-stage { margin: 1rem 0; } .align-board { position: relative; min-width: min-content; } .align-board > svg { position: absolute; left: 0; top: 0; pointer-events: none; }
-    .align-words > div { display: flex; gap: .35rem; white-space: nowrap; } .align-words { display: inline-flex; flex-direction: column; gap: 5.5rem; min-width: min-content; }
-    .columns .align-words { flex-direction: row; gap: min(9rem, 18vw); } .columns .align-words > div { flex-direction: column; gap: .1rem; max-width: 40vw; } .columns .align-source { align-items: flex-end; }
-    .columns .token { overflow: hidden; text-overflow: ellipsis; max-width: 100%; } .align-stage .token { line-height: 1.6; } .controls select { max-width: min(30rem, 60vw); }`),
-  controls(...parts, told), stage,
+  root.append(controls(...parts, told), stage,
   legend(Object.values(KINDS).map(([name]) => name), Object.values(KINDS).map(([, ink]) => ink), (number, on) => {
     const kind = Object.keys(KINDS)[number];
     if (on) hidden.delete(kind); else hidden.add(kind);
     if (formOf(order[at]) === "grid") grid(order[at]); else isolate();
   }));
   if (gold) {
-    const range = (scores) => (scores.aer_95 ? `${say(100 * scores.aer_95[0], 1)}–${say(100 * scores.aer_95[1], 1)}` : "–");
+    const range = (scores) => (scores.aer_95 ? `${formatNumber(100 * scores.aer_95[0], 1)}–${formatNumber(100 * scores.aer_95[1], 1)}` : "–");
     const figures = (scores) => [100 * scores.aer, range(scores), 100 * scores.precision, 100 * scores.recall, scores.found];
     const rows = data.tried.map((one) => [one.run, one.layer === null ? "all" : String(one.layer), one.reading, ...figures(one.scores)]);
     rows.push(["result", "–", data.combining, ...figures(data.scores)], ["diagonal", "–", "–", ...figures(data.diagonal)]);
-    root.append(el("h3", {}, "All that was tried"), table(["run", "layer", "row", "AER", "95 %", "precision", "recall", "links"], rows,
-      { show: (value, column) => (typeof value === "number" ? say(value, column === 7 ? 0 : 1) : value) }));
+    root.append(heading(root, {}, "All that was tried"), table(["run", "layer", "row", "AER", "95 %", "precision", "recall", "links"], rows,
+      { show: (value, column) => (typeof value === "number" ? formatNumber(value, column === 7 ? 0 : 1) : value) }));
   }
   fillList();
   show();
   addEventListener("resize", show);
-});
+}

@@ -1,6 +1,9 @@
-// Where the model looks: a large map or lines of one head, one layer or the mean, above the grid of all heads.
+// Where the model looks: a large map or lines of one head, one layer or the mean, next to the grid of all heads.
 // Whatever is shown is computed here from the weights of single heads, by the rules that the page states.
-view("attention", (root, data) => {
+import { PALETTE, choice, colour, el, formatNumber, heading, hint, mix, onTheme, roving, scroller, shader, tint, toggle, unpack } from "./kit.js";
+import { MANY, heatmap, key, largest, scalingChoice, scalingNote, thumbnail } from "./heatmap.js";
+
+export function show(root, data) {
   const KINDS = { picture: "To the picture", source: "To the source", between: "Between the texts", encoder: "Inside the source", places: "Inside the picture", decoder: "Inside the target" };
   const FAINT = 0.01;  // lines below this weight are not drawn
   const CURVE = 0.55;  // most weights are small
@@ -11,7 +14,7 @@ view("attention", (root, data) => {
   const weightsOf = (one) => { if (!opened.has(one)) opened.set(one, unpack(one.weights)); return opened.get(one); };
 
   // --- what is shown ---
-  const state = { kind: data.start.kind, layer: data.start.layer, heads: null, words: data.start.words, special: true };
+  const state = { kind: data.start.kind, layer: data.start.layer, heads: null, words: data.start.words, special: true, perRow: null };
   const ways = { source: "map", picture: "map", between: "map", encoder: "lines", places: "map", decoder: "lines" };
   const reading = { source: "written", decoder: "read" };
   let locked = null, seen = null, preview = null;  // {row} or {column}; {layer, heads}
@@ -79,13 +82,15 @@ view("attention", (root, data) => {
   const tabs = kinds.map((kind) => el("button", { type: "button", role: "tab", class: "tab", onclick: () => change({ kind, layer: null, heads: null }, true) }, KINDS[kind]));
   roving(tabs);
   const bar = el("div", { class: "controls" }), chips = el("div", { class: "legend chips" });
-  const heading = el("h3", { class: "what" }), path = el("div", { class: "quiet path" }), readout = el("div", { class: "readout", role: "status" });
+  const title = heading(root, { class: "what" }), path = el("div", { class: "quiet path" }), readout = el("div", { class: "readout", role: "status" });
   const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet notes" });
+  const keyPlace = el("div"), frame = el("div", { class: "looking" }, el("div", { class: "top" }, title, path, readout), grid, el("div", { class: "large" }, chips, stage, keyPlace, notes));
   const said = (side) => side.wordTexts.filter((_, word) => !side.special[side.words.indexOf(word)]).join(" ");
   root.append(
-    el("p", { class: "pair" }, el("span", {}, said(data.source) || "(nothing)"), el("span", { class: "quiet" }, " → "), el("span", {}, said(data.target) || "(nothing)")),
+    el("div", { class: "pair" }, [["input", data.source], ["output", data.target]].flatMap(([name, side]) => [
+      el("span", { class: "quiet" }, name), scroller(name, said(side) || "(nothing)")])),
     kinds.length > 1 ? el("div", { role: "tablist", class: "tabs", "aria-label": "Which attention" }, tabs) : "",
-    bar, el("div", { class: "looking" }, el("div", { class: "large" }, heading, path, chips, readout, stage, notes), grid));
+    bar, frame);
   root.addEventListener("keydown", (event) => { if (event.key === "Escape") { locked = null; look(null); } });
 
   let picture = null;  // what stands on the stage: {redraw(), focus()}
@@ -104,15 +109,20 @@ view("attention", (root, data) => {
     single = chosen(now).map(({ head, weights }) => ({ head, values: shaped(weights) }));
     if (now.layer === null) single = [{ head: null, values: mean(single.map((one) => one.values)) }];
     values = mean(single.map((one) => one.values));
-    heading.textContent = nameOf(now);
+    title.textContent = nameOf(now);
     path.textContent = now.layer === null ? KINDS[state.kind].toLowerCase() : attentionAt(now.layer).name;
   }
+  /** Whether each row has its own colour scale; long rows do unless the reader chose otherwise. */
+  const perRow = () => state.perRow ?? names[1].length > MANY;
   /** Draw everything; `afresh` when rows, columns or the kind of picture have changed. */
   function show(afresh) {
     tabs.forEach((tab, place) => tab.setAttribute("aria-selected", String(kinds[place] === state.kind)));
     if (afresh) names = sides().map(shownNames);
     compute();
-    if (afresh) { putControls(); putGrid(); }
+    if (afresh) {
+      frame.classList.toggle("short", Math.max(names[0].length, names[1].length) <= MANY);
+      putControls(); putGrid();
+    }
     if (!preview) { layerChoice.choose(state.layer); putChips(); putNotes(); }  // nothing may move under the pointer
     if (afresh || !picture) {
       stage.replaceChildren();
@@ -133,8 +143,10 @@ view("attention", (root, data) => {
     parts.push(choice("By", [[false, "token"], [true, "word"]], state.words, (words) => change({ words }, true)));
     if (reading[state.kind] && data.inputs.tokens.length) parts.push(choice("A row is the token", [["written", "being written"], ["read", "just read"]],
       reading[state.kind], (way) => { reading[state.kind] = way; change({}, true); }));
-    parts.push(toggle("special tokens", state.special, (special) => change({ special }, true)), scale(1, false, CURVE));
+    parts.push(toggle("special tokens", state.special, (special) => change({ special }, true)));
+    if (ways[state.kind] === "map") parts.push(scalingChoice(perRow(), (chosen) => change({ perRow: chosen }, true)));
     bar.replaceChildren(...parts);
+    keyPlace.replaceChildren(key({ curve: CURVE, perRow: ways[state.kind] === "map" && perRow(), unit: "weight" }));
   }
 
   // --- heads: chips that switch them, and the grid of all ---
@@ -148,7 +160,8 @@ view("attention", (root, data) => {
   function putChips() {
     const layer = state.layer;
     chips.hidden = attentions[state.kind].every((one) => weightsOf(one).length < 2);
-    if (layer === null || headCount(layer) < 2) { chips.replaceChildren(); return; }
+    chips.hidden ||= layer === null || headCount(layer) < 2;
+    if (chips.hidden) { chips.replaceChildren(); return; }
     const on = new Set(state.heads || allHeads(layer)), count = headCount(layer);
     if (chips.children.length !== count) {
       chips.replaceChildren(...allHeads(layer).map((head) => el("button", { type: "button", title: "Click: switch this head. Double click: this head alone.",
@@ -173,7 +186,8 @@ view("attention", (root, data) => {
     grid.hidden = all.length === 1 && widest === 1;
     if (grid.hidden || !names[0].length || !names[1].length) { grid.replaceChildren(); return; }
     const meanColumn = widest > 1;
-    const side = Math.max(36, Math.min(widest > 8 ? 44 : widest > 4 ? 58 : 76, Math.floor((root.clientWidth - 56) / (widest + 1)) - 6));
+    const narrow = root.clientWidth < 700, room = narrow ? root.clientWidth : 0.38 * root.clientWidth;
+    const side = Math.max(24, Math.min(narrow ? 36 : widest > 8 ? 44 : widest > 4 ? 58 : 76, Math.floor((room - 56) / (widest + 1)) - 6));
     const tall = Math.round(side * Math.min(1.6, Math.max(0.6, names[0].length / names[1].length)));
     const tile = (layer, heads, label, maps) => {
       const made = el("button", { type: "button", class: "tile", "aria-label": label, style: `width:${side}px;height:${tall}px`,
@@ -191,12 +205,12 @@ view("attention", (root, data) => {
         ...Array.from({ length: widest - heads.length }, () => el("span")),
         meanColumn ? tile(one.layer, null, `layer ${one.layer}, mean of all heads`, heads) : null];
     });
-    const top = [el("span"), ...Array.from({ length: widest }, (_, head) => el("span", { class: "quiet" }, `head ${head}`)),
+    const top = [el("span"), ...Array.from({ length: widest }, (_, head) => el("span", { class: "quiet" }, side < 40 ? String(head) : `head ${head}`)),
       meanColumn ? el("span", { class: "quiet" }, "mean") : null];
     const whole = all.length > 1 ? el("button", { type: "button", class: "all", onclick: () => change({ layer: null, heads: null }) }, "mean of all layers and heads") : null;
     if (whole) tiles.push({ made: whole, layer: null, heads: null });
-    grid.replaceChildren(el("h3", {}, "Every head"),
-      el("div", { class: "scroll" }, el("div", { class: "grid", style: `grid-template-columns:auto repeat(${widest + (meanColumn ? 1 : 0)},${side}px)` },
+    grid.replaceChildren(heading(root, {}, "Every head"),
+      el("div", {}, el("div", { class: "grid", style: `grid-template-columns:auto repeat(${widest + (meanColumn ? 1 : 0)},${side}px)` },
         [top, ...rows].flat().filter(Boolean))), whole || "");
     roving(tiles.map((one) => one.made), widest + (meanColumn ? 1 : 0));
     fillTiles(tiles.filter((one) => one.maps), side);
@@ -206,7 +220,7 @@ view("attention", (root, data) => {
     const until = performance.now() + 12;
     while (waiting.length && performance.now() < until) {
       const { made, maps } = waiting.shift();
-      made.replaceChildren(thumbnail(shaped(mean(maps)), { side: side - 6, curve: CURVE }));
+      made.replaceChildren(thumbnail(shaped(mean(maps)), { side: side - 6, curve: CURVE, perRow: perRow() }));
     }
     const still = tiles;
     if (waiting.length) setTimeout(() => { if (tiles === still) fillTiles(waiting, side); });
@@ -232,21 +246,22 @@ view("attention", (root, data) => {
     const byRow = at.row !== undefined;
     const given = byRow ? [...values[at.row]] : values.map((row) => row[at.column]);
     const others = names[byRow ? 1 : 0];
-    const best = given.map((value, place) => [value, place]).sort((a, b) => b[0] - a[0]).slice(0, root.clientWidth < 500 ? 3 : 5).filter(([value]) => value >= 0.005);
+    const best = given.map((value, place) => [value, place]).sort((a, b) => b[0] - a[0]).slice(0, root.clientWidth < 500 ? 3 : 5).filter(([value]) => value > 0);
     const hidden = byRow && !state.special ? Math.max(0, 1 - given.reduce((sum, value) => sum + value, 0)) : 0;
     readout.replaceChildren(el("b", {}, names[byRow ? 0 : 1][byRow ? at.row : at.column]), byRow ? " looks at " : " is looked at by ",
-      ...best.map(([value, place]) => el("span", { class: "given" }, `${others[place]} `, el("span", { class: "quiet" }, say(value, 3)), " ")),
-      hidden >= 0.0005 ? el("span", { class: "quiet given" }, `hidden tokens ${say(hidden, 3)}`) : "",
+      ...best.map(([value, place]) => el("span", { class: "given" }, `${others[place]} `, el("span", { class: "quiet" }, formatNumber(value, 3)), " ")),
+      hidden >= 0.0005 ? el("span", { class: "quiet given" }, `hidden tokens ${formatNumber(hidden, 3)}`) : "",
       locked && !seen ? el("span", { class: "quiet" }, " (held)") : "");
   }
   const pair = (r, c) => {
-    const text = `${names[0][r]} → ${names[1][c]}: ${say(values[r][c], 3)}`;
-    return single.length > 1 ? `${text}\n${single.map((one) => `head ${one.head}  ${say(one.values[r][c], 3)}`).join("\n")}` : text;
+    const text = `${names[0][r]} → ${names[1][c]}: ${formatNumber(values[r][c], 3)}`;
+    return single.length > 1 ? `${text}\n${single.map((one) => `head ${one.head}  ${formatNumber(one.values[r][c], 3)}`).join("\n")}` : text;
   };
 
   // --- the map ---
+  const roomAcross = () => (root.clientWidth < 700 ? root.clientWidth : root.clientWidth - (grid.hidden ? 0 : grid.offsetWidth + 36));
   function putMap() {
-    const map = heatmap({ rows: names[0], columns: names[1], values, curve: CURVE, hover: pair, label: `${KINDS[state.kind]}, row looks at column`,
+    const map = heatmap({ rows: names[0], columns: names[1], values, curve: CURVE, perRow: perRow(), room: roomAcross(), hover: pair, label: `${KINDS[state.kind]}, row looks at column`,
       over: (row) => look({ row }), out: () => look(null), pick: (row) => lock({ row }),
       overName: (row, column) => look(row === null ? { column } : { row }),
       pickName: (row, column) => lock(row === null ? { column } : { row }) });
@@ -262,7 +277,7 @@ view("attention", (root, data) => {
     const high = Math.max(13, Math.min(26, Math.floor(900 / most))), font = Math.max(10, Math.min(15, high - 4));
     const list = (side) => names[side].map((name, place) => {
       const what = side ? { column: place } : { row: place };
-      return el("li", { role: "button", style: `height:${high}px;line-height:${high}px`,
+      return el("button", { type: "button", title: name, style: `height:${high}px;line-height:${high}px`,
         onmouseenter: () => { if (!(locked && (side ? locked.row : locked.column) !== undefined)) look(what); },
         onmousemove: (event) => {
           if (locked && side && locked.row !== undefined) hint(pair(locked.row, place), event);
@@ -270,14 +285,13 @@ view("attention", (root, data) => {
         },
         onmouseleave: () => { hint(null); look(null); },
         onfocus: () => look(what), onblur: () => look(null),
-        onclick: () => lock(what),
-        onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); lock(what); } } }, name);
+        onclick: () => lock(what) }, name);
     });
     const [left, right] = [list(0), list(1)];
     roving(left); roving(right);
     const canvas = el("canvas", { role: "img", "aria-label": "lines from each token on the left to those it looks at" });
     const middle = el("div", { class: "between" }, canvas);
-    stage.append(el("div", { class: "lines", style: `font-size:${font}px` }, el("ol", { "aria-label": "looking" }, left), middle, el("ol", { "aria-label": "looked at" }, right)));
+    stage.append(el("div", { class: "lines", style: `font-size:${font}px` }, el("div", { role: "group", "aria-label": "tokens that look" }, left), middle, el("div", { role: "group", "aria-label": "tokens that are looked at" }, right)));
     const tall = most * high, pen = canvas.getContext("2d");
     function draw() {
       const ratio = window.devicePixelRatio || 1, wide = middle.clientWidth || 240;
@@ -285,6 +299,8 @@ view("attention", (root, data) => {
       canvas.style.width = `${wide}px`; canvas.style.height = `${tall}px`;
       pen.setTransform(ratio, 0, 0, ratio, 0, 0);
       const at = focus(), { layer } = preview || state, count = layer === null ? 1 : headCount(layer);
+      const shown = single.flatMap((one) => (at && at.row !== undefined ? [one.values[at.row]] : one.values));
+      const strongest = perRow() ? Math.max(FAINT, ...shown.map(largest)) : 1;
       const apart = single.length > 1 ? Math.min(3, (high - 4) / single.length) : 0;
       single.forEach((one, place) => {
         const off = (place - (single.length - 1) / 2) * apart;
@@ -293,8 +309,9 @@ view("attention", (root, data) => {
           if (at && at.row !== undefined && at.row !== r) return;
           row.forEach((value, c) => {
             if (value < FAINT || (at && at.column !== undefined && at.column !== c)) return;
-            pen.globalAlpha = at ? Math.min(1, 0.12 + value) : Math.min(1, value * 0.9);
-            pen.lineWidth = Math.max(0.5, value * Math.min(6, high * 0.35));
+            const share = value / strongest;
+            pen.globalAlpha = Math.min(1, at ? 0.12 + share : share * 0.9);
+            pen.lineWidth = Math.max(0.5, share * Math.min(6, high * 0.35));
             pen.beginPath();
             pen.moveTo(0, (r + 0.5) * high + off);
             pen.lineTo(wide, (c + 0.5) * high + off);
@@ -303,13 +320,9 @@ view("attention", (root, data) => {
         });
       });
       const shadeOf = shader(false, CURVE);
-      const tint = (items, given) => items.forEach((item, place) => {
-        const value = given ? given[place] : 0;
-        item.style.background = value >= FAINT ? shadeOf(value) : "";
-        item.style.color = value ** CURVE > 0.5 ? "var(--paper)" : "";
-      });
-      tint(right, at && at.row !== undefined ? values[at.row] : null);
-      tint(left, at && at.column !== undefined ? values.map((row) => row[at.column]) : null);
+      const shade = (items, given) => items.forEach((item, place) => tint(item, given && given[place] >= FAINT ? shadeOf(given[place]) : null));
+      shade(right, at && at.row !== undefined ? values[at.row] : null);
+      shade(left, at && at.column !== undefined ? values.map((row) => row[at.column]) : null);
       left.forEach((item, place) => item.classList.toggle("picked", Boolean(at) && at.row === place));
       right.forEach((item, place) => item.classList.toggle("picked", Boolean(at) && at.column === place));
       [[left, "row"], [right, "column"]].forEach(([items, key]) => items.forEach((item, place) => item.setAttribute("aria-pressed", String(Boolean(locked) && locked[key] === place))));
@@ -322,16 +335,17 @@ view("attention", (root, data) => {
 
   function putNotes() {
     const parts = [];
-    if (ways[state.kind] === "lines") parts.push(`Left looks at right; thickness and opacity are the weight, lines below ${FAINT} are not drawn.`);
+    if (ways[state.kind] === "lines") parts.push(`Left looks at right; thickness and opacity are the weight${perRow() ? ", relative to the strongest line shown" : ""}; lines below ${FAINT} are not drawn.`);
     if (ways[state.kind] === "lines" && state.layer === null && !grid.hidden) parts.push("Choose a layer to see its heads in colours of their own.");
+    else parts.push(scalingNote(perRow()));
     if (state.kind === "source") parts.push(reading.source === "read"
-      ? "A row stands beside the token that the decoder had just read when it looked." : "A row stands beside the token that was written after looking.");
+      ? "A row belongs to the token that the decoder had just read when it looked." : "A row belongs to the token that was written after looking.");
     if (state.kind === "decoder") parts.push(reading.decoder === "read"
-      ? "A row stands beside the token just read; it can look at itself and at what came before." : "A row stands beside the token that was written after looking.");
+      ? "A row belongs to the token just read; it can look at itself and at what came before." : "A row belongs to the token that was written after looking.");
     if (state.words) parts.push("A word is given the sum of what its tokens are given, and gives the mean of what they give.");
     if (!state.special) parts.push("Rows are not renormalised: what a row gave to hidden tokens is missing from it.");
     notes.textContent = parts.join(" ");
   }
   if (data.start.head !== null) state.heads = [data.start.head];
   change({}, true);
-});
+}

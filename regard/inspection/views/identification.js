@@ -1,10 +1,13 @@
 // Identifiability over a corpus: attention by length, tokens and contributions by layer.
-view("identification", (root, data) => {
+import { choice, controls, el, formatNumber, heading, hue, table } from "./kit.js";
+import { curves } from "./charts.js";
+
+export function show(root, data) {
   const wide = { class: "grid", style: "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.4rem" };
   root.append(el("p", { class: "quiet" }, `${data.sentences.toLocaleString("en")} sentences`
     + (data.left_out ? `; ${data.left_out.toLocaleString("en")} were empty or too long.` : ".")));
 
-  const range = (ends, factor, digits) => (ends ? `${say(factor * ends[0], digits)} to ${say(factor * ends[1], digits)}` : "–");
+  const range = (ends, factor, digits) => (ends ? `${formatNumber(factor * ends[0], digits)} to ${formatNumber(factor * ends[1], digits)}` : "–");
   const percent = (all) => all.map((ends) => ends && ends.map((value) => 100 * value));
   if (data.attention.length) {
     let kind = data.attention[0].kind;
@@ -23,10 +26,10 @@ view("identification", (root, data) => {
       figures.replaceChildren(table(["tokens", "sentences", "rank", "identifiable heads, %", "correlation", "95 % of rank", "95 % of heads", "95 % of correlation"],
         one.all.map((bin) => [bin.tokens, bin.sentences, bin.rank, 100 * bin.identifiable, bin.correlation,
           range(bin.intervals.rank, 1, 1), range(bin.intervals.identifiable, 100, 0), range(bin.intervals.correlation, 1, 3)]),
-        { show: (value, place) => (typeof value !== "number" ? value : place === 1 ? value.toLocaleString("en") : say(value, [0, 0, 1, 0, 3][place])) }));
+        { show: (value, place) => (typeof value !== "number" ? value : place === 1 ? value.toLocaleString("en") : formatNumber(value, [0, 0, 1, 0, 3][place])) }));
     };
     show();
-    root.append(el("h2", {}, "Attention by length"),
+    root.append(heading(root, {}, "Attention by length"),
       controls(choice("attention", data.attention.map((one) => [one.kind, one.name]), kind, (value) => { kind = value; show(); })),
       el("div", wide, chart, figures));
   }
@@ -37,29 +40,29 @@ view("identification", (root, data) => {
     const some = data.tokens.found.filter((one) => one.among === among);
     const maps = { none: "no map", linear: "linear map", mlp: "map with a hidden layer" };
     const series = some.map((one) => ({ name: `${maps[one.map]}, ${one.nearness}`, values: one.accuracy.map((value) => (value === null ? null : 100 * value)),
-      ends: percent(one.intervals), dashed: one.nearness === "euclidean", colour: PALETTE[Object.keys(maps).indexOf(one.map)] }));
+      ends: percent(one.intervals), dashed: one.nearness === "euclidean", colour: hue(Object.keys(maps).indexOf(one.map)) }));
     if (among === "sentence") series.push({ name: "by chance", values: data.layers.map(() => 100 * data.tokens.chance), dashed: true, colour: "#888888" });
     chart.replaceChildren(curves({ names: data.layers, low: 0, high: 100, label: "tokens identified from their hidden state, %", series }),
       table(["layer", ...some.map((one) => `${maps[one.map]}, ${one.nearness}`)], data.layers.map((name, place) => [name, ...some.map((one) =>
-        (one.accuracy[place] === null ? "–" : `${say(100 * one.accuracy[place], 1)} (${range(one.intervals[place], 100, 1)})`))])),
+        (one.accuracy[place] === null ? "–" : `${formatNumber(100 * one.accuracy[place], 1)} (${range(one.intervals[place], 100, 1)})`))])),
       el("p", { class: "quiet" }, "In brackets 95 % intervals, by a bootstrap over sentences; the maps are not learned again."));
   };
   show();
   const { contributions } = data;
-  root.append(el("h2", {}, "Tokens by layer"),
+  root.append(heading(root, {}, "Tokens by layer"),
     el("p", { class: "quiet" }, "A map is learned from a layer's states back to the input vectors; a token is identified if its own input vector is the nearest "
       + `to what the map says: among the tokens of its sentence, or among all words of the vocabulary put at its place. Measured on ${data.tokens.measured.toLocaleString("en")} `
       + `tokens of ${data.tokens.sentences.test.toLocaleString("en")} sentences that the maps have not seen.`),
     controls(choice("among", [["sentence", "the sentence"], ["vocabulary", "the vocabulary"]], among, (value) => { among = value; show(); })), chart,
-    el("h2", {}, "What is left of each token"),
+    heading(root, {}, "What is left of each token"),
     el("p", { class: "quiet" }, "The size of a hidden state's derivative with respect to each input vector, as shares that sum to one. "
       + `${contributions.tokens.toLocaleString("en")} tokens of ${contributions.sentences.toLocaleString("en")} sentences, ${contributions.projections} random projections each; `
-      + `standard error of one token's share: ${say(100 * Math.max(...contributions.standard_error), 1)} %.`),
+      + `standard error of one token's share: ${formatNumber(100 * Math.max(...contributions.standard_error), 1)} %.`),
     curves({ names: data.layers, low: 0, high: 100, label: "by layer, %", series: [
       { name: "own contribution (median)", values: contributions.median.map((value) => 100 * value), ends: percent(contributions.intervals.median) },
       { name: "own contribution (mean)", values: contributions.mean.map((value) => 100 * value), ends: percent(contributions.intervals.mean) },
       { name: "tokens that still contribute most", values: contributions.still_main.map((value) => 100 * value), ends: percent(contributions.intervals.still_main) },
     ] }),
     table(["layer", "median", "mean", "tokens that still contribute most"], data.layers.map((name, place) => [name, ...["median", "mean", "still_main"].map((what) =>
-      `${say(100 * contributions[what][place], 1)} (${range(contributions.intervals[what][place], 100, 1)})`)])));
-});
+      `${formatNumber(100 * contributions[what][place], 1)} (${range(contributions.intervals[what][place], 100, 1)})`)])));
+}

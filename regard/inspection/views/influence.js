@@ -1,9 +1,12 @@
-// A sentence pair in which a word that was said can be picked: what it was read from is tinted, by any method.
-view("influence", (root, data) => {
-  const state = { question: 0, method: 0, level: "tokens", against: -1, alike: false, picked: 0, over: null };
+// A sentence pair in which a word of the output can be picked: the tokens that it came from are tinted, by any method.
+import { choice, controls, el, formatNumber, formatPercent, heading, hint, roving, scroller, shader, tint } from "./kit.js";
+import { heatmap, key, largest, scalingChoice, scalingNote } from "./heatmap.js";
+
+export function show(root, data) {
+  const state = { question: 0, method: 0, level: "tokens", against: -1, perRow: true, picked: 0, over: null };
   const methods = () => data.questions[state.question].methods;
-  const kept = { said: null, read: null, map: null };
-  const names = (side) => (state.level === "words" ? data[side].wordTexts : data[side].tokens).map((one) => ({ "</s>": "↵" }[one] || one));
+  const kept = { said: null, read: null, maps: [] };
+  const names = (side) => (state.level === "words" ? data[side].wordTexts : data[side].tokens);
 
   /** The rows of a method: source and prefix beside each other. */
   function rows(method) {
@@ -32,13 +35,14 @@ view("influence", (root, data) => {
   }
   const low = (place) => (state.level === "words" ? data.gain.unsupported : data.gain.flagged)[place];
 
-  const pane = el("div", { class: "influence-pane" }), told = el("div", { class: "influence-told" }), maps = el("div");
+  const pane = el("div", { class: "influence-pane" }), told = scroller("numbers of the picked word"), maps = el("div");
+  told.classList.add("influence-told");
   const note = el("p", { class: "quiet" }), bar = el("div", { class: "legend" });
 
   function chip(name, place, more = {}) {
     return el("span", { class: "token", ...more }, el("span", { class: "text" }, name));
   }
-  /** The pane is made anew when words become tokens; else only its colours change. */
+  /** Make the pane again when words become tokens; otherwise only its colours change. */
   function build() {
     kept.read = names("source").map((name, place) => chip(name, place, {
       onmousemove: (event) => hint(`${name}: ${value(current(), place)}`, event), onmouseleave: () => hint(null) }));
@@ -48,30 +52,26 @@ view("influence", (root, data) => {
     kept.said = names("target").map((name, place) => {
       const made = chip(name, place, { class: "token said", role: "button", "aria-pressed": "false",
         onclick: () => pick(place), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(place); } },
-        onmouseenter: () => { state.over = place; tint(); }, onmouseleave: () => { state.over = null; tint(); } });
+        onmouseenter: () => { state.over = place; shade(); }, onmouseleave: () => { state.over = null; shade(); } });
       made.append(el("span", { class: "bar", "aria-hidden": "true" }, el("i")));
       return made;
     });
     roving(kept.said);
-    pane.replaceChildren(el("div", { class: "quiet" }, "source"), el("div", { class: "tokens source" }, kept.read),
-      el("div", { class: "quiet" }, "said"), el("div", { class: "tokens target" }, kept.start, kept.said));
+    pane.replaceChildren(el("div", { class: "quiet" }, "source"), scroller("source", el("div", { class: "tokens source" }, kept.read)),
+      el("div", { class: "quiet" }, "output"), scroller("output", el("div", { class: "tokens target" }, kept.start, kept.said)));
     draw();
   }
   const current = () => state.over ?? state.picked;
   const value = (row, column) => {
     const found = shown()[row][column];
-    return `${signed() && found > 0 ? "+" : ""}${say(found, 3)} ${unit()}`.trim();
+    return `${signed() && found > 0 ? "+" : ""}${formatNumber(found, 3)} ${unit()}`.trim();
   };
-  function pick(place) { state.picked = place; tint(); }
+  function pick(place) { state.picked = place; shade(); }
 
   /** The colours of the sentence for the word that is picked or pointed at. */
-  function tint() {
+  function shade() {
     const row = shown()[current()], top = Math.max(...row.map(Math.abs)) || 1, shadeOf = shader(signed()), at = firstPrefix();
-    const colourOf = (span, amount) => {
-      const text = span.querySelector(".text");
-      text.style.background = amount === null ? "" : shadeOf(amount / top);
-      text.style.color = amount !== null && Math.abs(amount / top) > 0.45 ? "var(--paper)" : "";
-    };
+    const colourOf = (span, amount) => tint(span.querySelector(".text"), amount === null ? null : shadeOf(amount / top));
     kept.read.forEach((span, place) => colourOf(span, row[place]));
     colourOf(kept.start, row[at]);
     const parts = split();
@@ -83,7 +83,7 @@ view("influence", (root, data) => {
       if (parts) span.querySelector(".bar i").style.width = `${100 * parts[place]}%`;
       span.classList.toggle("low", low(place));
     });
-    kept.map.mark(current());
+    kept.maps.forEach((map) => map.mark(current()));
     tell(parts);
   }
   /** The word in numbers: its chance, its source share, what spoke most, and what might have been said. */
@@ -92,52 +92,63 @@ view("influence", (root, data) => {
     const pieces = data.target.words.map((word, token) => [word, token]).filter(([word, token]) => (state.level === "words" ? word : token) === place).map(([, token]) => token);
     const chance = pieces.reduce((product, token) => product * data.probabilities[token], 1);
     const columns = [...names("source"), ...names("inputs")], split = firstPrefix();
-    const most = row.map((amount, column) => [amount, column]).filter(([amount]) => Math.abs(amount) > 5e-4)
+    const most = row.map((amount, column) => [amount, column]).filter(([amount]) => amount !== 0)
       .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 6);
-    const asked = (data.explanations || [])[state.question], facts = [`P ${say(chance, 3)}`];
+    const asked = (data.explanations || [])[state.question], facts = [`P ${formatNumber(chance, 3)}`];
     const gain = (state.level === "words" ? data.gain.words : data.gain.tokens)[place];
-    facts.push(`gain from the source ${gain > 0 ? "+" : ""}${say(gain)} nats`);
-    if (parts) facts.push(`source ${Math.round(100 * parts[place])} %, prefix ${Math.round(100 * (1 - parts[place]))} %`);
+    facts.push(`gain from the source ${gain > 0 ? "+" : ""}${formatNumber(gain)} nats`);
+    if (parts) facts.push(`source ${formatPercent(parts[place])}, prefix ${formatPercent(1 - parts[place])}`);
     if (asked && asked.others && state.level === "tokens") facts.push(`against “${asked.others[place]}”`);
     if (asked && methods()[state.method].signed && state.against < 0) {
       const all = pieces.reduce((sum, token) => sum + asked.explained[token], 0);
       const covered = asked.covered && asked.covered[methods()[state.method].name];
-      facts.push(covered ? `amounts cover ${say(pieces.reduce((sum, token) => sum + covered[token], 0))} of ${say(all)} nats` : `all tokens together ${all > 0 ? "+" : ""}${say(all)} nats`);
+      facts.push(covered ? `amounts cover ${formatNumber(pieces.reduce((sum, token) => sum + covered[token], 0))} of ${formatNumber(all)} nats` : `all tokens together ${all > 0 ? "+" : ""}${formatNumber(all)} nats`);
       if (methods()[state.method].name === "integrated gradients" && asked.gaps) {
         const wide = pieces.some((token) => asked.wide.includes(token));
-        facts.push(`gap ${say(pieces.reduce((sum, token) => sum + asked.gaps[token], 0), 3)}${wide ? ": wide, do not trust small amounts" : ""}`);
+        facts.push(`gap ${formatNumber(pieces.reduce((sum, token) => sum + asked.gaps[token], 0), 3)}${wide ? ": wide, do not trust small amounts" : ""}`);
       }
     }
     told.replaceChildren(
       el("div", {}, el("strong", {}, name), " ", el("span", { class: "quiet" }, facts.join(" · ")),
         low(place) ? el("span", { class: "warn" }, " · less likely with its source than with a blank one: perhaps invented") : null),
       el("div", { class: "most" }, most.map(([amount, column]) => el("span", { class: "given" },
-        `${columns[column]}${column >= split ? " (prefix)" : ""} `, el("b", { class: amount < 0 ? "minus" : "" }, `${signed() && amount > 0 ? "+" : ""}${say(amount)}`)))),
-      el("div", { class: "might" }, pieces.map((token) => el("div", {}, el("span", { class: "quiet" }, "might have said "),
+        `${columns[column]}${column >= split ? " (prefix)" : ""} `, el("b", { class: amount < 0 ? "minus" : "" }, `${signed() && amount > 0 ? "+" : ""}${formatNumber(amount)}`)))),
+      el("div", { class: "might" }, pieces.map((token) => el("div", {}, el("span", { class: "quiet" }, "alternatives "),
         data.alternatives[token].map(([text, chance]) => el("span", { class: `given${text === data.target.tokens[token] ? " own" : ""}` },
-          el("i", { style: `width:${Math.max(1, 48 * chance)}px` }), `${{ "</s>": "↵" }[text] || text} ${say(chance)}`))))));
+          el("i", { style: `width:${Math.max(1, 48 * chance)}px` }), `${text} ${formatNumber(chance)}`))))));
   }
-  /** The map of all rows; each by its own largest value, or all alike. */
+  /** Two maps of all rows, source and prefix, each with its own scroller; both scroll up and down together. */
   function draw() {
-    const at = firstPrefix(), found = shown(), largest = (row) => Math.max(...row.map(Math.abs)) || 1;
-    const top = Math.max(...found.map(largest));
-    const cells = found.map((row, r) => {
-      const by = state.alike ? top : largest(row);
-      return [...row.slice(0, at).map((one) => one / by), null, ...row.slice(at).map((one, place) => (place < reach(r) ? one / by : null))];
-    });
-    const columns = [...names("source"), "", ...names("inputs")], said = names("target");
-    const across = (column) => (column > at ? column - 1 : column);
-    kept.map = heatmap({ rows: said, columns, values: cells, signed: signed(), label: methods()[state.method].name,
-      hover: (r, c) => (c === at || cells[r][c] === null ? null : `${said[r]} ← ${columns[c]}${c > at ? " (prefix)" : ""}: ${value(r, across(c))}`),
-      pick: (r) => pick(r), over: (r) => { state.over = r; tint(); }, out: () => { state.over = null; tint(); } });
-    kept.map.element.classList.add("influence-map");
-    maps.replaceChildren(kept.map.element);
-    bar.replaceChildren(scale(state.alike ? top : 1, signed()), el("span", {}, state.alike ? unit() : "of the largest in its row"),
-      el("span", {}, "left: source; right: prefix"));
-    const method = methods()[state.method];
+    const at = firstPrefix(), found = shown(), top = Math.max(...found.map(largest)) || 1;
+    const tops = found.map((row) => (state.perRow ? largest(row) : top) || 1);
+    const rowNames = names("target"), method = methods()[state.method];
+    const across = [names("source").length, names("inputs").length], narrow = root.clientWidth < 700;
+    const fits = narrow ? Math.floor((root.clientWidth - 100) / Math.max(...across)) : Math.floor((root.clientWidth - 260) / (across[0] + across[1]));
+    const size = Math.max(11, Math.min(26, Math.floor(900 / rowNames.length), fits));
+    const half = (side, columns, first, title) => {
+      const cells = found.map((row, r) => columns.map((_, c) => (side === "prefix" && c >= reach(r) ? null : row[first + c])));
+      const map = heatmap({ rows: rowNames, columns, values: cells, tops, signed: signed(), size, label: `${method.name}, ${title}`,
+        hover: (r, c) => (cells[r][c] === null ? null : `${rowNames[r]} ← ${columns[c]}${side === "prefix" ? " (prefix)" : ""}: ${value(r, first + c)}`),
+        pick: (r) => pick(r), pickName: (r) => { if (r !== null) pick(r); },
+        over: (r) => { state.over = r; shade(); }, out: () => { state.over = null; shade(); } });
+      map.element.classList.add("influence-map", side);
+      const shrinks = columns.length * size > 0.4 * root.clientWidth ? 1 : 0;  // the longer half gives way first
+      return [map, el("div", { class: "influence-half", style: narrow ? "" : `flex:0 ${shrinks} auto` }, heading(root, {}, title), map.element)];
+    };
+    const [[source, left], [prefix, right]] = [half("source", names("source"), 0, "from the source"), half("prefix", names("inputs"), at, "from the prefix")];
+    kept.maps = [source, prefix];
+    for (const [one, other] of [[source, prefix], [prefix, source]]) {
+      one.element.addEventListener("scroll", () => { other.element.scrollTop = one.element.scrollTop; }, { passive: true });
+    }
+    maps.className = "influence-maps";
+    maps.replaceChildren(left, right);
+    const heads = kept.maps.map((map) => map.element.querySelector(".map-columns"));
+    const tallest = Math.max(...heads.map((one) => one.offsetHeight));
+    heads.forEach((one) => { one.style.minHeight = `${tallest}px`; });  // so that rows stand at equal heights
+    bar.replaceChildren(key({ top, signed: signed(), perRow: state.perRow, unit: unit() }), el("span", {}, scalingNote(state.perRow)));
     note.textContent = state.against >= 0
       ? `Blue where ${method.name} gives a token a larger share of its row than ${methods()[state.against].name}, red where a smaller one.` : method.note;
-    tint();
+    shade();
   }
 
   const switches = el("div");
@@ -150,17 +161,11 @@ view("influence", (root, data) => {
         const at = chosen === "words" ? data.target.words[state.picked] : data.target.words.indexOf(state.picked);
         state.level = chosen; state.picked = at; state.over = null; build();
       }),
-      toggle("one scale for all rows", state.alike, (on) => { state.alike = on; draw(); })),
+      scalingChoice(state.perRow, (perRow) => { state.perRow = perRow; draw(); })),
     controls(options.length > 1 ? choice("method", options, state.method, (chosen) => { state.method = chosen; draw(); }) : null,
-      options.length > 1 ? choiceList("minus", [[-1, "nothing"], ...options], state.against, (chosen) => { state.against = chosen; draw(); }) : null));
+      options.length > 1 ? choice("minus", [[-1, "nothing"], ...options], state.against, (chosen) => { state.against = chosen; draw(); }, { list: true }) : null));
   }
-  function choiceList(name, options, chosen, changed) {
-    const list = el("select", { "aria-label": name, onchange: () => changed(options[list.selectedIndex][0]) },
-      options.map(([value, text]) => el("option", { selected: value === chosen }, text)));
-    return el("label", {}, el("span", { class: "name" }, name), list);
-  }
-
   root.append(switches, pane, told, bar, maps, note);
   arrange();
   build();
-});
+}

@@ -1,5 +1,8 @@
 // Patching: the two sources, what whole parts recover, and maps of what single activations recover.
-view("patch", (root, data) => {
+import { choice, controls, el, formatNumber, heading, scroller } from "./kit.js";
+import { heatmap, key } from "./heatmap.js";
+
+export function show(root, data) {
   const PARTS = { states: "states", attention: "what attention adds", heads: "heads" };
   const present = Object.keys(PARTS).filter((part) => data.maps.some((one) => one.part === part));
   const body = el("div", { class: "patch-maps" });
@@ -9,36 +12,29 @@ view("patch", (root, data) => {
   function pass(name, tokens, answer, difference) {
     return el("div", { class: "patch-pass" }, el("span", { class: "quiet" }, name),
       el("span", {}, tokens.flatMap((token, place) => [el("span", { class: differ[place] ? "patch-differs" : null }, token), " "])),
-      el("span", {}, "→ ", el("b", {}, answer), el("span", { class: "quiet" }, `  logit difference ${difference < 0 ? "−" : "+"}${say(Math.abs(difference))}`)));
+      el("span", {}, "→ ", el("b", {}, answer), el("span", { class: "quiet" }, `  logit difference ${difference < 0 ? "−" : "+"}${formatNumber(Math.abs(difference))}`)));
   }
   function told(map, row, column) {
     const value = map.values[row][column];
-    return `${map.name}, ${map.rows[row]}, ${map.columns[column]}: recovers ${say(value, 3)}`;
+    return `${map.name}, ${map.rows[row]}, ${map.columns[column]}: recovers ${formatNumber(value, 3)}`;
   }
   function show(part) {
     body.replaceChildren(...data.maps.filter((one) => one.part === part).map((map) => {
       const drawn = heatmap({ rows: map.rows, columns: map.columns, values: map.values, signed: true, top: 1, label: map.name,
         size: map.columns.length > 60 ? 13 : 24, hover: (row, column) => told(map, row, column),
         pick: (row, column) => { said.textContent = told(map, row, column); drawn.mark(row, column); } });
-      return el("div", {}, el("h3", {}, map.name), drawn.element);
+      return el("div", {}, heading(root, {}, map.name), drawn.element);
     }));
   }
   const bars = data.wholes.map(({ name, recovery }) => el("tr", {}, el("td", {}, name),
     el("td", {}, el("div", { class: "patch-bar" }, el("i", { class: recovery < 0 ? "minus" : null, style: `width:${Math.min(100, Math.abs(recovery) * 100)}%` }))),
-    el("td", { class: "number" }, say(recovery))));
+    el("td", { class: "number" }, formatNumber(recovery))));
   const read = data.read.slice(1).join(" ");
   root.append(
-    el("style", {}, `
-      .patch-pass { display: flex; flex-wrap: wrap; gap: .1rem .8rem; margin: .3rem 0; } .patch-pass > .quiet { min-width: 5rem; }
-      .patch-differs { background: var(--mark); border-radius: .2rem; padding: 0 .15rem; font-weight: 600; }
-      .patch-maps { display: flex; flex-wrap: wrap; gap: .4rem 2.4rem; } .patch-maps > div { max-width: 100%; } .patch-maps h3, .patch-h { font-size: 1rem; margin: .9rem 0 .4rem; }
-      .patch-said { min-height: 1.5em; margin: .2rem 0; } .patch-bar { width: 10rem; max-width: 40vw; height: .7rem; background: var(--tint); border-radius: .2rem; overflow: hidden; }
-      .patch-bar i { display: block; height: 100%; background: var(--accent); } .patch-bar i.minus { background: var(--cell-minus); }
-      .patch-wholes td { vertical-align: middle; } .patch-wholes .number { white-space: nowrap; }`),
-    el("p", {}, !data.read.length ? "Asked," : read ? "Behind " : "As its first word ", read ? el("b", {}, read) : null, ` the clean source leads to “${data.answer}”, the corrupted one to “${data.instead}”:`),
+    el("p", {}, !data.read.length ? "Asked," : read ? "After " : "As its first word ", read ? el("b", {}, read) : null, ` the clean source leads to “${data.answer}”, the corrupted one to “${data.instead}”:`),
     pass("clean", data.clean, data.answer, data.cleanDifference), pass("corrupted", data.corrupted, data.instead, data.corruptedDifference),
-    el("h3", { class: "patch-h" }, "Copied as a whole"), el("div", { class: "scroll" }, el("table", { class: "patch-wholes" }, el("tbody", {}, bars))),
-    el("h3", { class: "patch-h" }, "Copied alone"),
-    controls(choice("what is copied", present.map((part) => [part, PARTS[part]]), present[0], show), scale(1, true)), said, body);
+    heading(root, { class: "patch-h" }, "Copied as a whole"), scroller("what whole parts recover", el("table", { class: "patch-wholes" }, el("tbody", {}, bars))),
+    heading(root, { class: "patch-h" }, "Copied alone"),
+    controls(choice("what is copied", present.map((part) => [part, PARTS[part]]), present[0], show), key({ signed: true, unit: "recovered" })), said, body);
   show(present[0]);
-});
+}

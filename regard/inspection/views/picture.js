@@ -1,10 +1,12 @@
 // Pictures with their captions: where the model looked just before it wrote each word.
+import { choice, controls, el, formatNumber, onTheme, roving, toggle, unpack } from "./kit.js";
+
 const HEAT = [214, 64, 32], VEIL = [16, 20, 32];  // the veil is that of looks.py
 const LARGE = 384, SMALL = 96;
 
-view("picture", (root, looks) => {
+export function show(root, looks) {
   root.append(...looks.map((look) => one(look, looks.length > 1)));
-});
+}
 
 function one(look, several) {
   const [rows, columns] = look.grid, layers = look.layers.map(({ layer, weights }) => ({ layer, weights: unpack(weights) }));
@@ -69,7 +71,7 @@ function one(look, several) {
     let half = 0, count = 0;
     while (half < 0.5 && count < order.length) half += values[at][order[count++]];
     readout.replaceChildren(el("b", {}, look.words[at]), ` looked most at row ${Math.floor(best / columns)}, column ${best % columns} `,
-      el("span", { class: "quiet" }, `(${say(values[at][best])}); half of its weight is on ${count} of ${rows * columns} places${locked === at && seen === null ? " (held)" : ""}`));
+      el("span", { class: "quiet" }, `(${formatNumber(values[at][best])}); half of its weight is on ${count} of ${rows * columns} places${locked === at && seen === null ? " (held)" : ""}`));
   }
   function repaint() {
     if (layers.length) { values = maps(); tiles.forEach(({ canvas }, word) => paint(canvas, SMALL, values[word])); }
@@ -92,7 +94,7 @@ function one(look, several) {
     if (most > 1 && layers.every(({ weights }) => weights.length === most)) bar.push(heads);
     bar.push(toggle("smooth", true, (smooth) => { state.smooth = smooth; repaint(); }));
   }
-  const others = look.others.length ? el("ul", { class: "quiet" }, look.others.map(({ text, score }) => el("li", {}, `${text}  ${say(score)}`))) : "";
+  const others = look.others.length ? el("ul", { class: "quiet" }, look.others.map(({ text, score }) => el("li", {}, `${text}  ${formatNumber(score)}`))) : "";
   return el("article", { class: "look" },
     el("h2", { class: "look-caption" }, look.caption), el("p", { class: "quiet look-name" }, look.picture),
     bar.length ? controls(...bar) : "",

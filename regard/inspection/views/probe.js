@@ -1,11 +1,15 @@
 // Probing: curves by layer with all that they have to be compared to, a table, and every label.
-view("probe", (root, data) => {
+import { choice, controls, el, formatNumber, heading, table } from "./kit.js";
+import { heatmap, key } from "./heatmap.js";
+import { curves } from "./charts.js";
+
+export function show(root, data) {
   const kinds = [["linear", "linear"], ["mlp", "one hidden layer"]];
   const percent = (values) => values.map((value) => 100 * value);
   const flat = (value) => data.layers.map(() => value);
   const kilo = (values) => values.map((value) => value / 1000);
   const spans = (all, factor) => all.map((ends) => ends && ends.map((value) => factor * value));
-  const range = (ends, factor, digits) => (ends ? `${say(factor * ends[0], digits)} to ${say(factor * ends[1], digits)}` : "–");
+  const range = (ends, factor, digits) => (ends ? `${formatNumber(factor * ends[0], digits)} to ${formatNumber(factor * ends[1], digits)}` : "–");
   let kind = "mlp";
   const charts = el("div", { class: "grid", style: "grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.4rem" });
   const figures = el("div", { style: "margin-top:1.2rem;overflow-wrap:normal" });
@@ -33,7 +37,7 @@ view("probe", (root, data) => {
       range(one.intervals.bits[place], 0.001, 2), range(one.intervals.compression[place], 1, 2)]);
     figures.replaceChildren(table(
       ["layer", "accuracy", "control", "selectivity", "untrained", "kbit", "of these for the probe", "compression", "95 % of accuracy", "95 % of selectivity", "95 % of kbit", "95 % of compression"], rows,
-      { show: (value, place) => (typeof value === "number" ? say(value, place > 4 ? 2 : 1) : value) }));
+      { show: (value, place) => (typeof value === "number" ? formatNumber(value, place > 4 ? 2 : 1) : value) }));
   }
   show();
   const { words, sentences } = data;
@@ -46,10 +50,10 @@ view("probe", (root, data) => {
   const shown = data.by_label.slice(0, 40);
   const map = heatmap({
     rows: shown.map((one) => `${one.label} (${one.words.toLocaleString("en")})`), columns: data.layers, values: shown.map((one) => one.found), size: 26,
-    hover: (r, c) => `${shown[r].label}, ${c ? `layer ${data.layers[c]}` : "embedding"}: ${say(100 * shown[r].found[c], 1)} % of ${shown[r].words.toLocaleString("en")} words found${shown[r].intervals[c] ? ` (95 %: ${say(100 * shown[r].intervals[c][0], 1)} to ${say(100 * shown[r].intervals[c][1], 1)})` : ""}`,
+    hover: (r, c) => `${shown[r].label}, ${c ? `layer ${data.layers[c]}` : "embedding"}: ${formatNumber(100 * shown[r].found[c], 1)} % of ${shown[r].words.toLocaleString("en")} words found${shown[r].intervals[c] ? ` (95 %: ${formatNumber(100 * shown[r].intervals[c][0], 1)} to ${formatNumber(100 * shown[r].intervals[c][1], 1)})` : ""}`,
     label: "share of the words of each label that are found, by layer",
   });
-  root.append(el("h2", {}, "Label by label"),
+  root.append(heading(root, {}, "Label by label"),
     el("p", { class: "quiet" }, "The share of the words with each label that the probe with one hidden layer finds; the number of such words in brackets."),
-    map.element, scale(1));
-});
+    map.element, key({ unit: "share found" }));
+}

@@ -1,15 +1,18 @@
-// A text and what was said of it: the words that spoke for the answer that is picked, and those that spoke against it.
-view("reasons", (root, data) => {
+// A text and the model's answer: the words that spoke for the answer that is picked, and those that spoke against it.
+import { choice, controls, el, formatNumber, hint, inkOn, onTheme, roving, shader } from "./kit.js";
+import { key } from "./heatmap.js";
+
+export function show(root, data) {
   const state = { question: 0, method: 0, level: "words", picked: 0 };
   const question = () => data.questions[state.question], method = () => question().methods[state.method];
   const names = () => (state.level === "words" ? data.read.words : data.read.tokens);
   const rows = () => method()[state.level];
-  const amount = (value) => `${value > 0 ? "+" : ""}${say(value, 3)} ${data.unit}`;
+  const amount = (value) => `${value > 0 ? "+" : ""}${formatNumber(value, 3)} ${data.unit}`;
   /** Where on the text an answer stands: a tagged word, a blank. */
   const own = (answer) => (data.places === null ? -1 : state.level === "words" ? data.read.wordOf[data.places[answer]] : data.places[answer]);
 
-  const text = el("div", { class: "tokens reasons-text" }), told = el("div", { class: "influence-told" }), answers = el("div", { class: "tokens" });
-  const chart = el("div"), note = el("p", { class: "quiet" }), key = el("div");
+  const text = el("div", { class: "tokens reasons-text" }), told = el("div", { class: "reasons-told" }), answers = el("div", { class: "tokens" });
+  const chart = el("div"), note = el("p", { class: "quiet" }), keyPlace = el("div");
   const chosen = data.answers.map((name, place) => el("button", { type: "button", class: "token said", "aria-pressed": "false", onclick: () => { state.picked = place; draw(); } }, name));
   roving(chosen);
   answers.append(...chosen);
@@ -19,13 +22,13 @@ view("reasons", (root, data) => {
     chosen.forEach((one, place) => { one.setAttribute("aria-pressed", String(place === state.picked)); one.classList.toggle("picked", place === state.picked); });
     text.replaceChildren(...names().map((name, place) => {
       const share = row[place] / top;
-      return el("span", { class: `token${place === own(state.picked) ? " picked" : ""}`, style: `background:${row[place] ? shadeOf(share) : "none"};${Math.abs(share) > 0.45 ? "color:var(--paper)" : ""}`,
+      return el("span", { class: `token${place === own(state.picked) ? " picked" : ""}`, style: row[place] ? `background:${shadeOf(share)};color:${inkOn(shadeOf(share))}` : "",
         onmousemove: (event) => hint(`${name}: ${amount(row[place])}`, event), onmouseleave: () => hint(null) }, name);
     }));
     tell(row);
     bars(row, top);
     note.textContent = method().note;
-    key.replaceChildren(scale(top, true));
+    keyPlace.replaceChildren(key({ top, signed: true, unit: data.unit }));
   }
   function tell(row) {
     const total = row.reduce((sum, value) => sum + value, 0), asked = question();
@@ -34,7 +37,7 @@ view("reasons", (root, data) => {
     told.replaceChildren(
       el("div", {}, el("b", {}, data.answers[state.picked]), asked.others ? ` and not ${asked.others[state.picked]}` : "", `: the words come to ${amount(total)}${gap}.`),
       el("div", { class: "might" }, likely.map(([name, chance]) => el("span", { class: `given${name === data.answers[state.picked] ? " own" : ""}` },
-        el("i", { style: `width:${4 * chance}rem` }), `${name} ${say(100 * chance, 1)} %`))));
+        el("i", { style: `width:${4 * chance}rem` }), `${name} ${formatNumber(100 * chance, 1)} %`))));
   }
   /** The strongest words as bars, those for it to the right. */
   function bars(row, top) {
@@ -48,6 +51,7 @@ view("reasons", (root, data) => {
   if (data.questions.length > 1) parts.push(choice("Question", data.questions.map((one, place) => [place, one.name]), 0, (value) => { state.question = value; draw(); }));
   if (question().methods.length > 1) parts.push(choice("Method", question().methods.map((one, place) => [place, one.name]), 0, (value) => { state.method = value; draw(); }));
   parts.push(choice("By", [["words", "word"], ["tokens", "token"]], state.level, (value) => { state.level = value; draw(); }));
-  root.append(controls(...parts), el("div", { class: "influence-pane" }, el("div", { class: "quiet" }, "read"), text, el("div", { class: "quiet" }, "said"), answers), key, told, chart, note);
+  root.append(controls(...parts), el("div", { class: "reasons-pane" }, el("div", { class: "quiet" }, "input"), text, el("div", { class: "quiet" }, "answer"), answers), keyPlace, told, chart, note);
+  onTheme(root, draw);
   draw();
-});
+}

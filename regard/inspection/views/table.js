@@ -1,5 +1,7 @@
 // A plain table: column names and rows.
-view("table", (root, data) => {
-  const show = (value) => (typeof value === "number" ? say(value) : value);
+import { formatNumber, table } from "./kit.js";
+
+export function show(root, data) {
+  const show = (value) => (typeof value === "number" ? formatNumber(value) : value);
   root.append(table(data.head, data.rows, { show }));
-});
+}
