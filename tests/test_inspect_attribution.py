@@ -10,8 +10,8 @@ from selenium.webdriver.support.ui import Select
 from regard import inspection
 from regard.cli import main
 from regard.foundation.errors import UsageError
-from regard.inspection import other_word as other_words
-from regard.inspection.attribution import METHODS, along, attribute, borne, occlude
+from regard.inspection.analyses.attribute import other_word as other_words
+from regard.inspection.analyses.attribute.compute import METHODS, along, attribute, borne, occlude
 from regard.inspection.vectors import Question, Vectors
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace

@@ -12,10 +12,10 @@ from regard.cli import main
 from regard.config.cell import resolve
 from regard.config.model import Model as Cell
 from regard.foundation.errors import UsageError
+from regard.inspection.analyses.contributions.compute import contributions
 from regard.inspection.decomposition import Block
 from regard.inspection.flow import decomposed, flows, lacking, layers, rolled
 from regard.inspection.gain import Gain
-from regard.inspection.shares import contributions
 from regard.models import build
 from regard.nn.attention import Attention
 from regard.tasks.loaded import load_run

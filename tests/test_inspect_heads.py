@@ -13,13 +13,13 @@ from regard.data.conllu import Sentence, Word, read_conllu
 from regard.data.corpus import Pair
 from regard.data.store import TokenStore
 from regard.foundation.errors import RegardError, UsageError
-from regard.inspection.dependencies import Dependencies, is_reported, merging, sign_test
-from regard.inspection.habits import COMMON, Frequencies, Habits
-from regard.inspection.importance import absences, gradients, importance
+from regard.inspection.analyses.heads.compute import _roles as named_roles
+from regard.inspection.analyses.heads.compute import describe
+from regard.inspection.analyses.heads.dependencies import Dependencies, is_reported, merging, sign_test
+from regard.inspection.analyses.heads.habits import COMMON, Frequencies, Habits
+from regard.inspection.analyses.heads.importance import absences, gradients, importance
+from regard.inspection.corpus import Matched, match
 from regard.inspection.interventions import attentions
-from regard.inspection.roles import _roles as named_roles
-from regard.inspection.roles import describe
-from regard.inspection.words import Matched, match
 from regard.tasks.loaded import load_run
 from regard.tasks.preparation import prepare
 from regard.tasks.training_batch import TrainingBatch

@@ -13,13 +13,14 @@ from regard import inspection
 from regard.cli.verbs import app
 from regard.data.batches import SOURCE_FRAME
 from regard.foundation.errors import RegardError
-from regard.inspection import identification
-from regard.inspection.effective import Mixed, Slices, elsewhere, project
-from regard.inspection.identification import likenesses, read_texts
+from regard.inspection.analyses.identify import identification
+from regard.inspection.analyses.identify.effective import Mixed, Slices, elsewhere, project
+from regard.inspection.analyses.identify.identification import likenesses
+from regard.inspection.analyses.identify.token_identity import token_identity
+from regard.inspection.analyses.identify.token_mixing import mixing
+from regard.inspection.corpus import read_texts
 from regard.inspection.interventions import attentions
 from regard.inspection.states import layer_taps
-from regard.inspection.token_identity import token_identity
-from regard.inspection.token_mixing import mixing
 from regard.nn import taps
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace

@@ -11,9 +11,9 @@ from regard import inspection
 from regard.cli import main
 from regard.config.loading import dump, from_mapping, load
 from regard.foundation.errors import UsageError
-from regard.inspection.gates import HIGH, LOW, TEMPERATURE, Gates, closed
+from regard.inspection.analyses.prune.gates import HIGH, LOW, TEMPERATURE, Gates, closed
+from regard.inspection.analyses.prune.removal import without_heads
 from regard.inspection.interventions import attentions, scale_heads
-from regard.inspection.removal import without_heads
 from regard.models import Model, build
 from regard.nn import taps
 from regard.runs.run import Run

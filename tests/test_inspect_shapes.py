@@ -14,12 +14,12 @@ from regard.cli import main
 from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
-from regard.inspection.copying import Spot, differences
+from regard.inspection.analyses.attribute.reasons import trusted
+from regard.inspection.analyses.heads.compute import describe, training_batches
+from regard.inspection.analyses.patch.copying import Spot, differences
+from regard.inspection.analyses.prune.compute import chosen
+from regard.inspection.analyses.prune.removal import without_heads
 from regard.inspection.interventions import attentions, scale_head, scale_heads
-from regard.inspection.pruning import chosen
-from regard.inspection.reasons import trusted
-from regard.inspection.removal import without_heads
-from regard.inspection.roles import describe, training_batches
 from regard.nn import taps
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.preparation import prepare

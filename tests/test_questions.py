@@ -20,7 +20,7 @@ from regard.data.pictures import as_floats
 from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights
-from regard.inspection.looks import overlap
+from regard.inspection.analyses.attention.looks import overlap
 from regard.runs.run import Run
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.preparation import prepare

@@ -10,7 +10,7 @@ from regard.config.text import Tokenizer as Settings
 from regard.data.conllu import read_conllu
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import interventions
-from regard.inspection.words import match
+from regard.inspection.corpus import match
 from regard.nn import taps
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace

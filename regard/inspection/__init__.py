@@ -9,20 +9,20 @@ inspection.attention(trace).save("page.html")
 from collections.abc import Callable
 from typing import Any
 
-from regard.inspection.alignments import align
-from regard.inspection.attribution import attribute
-from regard.inspection.identifiability import identify
-from regard.inspection.identification import identify_corpus
-from regard.inspection.layer_lens import lens
-from regard.inspection.maps import attention
-from regard.inspection.patching import patch
-from regard.inspection.patching_pairs import patch_pairs
-from regard.inspection.probing import probe
-from regard.inspection.pruning import prune
-from regard.inspection.reasons import explain_words, reasons
-from regard.inspection.reports import report
-from regard.inspection.roles import heads
-from regard.inspection.shares import contributions
+from regard.inspection.analyses.align.compute import align
+from regard.inspection.analyses.all.compute import report
+from regard.inspection.analyses.attention.compute import attention
+from regard.inspection.analyses.attribute.compute import attribute
+from regard.inspection.analyses.attribute.reasons import explain_words, reasons
+from regard.inspection.analyses.contributions.compute import contributions
+from regard.inspection.analyses.heads.compute import heads
+from regard.inspection.analyses.identify.compute import identify
+from regard.inspection.analyses.identify.identification import identify_corpus
+from regard.inspection.analyses.lens.compute import lens
+from regard.inspection.analyses.patch.compute import patch
+from regard.inspection.analyses.patch.pairs import patch_pairs
+from regard.inspection.analyses.probe.compute import probe
+from regard.inspection.analyses.prune.compute import prune
 
 ANALYSES: dict[str, Callable[..., Any]] = {
     "attention": attention,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.inspection.maps import Kind, kind_of
+from regard.inspection.attention_kinds import Kind, kind_of
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn.taps import Recording

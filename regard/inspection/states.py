@@ -3,6 +3,7 @@
 Axes: B batch, S positions, D width, L layers (the embedding first), N words or tokens of the corpus.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,6 +20,9 @@ from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn import taps
 from regard.text.specials import BOS
+
+DECODER_LAYERS = re.compile(r"decoder\.(layers\.\d+\.states|states\.\d+)")
+"""The taps after each layer of a decoder of any kind."""
 
 End = Literal["encoder", "decoder"]
 Pool = Literal["mean", "last"]

@@ -47,9 +47,9 @@ def attribute(
 
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
-    from regard.inspection.attribution import METHODS, Method, check_methods
+    from regard.inspection.analyses.attribute.compute import METHODS, Method, check_methods
+    from regard.inspection.analyses.attribute.reasons import explain_words
     from regard.inspection.opening import opened, reading_text
-    from regard.inspection.reasons import explain_words
 
     check(output)
     if at is not None and instead is None:

@@ -36,7 +36,7 @@ def identify(
     from regard import inspection
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
-    from regard.inspection.identification import read_texts
+    from regard.inspection.corpus import read_texts
     from regard.inspection.opening import opened
     from regard.inspection.result import Result
 

@@ -45,7 +45,7 @@ def prune(
     from typing import cast
 
     from regard import inspection
-    from regard.inspection.pruning import Which
+    from regard.inspection.analyses.prune.compute import Which
 
     check(output)
     found = inspection.prune(

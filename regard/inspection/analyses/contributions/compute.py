@@ -1,0 +1,21 @@
+"""Source against prefix: how much of each word that was said came from either.
+
+Axes: S source tokens, T target tokens.
+"""
+
+from regard.foundation.errors import UsageError
+from regard.inspection.analyses.contributions.result import Contributions
+from regard.inspection.flow import flows, lacking
+from regard.inspection.gain import Gain
+from regard.tasks.trace import Trace
+
+
+def contributions(trace: Trace) -> Contributions:
+    """Contributions by ALTI+ (Ferrando et al., 2022), with rollout and attention beside them; for Transformer decoders.
+
+    Words that the source spoke against (`Gain`) are flagged.
+    """
+    why = lacking(trace)
+    if why:
+        raise UsageError(why)
+    return Contributions(trace, flows(trace), Gain.of(trace))
