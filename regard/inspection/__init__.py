@@ -1,53 +1,36 @@
-"""From a trace to an explanation, and the views that draw it.
+"""Analyses of a trained model, and the pages, pictures and tables that show them.
 
-import regard
-from regard import inspection
-trace = regard.load("runs/mine").trace("source text")
-inspection.attention(trace).save("page.html")
+    import regard
+    from regard import inspection
+
+    trace = regard.load("runs/mine").trace("source text")
+    inspection.attention(trace).save("page.html")
+
+`inspection.NAME` is the function `NAME` of `regard/inspection/analyses/NAME/compute.py`; it is imported when it is
+first used, and no other analysis with it. `regard.inspection.registry` lists them all.
 """
 
-from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from regard.inspection.analyses.align.compute import align
-from regard.inspection.analyses.all.compute import report
-from regard.inspection.analyses.attention.compute import attention
-from regard.inspection.analyses.attribute.compute import attribute
-from regard.inspection.analyses.attribute.reasons import explain_words, reasons
-from regard.inspection.analyses.contributions.compute import contributions
-from regard.inspection.analyses.heads.compute import heads
-from regard.inspection.analyses.identify.compute import identify
-from regard.inspection.analyses.identify.identification import identify_corpus
-from regard.inspection.analyses.lens.compute import lens
-from regard.inspection.analyses.patch.compute import patch
-from regard.inspection.analyses.patch.pairs import patch_pairs
-from regard.inspection.analyses.probe.compute import probe
-from regard.inspection.analyses.prune.compute import prune
+ANALYSES = Path(__file__).parent / "analyses"
 
-ANALYSES: dict[str, Callable[..., Any]] = {
-    "attention": attention,
-    "attribute": explain_words,
-    "contributions": contributions,
-    "identify": identify,
-    "lens": lens,
-    "reasons": reasons,
+MORE = {
+    "identify_corpus": "identify.identification",
+    "patch_pairs": "patch.pairs",
+    "report": "all.compute",
 }
-"""The analyses of one trace by name, those of extensions included."""
+"""Functions that are not called like their analysis, and where they are."""
 
-__all__ = [
-    "ANALYSES",
-    "align",
-    "attention",
-    "attribute",
-    "contributions",
-    "heads",
-    "identify",
-    "identify_corpus",
-    "lens",
-    "patch",
-    "patch_pairs",
-    "probe",
-    "prune",
-    "reasons",
-    "report",
-]
+
+def __getattr__(name: str) -> Any:
+    """Import an analysis when it is first used."""
+    if name not in MORE and not (ANALYSES / name / "compute.py").is_file():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = MORE.get(name, f"{name}.compute")
+    return getattr(import_module(f"regard.inspection.analyses.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *(one.parent.name for one in ANALYSES.glob("*/compute.py")), *MORE])

@@ -43,6 +43,10 @@ class Result(ABC):
     def title(self) -> str:
         """What it is, in a few words: the heading of the page."""
 
+    def messages(self, *, saved: bool) -> list[str]:
+        """What a command prints on standard error with the result; `saved` if it was written to a file."""
+        return []
+
     def page(self) -> str:
         """A page that is one file, opens from disk and fetches nothing."""
         return render(self.title, self.panels())

@@ -153,6 +153,10 @@ class Alignments(Result):
             data["aer"] = score([self.links[place]], [gold]).error_rate
         return data
 
+    def messages(self, *, saved: bool) -> list[str]:
+        """How the links were found, and how good they are."""
+        return [self.summary]
+
     def __str__(self) -> str:
         """The links of each pair on a line: `0-0 1-2`, words counted from 0, the source's first."""
         return "\n".join(pharaoh(links) for links in self.links)

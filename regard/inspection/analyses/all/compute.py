@@ -1,35 +1,22 @@
-"""All that can be said about one answer of a run of any task: every analysis that applies, in one result."""
+"""Collects every analysis that applies to one answer of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
-from regard.inspection.analyses.align.compute import align
 from regard.inspection.analyses.all.result import Report
-from regard.inspection.analyses.attention.compute import attention
-from regard.inspection.analyses.attribute.reasons import explain_words
-from regard.inspection.analyses.contributions.compute import contributions
-from regard.inspection.analyses.heads.compute import heads
-from regard.inspection.analyses.identify.compute import identify
-from regard.inspection.analyses.identify.identification import identify_corpus
-from regard.inspection.analyses.lens.compute import lens
-from regard.inspection.analyses.patch.compute import patch
-from regard.inspection.analyses.probe.compute import probe
-from regard.inspection.corpus import read_texts
-from regard.inspection.opening import REMEDY, answering, opened, reading_text, translating
+from regard.inspection.registry import Analysis, InspectedRun, ReportInput, every_analysis, open_run
 from regard.inspection.result import Result
 from regard.tasks.loaded import LoadedRun
 from regard.tasks.trace import Trace
 
 SENTENCES = 1000
-"""Most sentences of a corpus that a report reads."""
+"""How many sentences of a corpus a report reads at most."""
 
-PRUNE = "It makes another model, so it is no part of a report: regard inspect prune RUN --keep N."
-
-NO_CORPUS = "It asks a corpus, not a sentence: give one by --corpus (CoNLL-U)."
-
-NO_CORRUPTED = "It compares two sources: give the other by --corrupted."
+ANSWERS = {"translate": "translation", "caption": "caption", "transcribe": "transcript", "generate": "text"}
+"""What an answer is called, by the verb that a run is used with."""
 
 
 def report(
@@ -41,70 +28,68 @@ def report(
     corpus: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Every analysis of what a run says of one source that applies to it, with a reason for each that does not.
+    """Return every analysis that applies to a run's answer to one source, and the reason for each that does not.
 
-    `corrupted` is a second source, for patching; `corpus` (CoNLL-U) is for what is asked of many sentences.
+    `corrupted` is a second source, for patching; `corpus` (CoNLL-U) is for analyses of many sentences.
     """
     if corpus is not None and not Path(corpus).is_file():
         raise UsageError(f"{corpus} is not a file: give sentences in CoNLL-U.")
-    subject = opened(run)
+    subject = open_run(run)
     trace = subject.trace(source, target)
-    said = _said(subject, trace)
-
-    def whole() -> LoadedRun:
-        return translating(subject, "It is asked")
-
-    def words() -> Result:
-        reading_text(subject, "Words of a text are blanked in turn")
-        return explain_words(trace, progress=progress)
-
-    analyses: dict[str, Callable[[], Result]] = {
-        "attention": lambda: attention(trace),
-        "contributions": lambda: (whole(), contributions(trace))[1],
-        "attribute": words,
-        "lens": lambda: lens(trace),
-        "align": lambda: align(whole(), [source], [said], run=run, progress=progress),
-        "identify": lambda: identify(trace),
-    }
-    left_out = {"prune": PRUNE}
-    if corrupted is None:
-        left_out["patch"] = NO_CORRUPTED
-    else:
-        analyses["patch"] = lambda: patch(
-            trace, answering(subject, "Patching compares the answers").trace(corrupted), progress=progress
-        )
-    if corpus is None:
-        left_out |= {"heads": NO_CORPUS, "probe": NO_CORPUS}
-    else:
-        analyses["heads"] = lambda: heads(run, corpus, most=SENTENCES, progress=progress)
-        analyses["probe"] = lambda: probe(
-            reading_text(subject, "Probes ask what layers know of the words of a text"),
-            corpus,
-            most=SENTENCES,
+    answer = _answer(subject, trace)
+    results: dict[str, Result] = {}
+    left_out: dict[str, str] = {}
+    parts: list[tuple[str, Callable[[], Result]]] = []
+    for analysis in every_analysis():
+        given = ReportInput(
+            run=InspectedRun(run, analysis, subject),
+            trace=trace,
+            source=source,
+            target=answer,
+            corrupted=corrupted,
+            corpus=None if corpus is None else Path(corpus),
+            sentences=SENTENCES,
             progress=progress,
         )
-        analyses["identify-corpus"] = lambda: identify_corpus(
-            subject, read_texts(Path(corpus), SENTENCES), progress=progress
-        )
-    results: dict[str, Result] = {}
-    for done, (name, analyse) in enumerate(analyses.items()):
+        if analysis.left_out:
+            left_out[analysis.name] = analysis.left_out
+        elif reason := analysis.applies(subject):
+            left_out[analysis.name] = reason
+        else:
+            parts += _parts(analysis, given)
+    for done, (name, compute) in enumerate(parts):
         if progress:
-            progress("analyses", done, len(analyses))
+            progress("analyses", done, len(parts))
         try:
-            results[name] = analyse()
+            results[name] = compute()
         except RegardError as error:
-            why = str(error)
-            left_out[name] = f"{why.removesuffix(REMEDY)}." if why.endswith(REMEDY) else why
+            left_out[name] = str(error)
     if progress:
-        progress("analyses", len(analyses), len(analyses))
-    what = {"translate": "translation", "caption": "caption", "transcribe": "transcript", "generate": "text"}.get(
-        subject.config.task.verb, "answer"
-    )
-    return Report(str(run), subject.config.cell, what, source, said, results, left_out)
+        progress("analyses", len(parts), len(parts))
+    what = ANSWERS.get(subject.config.task.verb, "answer")
+    return Report(str(run), subject.config.cell, what, source, answer, results, left_out)
 
 
-def _said(subject: LoadedRun, trace: Trace) -> str:
-    """What the run said, as people write it; nothing of a language model, whose text is what it was given."""
+def _parts(analysis: Analysis, given: ReportInput) -> Iterator[tuple[str, Callable[[], Result]]]:
+    """Yield the parts that an analysis has in a report, by name."""
+    if analysis.report is not None:
+        yield analysis.name, partial(analysis.report, given)
+    elif analysis.needs != "run":
+        yield analysis.name, partial(analysis.explain, given.trace, progress=given.progress)
+    if analysis.inspect_corpus is not None and given.corpus is not None:
+        of_corpus = partial(
+            analysis.call,
+            analysis.inspect_corpus,
+            given.run,
+            progress=given.progress,
+            corpus=given.corpus,
+            most=given.sentences,
+        )
+        yield f"{analysis.name}-corpus", of_corpus
+
+
+def _answer(subject: LoadedRun, trace: Trace) -> str:
+    """Return what the run answered, as people write it; nothing for a language model, whose text is its input."""
     if not subject.writes_text:
         return " ".join(trace.target.word_texts)
     return subject.target_tokenizer.decode(trace.target.ids) if len(trace.source) else ""

@@ -1,10 +1,9 @@
-"""All that can be said about one answer of a run of any task: every analysis that applies, in one result."""
+"""The report: the results of every analysis that applies to one answer."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.foundation.errors import UsageError
-from regard.inspection.analyses.align.result import Alignments
 from regard.inspection.page import Panel, Part, render_parts
 from regard.inspection.result import Result
 from regard.text.joined import TAB
@@ -43,10 +42,14 @@ class Report(Result):
     def __str__(self) -> str:
         """All tables, one below the other."""
         parts = [f"{self._read}\n→ {self.target}" if self.target else self._read]
-        parts += [f"── {name}: {result.title} ──\n\n{_told(result)}" for name, result in self.results.items()]
+        parts += [f"── {name}: {result.title} ──\n\n{_with_messages(result)}" for name, result in self.results.items()]
         if self.left_out:
             parts.append("\n".join(["── left out ──", "", *(f"{name}: {why}" for name, why in self.left_out.items())]))
         return "\n\n".join(parts)
+
+    def messages(self, *, saved: bool) -> list[str]:
+        """Name what a page leaves out; the table says so itself."""
+        return [f"left out: {name}: {why}" for name, why in self.left_out.items()] if saved else []
 
     @property
     def _read(self) -> str:
@@ -71,6 +74,6 @@ class Report(Result):
         return render_parts(self.title, lead, parts, self.left_out)
 
 
-def _told(result: Result) -> str:
-    """Return a result as text; links of an alignment with what they rest on."""
-    return f"{result}\n\n{result.summary}" if isinstance(result, Alignments) else str(result)
+def _with_messages(result: Result) -> str:
+    """Return a result as text, followed by what a command would print with it."""
+    return "\n\n".join([str(result), *result.messages(saved=False)])
