@@ -52,13 +52,13 @@ MUTATIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("tests/test_independent.py", "tests/test_evaluation.py"),
     ),
     (
-        "inspection/effective.py",
+        "inspection/analyses/identify/effective.py",
         "max(len(self.rows), self.width) * EPSILON",
         "1e-30",
         ("tests/test_independent.py", "tests/test_inspect_identify.py"),
     ),
     (
-        "inspection/codelength.py",
+        "inspection/analyses/probe/codelength.py",
         "train_probes(train.first(start), stop",
         "train_probes(train.first(end), stop",
         ("tests/test_independent.py", "tests/test_inspect_probe.py"),

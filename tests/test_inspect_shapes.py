@@ -14,6 +14,7 @@ from regard.cli import main
 from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
+from regard.inspection.analyses.attribute.one_side import amounts_of
 from regard.inspection.analyses.heads.compute import describe, training_batches
 from regard.inspection.analyses.patch.copying import Spot, differences
 from regard.inspection.analyses.prune.compute import chosen

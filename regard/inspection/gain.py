@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from regard.inspection.plain_data import rounded
 from regard.inspection.vectors import Question, Vectors
 from regard.tasks.trace import Side, Trace
 
@@ -56,8 +57,12 @@ class Gain:
 
     def facts(self) -> dict[str, Any]:
         """All of it as JSON knows it."""
-        rounded = [[round(one, 4) for one in some.tolist()] for some in (self.tokens, self.words)]
-        return {"tokens": rounded[0], "words": rounded[1], "flagged": self.flagged, "unsupported": self.unsupported}
+        return {
+            "tokens": rounded(self.tokens),
+            "words": rounded(self.words),
+            "flagged": self.flagged,
+            "unsupported": self.unsupported,
+        }
 
 
 NOTE = (

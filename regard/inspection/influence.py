@@ -13,6 +13,7 @@ from torch import Tensor
 from regard.foundation.display import columns
 from regard.inspection.drawing import CELL, COLOURS, INK, KEY, LINE, QUIET, blank, draw_key, draw_map, name_height
 from regard.inspection.gain import Gain
+from regard.inspection.plain_data import rounded, side_data
 from regard.tasks.trace import Side, Trace
 from regard.text.specials import SPECIALS
 
@@ -69,10 +70,10 @@ def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influen
     `methods` are (question, its matrices); `more` is added as it is.
     """
     return {
-        "source": _side(trace.source),
-        "target": _side(trace.target),
-        "inputs": _side(trace.inputs),
-        "probabilities": _rounded(trace.said.exp()),
+        "source": side_data(trace.source),
+        "target": side_data(trace.target),
+        "inputs": side_data(trace.inputs),
+        "probabilities": rounded(trace.said.exp()),
         "alternatives": alternatives(trace),
         "gain": gain.facts(),
         "questions": [
@@ -84,8 +85,8 @@ def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influen
                         "signed": one.signed,
                         "note": one.note,
                         "splits": one.splits,
-                        "tokens": {"source": _rounded(one.source), "prefix": _rounded(one.prefix)},
-                        "words": dict(zip(("source", "prefix"), map(_rounded, one.words(trace)), strict=True)),
+                        "tokens": {"source": rounded(one.source), "prefix": rounded(one.prefix)},
+                        "words": dict(zip(("source", "prefix"), map(rounded, one.words(trace)), strict=True)),
                     }
                     for one in found
                 ],
@@ -213,13 +214,3 @@ def _most(values: Tensor, tokens: Sequence[str], count: int, signed: bool) -> st
     places = values.abs().topk(min(count, len(values))).indices.tolist()
     form = "{} {:+.2f}" if signed else "{} {:.2f}"
     return "  ".join(form.format(tokens[place], values[place].item()) for place in places if values[place] != 0)
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {"tokens": side.tokens, "words": side.words, "wordTexts": side.word_texts, "special": side.special}
-
-
-def _rounded(values: Tensor) -> list[Any]:
-    """Four digits are more than an eye can see, and half the bytes."""
-    rounded: list[Any] = (values.double() * 1e4).round().div(1e4).tolist()
-    return rounded

@@ -51,7 +51,7 @@ class Tried:
     scores: Scores | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Alignments(Result):
     """Links between the words of each pair: each target word and the source word that counts most for it.
 
@@ -112,6 +112,11 @@ class Alignments(Result):
         if self.combining == "none":
             return f"{said}; for each target word the source word with the most weight."
         return f"{said}; {self.combining} of the maxima of its rows and of its columns (one model, not two)."
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.links):,} pairs of sentences"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: every pair with its links, and all that was tried."""

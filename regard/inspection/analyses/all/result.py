@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report(Result):
     """The results that apply to one answer, and why the others do not."""
 
@@ -32,6 +32,11 @@ class Report(Result):
     def title(self) -> str:
         """The heading of the page."""
         return f"Inside one {self.what}"
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.results)} analyses, {len(self.left_out)} left out"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: that of every analysis, by its name."""

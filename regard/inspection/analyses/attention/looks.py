@@ -18,6 +18,7 @@ from regard.data.pictures import shown_picture
 from regard.foundation.display import columns
 from regard.inspection.drawing import INK, QUIET, blank, labels
 from regard.inspection.page import Panel, pack
+from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
 from regard.tasks.trace import Picture, Side, Trace
 
@@ -116,37 +117,40 @@ class Look:
     def to_json(self) -> dict[str, Any]:
         """Plain data: the caption, its words, and where each of them looked, row by row of the picture."""
         found = self.maps()
-        looked = None if found is None else (found.double() * 1e4).round().div(1e4).tolist()
-        told = [{"text": text, "score": round(score, 6)} for text, score in self.others]
+        looked = None if found is None else rounded(found)
         return {
             "picture": self.name,
             "caption": self.caption,
             "words": self.words,
             "grid": list(self.grid),
             "looked": looked,
-            **({"others": told} if told else {}),
+            "layers": [{"layer": layer, "weights": rounded(weights)} for layer, weights in self._by_word()],
+            **({"others": self._others()} if self.others else {}),
         }
+
+    def _by_word(self) -> list[tuple[int, Tensor]]:
+        """Return the weights of every head by the words of the caption, for each layer: H×words×S."""
+        return [(layer, self.target.averaged(weights)[:, : len(self.words)]) for layer, weights in self.layers]
+
+    def _others(self) -> list[dict[str, Any]]:
+        return [{"text": text, "score": round(score, 6)} for text, score in self.others]
 
     def for_page(self) -> dict[str, Any]:
         """What the view needs: the picture itself, and the weights of every head."""
         content = io.BytesIO()
         self.image.save(content, "PNG")
-        layers = [
-            {"layer": layer, "weights": pack(self.target.averaged(weights)[:, : len(self.words)])}
-            for layer, weights in self.layers
-        ]
         return {
             "picture": self.name,
             "caption": self.caption,
             "image": f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode('ascii')}",
             "words": self.words,
             "grid": list(self.grid),
-            "layers": layers,
-            "others": [{"text": text, "score": round(score, 4)} for text, score in self.others],
+            "layers": [{"layer": layer, "weights": pack(weights)} for layer, weights in self._by_word()],
+            "others": self._others(),
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Looks(Result):
     """Captions of some pictures, and where the model looked for each word."""
 
@@ -156,6 +160,11 @@ class Looks(Result):
     def title(self) -> str:
         """The heading of the page."""
         return "Where in the picture it looked" if any(one.layers for one in self.looks) else "What it saw"
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.looks)} pictures"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data of every picture."""

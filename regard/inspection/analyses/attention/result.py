@@ -16,6 +16,7 @@ from regard.foundation.errors import UsageError
 from regard.inspection.analyses.attention.looks import Look, Looks, draw_looks
 from regard.inspection.drawing import CELL, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.page import Panel, pack
+from regard.inspection.plain_data import rounded, side_data
 from regard.inspection.result import Result
 from regard.tasks.trace import Side, side_of
 
@@ -48,7 +49,7 @@ class Map:
     """rows×columns."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attention(Result):
     """All the attention of one trace, and which map of it tables and pictures show."""
 
@@ -110,13 +111,31 @@ class Attention(Result):
             "decoder": (self.inputs, self.inputs),
         }[kind]
 
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        heads = sum(len(one.weights) for one in self.heads)
+        return f"{heads} heads, {len(self.target)} target × {len(self.source)} source tokens"
+
     def to_json(self) -> dict[str, Any]:
-        """Plain data: tokens, words, and the weights of every head."""
+        """Plain data: tokens, words, the map that was asked for, the weights of every head, the mean of each layer."""
         return {
             **self._about(),
             **({"looked": self.look.to_json()} if self.look else {}),
+            "shown": {
+                "title": self.shown.title,
+                "rows": self.shown.rows,
+                "columns": self.shown.columns,
+                "weights": rounded(self.shown.values),
+            },
             "attention": [
-                {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": _rounded(one.weights)}
+                {
+                    "name": one.name,
+                    "kind": one.kind,
+                    "layer": one.layer,
+                    "weights": rounded(one.weights),
+                    "mean": rounded(one.weights.mean(0)),
+                }
                 for one in self.heads
             ],
         }
@@ -153,8 +172,8 @@ class Attention(Result):
 
     def _about(self) -> dict[str, Any]:
         start = {"kind": self.kind, "layer": self.layer, "head": self.head, "words": self.words}
-        sides = {"source": _side(self.source), "target": _side(self.target), "inputs": _side(self.inputs)}
-        return {"start": start, **sides, **({"places": _side(self.places)} if self.look else {})}
+        sides = {"source": side_data(self.source), "target": side_data(self.target), "inputs": side_data(self.inputs)}
+        return {"start": start, **sides, **({"places": side_data(self.places)} if self.look else {})}
 
     @property
     def places(self) -> Side:
@@ -178,13 +197,3 @@ def draw_alignments(found: Sequence[Attention], title: str | None = None) -> "Fi
         above += tall + gap
     draw_key(figure, left, "0", "1: all the weight of a row")
     return figure
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {"tokens": side.tokens, "words": side.words, "wordTexts": side.word_texts, "special": side.special}
-
-
-def _rounded(weights: Tensor) -> list[Any]:
-    """Four digits are more than an eye can see, and half the bytes."""
-    rounded: list[Any] = (weights.double() * 1e4).round().div(1e4).tolist()
-    return rounded

@@ -14,6 +14,7 @@ from regard.inspection.analyses.attribute.methods import METHODS, Answer, covere
 from regard.inspection.drawing import CELL, INK, blank, draw_map
 from regard.inspection.influence import Influence, token_text
 from regard.inspection.page import Panel
+from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
 from regard.tasks.trace import Side, Trace
 
@@ -24,7 +25,7 @@ MOST = 5
 """How many answers are shown with their probabilities."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OneSideAttribution(Result):
     """What each word that was read did for every answer, or against it."""
 
@@ -51,6 +52,11 @@ class OneSideAttribution(Result):
         """Return the amounts of a method by the words that were read: T×words."""
         return self.read.summed(amounts_of(found))
 
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.trace.target)} answers × {len(self.read)} tokens"
+
     def to_json(self) -> dict[str, Any]:
         """Plain data: what was read, the answers with their probabilities, and the amounts of each method."""
         return {
@@ -58,21 +64,22 @@ class OneSideAttribution(Result):
             "special": self.read.special,
             "answers": self.trace.target.tokens,
             "places": self._places(),
+            "probabilities": None if self.trace.numeric else rounded(self.trace.said.exp()),
             "likeliest": self._likeliest(),
             "unit": self.unit,
             "questions": [
                 {
                     "name": one.question,
                     "others": one.others,
-                    "explained": _rounded(one.explained),
-                    "gaps": None if one.gaps is None else _rounded(one.gaps),
+                    "explained": rounded(one.explained),
+                    "gaps": None if one.gaps is None else rounded(one.gaps),
                     "methods": [
                         {
                             "name": METHODS[method],
                             "note": found.note,
-                            "tokens": _rounded(amounts_of(found)),
-                            "words": _rounded(self.words(found)),
-                            "covered": _rounded(covered(found)),
+                            "tokens": rounded(amounts_of(found)),
+                            "words": rounded(self.words(found)),
+                            "covered": rounded(covered(found)),
                         }
                         for method, found in one.methods.items()
                     ],
@@ -153,8 +160,3 @@ def amounts_of(found: Influence) -> Tensor:
 def answer_text(trace: Trace, number: int) -> str:
     """Return a label, or a token as people read it."""
     return trace.labels[number] if trace.labels else token_text(trace, number)
-
-
-def _rounded(values: Tensor) -> list[Any]:
-    rounded: list[Any] = (values.double() * 1e4).round().div(1e4).tolist()
-    return rounded

@@ -6,13 +6,12 @@ Axes: S source tokens, T target tokens.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 from regard.inspection.analyses.attribute.methods import GAP, METHODS, Answer, Method, covered
 from regard.inspection.analyses.attribute.other_word import OtherWord
 from regard.inspection.gain import NOTE, Gain
 from regard.inspection.influence import Influence, draw_influences, listing, pane
 from regard.inspection.page import Panel
+from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
 from regard.tasks.trace import Trace
 
@@ -26,7 +25,7 @@ COVERAGE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attribution(Result):
     """Which tokens, of source and prefix, made each target token likely, or unlikely."""
 
@@ -45,6 +44,11 @@ class Attribution(Result):
         """The heading of the page."""
         return "What made the model say it"
 
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.trace.target)} target × {len(self.trace.source)} source tokens"
+
     def to_json(self) -> dict[str, Any]:
         """Plain data: tokens, words, and the amounts of each method for each question, in nats."""
         asked = [(one.question, [*one.methods.values(), *self.beside]) for one in self.answers]
@@ -55,11 +59,11 @@ class Attribution(Result):
         return [
             {
                 "others": one.others,
-                "explained": _rounded(one.explained),
-                "gaps": None if one.gaps is None else _rounded(one.gaps),
+                "explained": rounded(one.explained),
+                "gaps": None if one.gaps is None else rounded(one.gaps),
                 "steps": one.steps,
                 "wide": one.wide,
-                "covered": {METHODS[method]: _rounded(covered(found)) for method, found in one.methods.items()},
+                "covered": {METHODS[method]: rounded(covered(found)) for method, found in one.methods.items()},
             }
             for one in self.answers
         ]
@@ -105,7 +109,3 @@ class Attribution(Result):
         )
         note = note if self.other is None else f"{self.other} {note}"
         return [Panel("influence", self.to_json(), note=note)]
-
-
-def _rounded(values: Tensor) -> list[float]:
-    return [round(value, 4) for value in values.tolist()]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contributions(Result):
     """What each target token got from each token of source and prefix; every row sums to one."""
 
@@ -48,6 +48,11 @@ class Contributions(Result):
     def source_share(self) -> Tensor:
         """What the source has of each target token: T."""
         return self.source.sum(-1)
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.trace.target)} target × {len(self.trace.source)} source tokens"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: tokens, words, the shares of each method, and the source share and gain of each target token."""

@@ -113,7 +113,7 @@ class HeadFigures:
                 return role
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Roles(Result):
     """What every head of a model does."""
 
@@ -171,6 +171,11 @@ class Roles(Result):
         return f"Importance by {self.pairs} {self.noun}; the whole model's loss there is {self.loss:.3f} " + (
             f"({self.loss_name})."
         )
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.heads)} heads, {len(self.relations)} relations"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: all figures of all heads, and all relations."""

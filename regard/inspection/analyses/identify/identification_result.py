@@ -72,7 +72,7 @@ class MixingByLayer:
     projections: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Identification(Result):
     """Whether attention and tokens can be identified, over a corpus."""
 
@@ -130,6 +130,11 @@ class Identification(Result):
             if some:
                 found.append((kind, some[0].width, sorted({one.layer for one in some})))
         return found
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{self.sentences:,} sentences, {len(self.layers)} layers"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: all that was found."""

@@ -16,6 +16,7 @@ from regard.inspection.analyses.identify.token_mixing import Mixing
 from regard.inspection.attention_kinds import Kind
 from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
 from regard.inspection.page import Panel, pack
+from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
 from regard.inspection.states import layer_names
 from regard.tasks.trace import Side
@@ -77,7 +78,7 @@ class Demonstration:
     """The greatest change of any log-probability of any token that could have been said."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Identifiability(Result):
     """What can be told from the weights and the states of one sentence."""
 
@@ -99,6 +100,11 @@ class Identifiability(Result):
     def title(self) -> str:
         """The heading of the page."""
         return "Is attention identifiable, are tokens?"
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.source)} source and {len(self.target)} target tokens, {len(self.attention)} attentions"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: all that was found."""
@@ -122,8 +128,8 @@ class Identifiability(Result):
                 "still_main": float(main.double().mean()),
                 "standard_error": float(error.max()),
                 "mean_standard_error": float(error.square().mean().sqrt()),
-                "errors": _digits(error),
-                "contributions": _digits(contributions),
+                "errors": rounded(error),
+                "contributions": rounded(contributions),
             }
             for own, main, error, contributions in zip(
                 *self._tokens(self.mixing), self.mixing.contributions, strict=True
@@ -246,7 +252,7 @@ WHAT = {
 
 def _in_full(head: Head) -> dict[str, Any]:
     maps = {"raw": head.raw, "effective": head.effective, "same_sum": head.same_sum}
-    return {name: _digits(weights) for name, weights in maps.items()}
+    return {name: rounded(weights) for name, weights in maps.items()}
 
 
 def _packed(head: Head) -> dict[str, Any]:
@@ -278,9 +284,3 @@ def _row(title: str, maps: list[tuple[str, Tensor, Side, Side, bool]]) -> "Figur
         explained.add(signed)
         start += wide + left + gap
     return figure
-
-
-def _digits(values: Tensor) -> list[Any]:
-    """Five digits are more than rounding leaves."""
-    rounded: list[Any] = (values.double() * 1e5).round().div(1e5).tolist()
-    return rounded

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lens(Result):
     """For every decoder layer and target position: the rank and probability of the word said, and the likeliest words.
 
@@ -53,6 +53,11 @@ class Lens(Result):
                 layer -= 1
             found.append(None if layer == len(first) else layer)
         return found
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.ranks)} layers × {len(self.target)} target tokens"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: everything by layer, then by position."""

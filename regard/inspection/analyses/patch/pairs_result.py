@@ -36,7 +36,7 @@ class MeanRecovery:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PatchingPairs(Result):
     """Mean recoveries over pairs of sources: of whole parts, and of single heads."""
 
@@ -51,6 +51,11 @@ class PatchingPairs(Result):
     def title(self) -> str:
         """The heading of the page."""
         return f"Which activation carries the difference, over {self.pairs:,} pairs"
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.wholes)} parts, {len(self.heads)} heads"
 
     def to_json(self) -> dict[str, Any]:
         """Return the means and intervals of all parts and heads."""

@@ -59,7 +59,7 @@ class Recovery:
         return f"{self.part}, {KINDS[self.kind]}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Patching(Result):
     """The share of a difference that copying an activation from the clean pass into the corrupted one recovers.
 
@@ -100,6 +100,11 @@ class Patching(Result):
             if not isnan(value)
         ]
         return sorted(found, key=lambda item: -abs(item[1]))
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.clean)} source tokens, {len(self.maps)} maps"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: sources, answers and every map."""

@@ -72,7 +72,7 @@ class Curves:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Probing(Result):
     """What the layers of one side know of one property."""
 
@@ -104,6 +104,11 @@ class Probing(Result):
     def title(self) -> str:
         """The heading of the page."""
         return f"What each layer of the {self.side} knows: {self.wanted}"
+
+    @property
+    def size(self) -> str:
+        """How large it is."""
+        return f"{len(self.layers)} layers, {len(self.labels)} labels"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: all that was found."""

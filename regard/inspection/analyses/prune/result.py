@@ -58,7 +58,7 @@ class Gate:
     """The step from which its gate stayed closed; nothing if it was open until the end and yet had to go."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pruning(Result):
     """The course of a pruning."""
 
