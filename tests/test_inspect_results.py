@@ -9,6 +9,13 @@ import shutil
 import numpy as np
 import pytest
 
+from regard import inspection
+from regard.foundation.errors import UsageError
+from regard.inspection import registry
+from regard.inspection.analyses.attention.looks import Look, Looks
+from regard.inspection.table_result import TableResult
+from regard.tasks.loaded import load_run
+from regard.training.view import View
 from tests.stored_runs import FIXTURES, SCENE
 
 RUNS = FIXTURES / "format-1"
@@ -110,7 +117,7 @@ def unknown_numbers(text, data):
     data = json.loads(json.dumps(data))
     known = np.array(sorted(numbers(data) | lengths(data)))
     words = " ".join(strings(data))
-    found = re.findall(r"(?<![\w.])[+−-]?\d[\d,]*(?:\.\d+)?(?:e[-−]?\d+)?(?![\w])", text.replace("95 %", ""))
+    found = re.findall(r"(?<![\w.])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+−]?\d+)?(?![\w])", text.replace("95 %", ""))
     return [one for one in found if one not in words and not is_known(one.replace("+", ""), known)]
 
 
@@ -130,10 +137,7 @@ def strings(data):
 
 def results_of(name, tmp_path):
     """Every result that a stored run has, by the name of its analysis: a report with all that can be in one."""
-    from regard import inspection
-
-    directory = tmp_path / name
-    shutil.copytree(RUNS / name, directory)  # align stores what it chose
+    directory = copied(name, tmp_path)  # align stores what it chose
     source = source_of(name)
     other = source.replace("c d", "e d").replace("w2", "w3").replace("the circle", "the square")
     return inspection.report(directory, source, corrupted=other, corpus=corpus(tmp_path / "corpus.conllu", name))
@@ -150,3 +154,97 @@ def test_json_has_every_number_of_page_and_table(name, tmp_path):
             wrong[analysis] = bad
     assert not wrong
     check_page(report)
+
+
+def copied(name, tmp_path):
+    directory = tmp_path / name
+    shutil.copytree(RUNS / name, directory)
+    return directory
+
+
+def test_the_law_holds_of_what_no_report_has(tmp_path):
+    directory = copied("translation-transformer", tmp_path)
+    run = load_run(directory)
+    pairs = inspection.patch_pairs(run, [("a b c", "a d c"), ("b c d", "b a d"), ("c d e", "c a e")])
+    pruned = inspection.prune(directory, keep=1, steps=20, directory=tmp_path / "small", view=View())
+    rows = ["a b c", "d e f"]
+    gold = tmp_path / "gold.txt"
+    gold.write_text("0-0 1-1 2?2\n0-0 1-1 2-2\n")
+    aligned = inspection.align(run, rows, rows, gold=gold, reading="writes")
+    compared = inspection.attribute(run.trace("a b c", "a b c"), instead="d", at=2)
+    table = TableResult("T", ("name", "value"), [("a", 3.9e-05), ("b", float("nan")), ("c", 12345.678)])
+    for result in (pairs, pruned, aligned, compared, table):
+        check_page(result)
+        assert not check_table(result)
+
+
+def test_the_law_holds_of_pictures(tmp_path):
+    captioner = load_run(RUNS / "captions")
+    check_page(Looks([Look.of(captioner.trace(SCENE))]))
+
+
+def test_the_law_can_fail():
+    class Silent(TableResult):
+        def to_json(self):
+            return {"rows": []}
+
+    silent = Silent("T", ("name", "value"), [("a", 0.1234)])
+    with pytest.raises(AssertionError, match="1 numbers of the page"):
+        check_page(silent)
+    assert check_table(silent) == ["0.1234"]
+
+
+@pytest.mark.parametrize("name", ["translation-transformer", "classes", "captions"])
+def test_a_result_is_one_line_in_a_notebook(name):
+    trace = load_run(RUNS / name).trace(source_of(name))
+    for analysis in registry.explanations():
+        try:
+            analysis.check(load_run(RUNS / name))
+            result = analysis.explain(trace)
+        except UsageError:
+            continue
+        assert repr(result).startswith(f"<{type(result).__name__}: {result.title}")
+        assert len(repr(result)) < 160 and "\n" not in repr(result) and "tensor" not in repr(result)
+
+
+class TestTables:
+    rows = (("Ein", 3.9e-05, 1), ("Hund $", 1.25, 12345), ("läuft", float("nan"), 3), ("<b>", float("inf"), 7))
+
+    def table(self):
+        return TableResult("How unlikely each token was", ("token", "−log p", "count"), self.rows)
+
+    def test_cells_are_the_same_texts_everywhere(self):
+        found = self.table()
+        [panel] = found.panels()
+        assert panel.data["texts"][0] == ["Ein", "3.9e-05", "1"]
+        assert panel.data["texts"][2] == ["läuft", "–", "3"]
+        for row, line in zip(panel.data["texts"], str(found).splitlines()[1:], strict=True):
+            assert re.split(r"\s{2,}", line) == row
+        assert json.loads(json.dumps(found.to_json(), allow_nan=False))["rows"][3] == ["<b>", None, 7]
+
+    def test_numbers_are_aligned_to_the_right_and_texts_to_the_left(self):
+        assert self.table().numeric == [False, True, True]
+        mixed = TableResult("M", ("a", "b"), [(1, "x"), ("two", 2)])
+        assert mixed.numeric == [False, False] and mixed.panels()[0].data["rows"] == [["1", "x"], ["two", "2"]]
+        figure = self.table().draw()
+        by_text = {text.get_text(): text for text in figure.texts}
+        assert by_text["Ein"].get_ha() == by_text["token"].get_ha() == "left"
+        assert by_text["3.9e-05"].get_ha() == by_text["count"].get_ha() == "right"
+
+    def test_the_picture_has_no_gap_and_no_overlap(self, tmp_path):
+        figure = self.table().draw()
+        figure.canvas.draw()
+        boxes = {text.get_text(): text.get_window_extent() for text in figure.texts}
+        title = figure._suptitle.get_window_extent()
+        assert 0 < title.y0 - boxes["token"].y1 < 1.5 * title.height
+        assert boxes["Hund \\$"].x1 < boxes["1.25"].x0 and boxes["1.25"].x1 < boxes["12345"].x0
+        wide = figure.get_window_extent()
+        assert all(box.x0 >= 0 and box.x1 <= wide.width and box.y0 >= 0 for box in (*boxes.values(), title))
+        self.table().save(tmp_path / "table.png")
+        assert (tmp_path / "table.png").stat().st_size > 1000
+
+    def test_empty_and_long_tables_are_drawn(self, tmp_path):
+        TableResult("Nothing", ("a", "b"), []).save(tmp_path / "empty.png")
+        long = TableResult("Long", ("a",), [("x" * 500,)] * 5000)
+        long.save(tmp_path / "long.png")
+        assert any("4,800 more rows" in text.get_text() for text in long.draw().texts)

@@ -14,8 +14,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ANALYSES = Path(__file__).parent / "analyses"
-
 MORE = {
     "identify_corpus": "identify.identification",
     "patch_pairs": "patch.pairs",
@@ -26,11 +24,17 @@ MORE = {
 
 def __getattr__(name: str) -> Any:
     """Import an analysis when it is first used."""
-    if name not in MORE and not (ANALYSES / name / "compute.py").is_file():
+    if name not in MORE and name not in _analyses():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = MORE.get(name, f"{name}.compute")
     return getattr(import_module(f"regard.inspection.analyses.{module}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *(one.parent.name for one in ANALYSES.glob("*/compute.py")), *MORE])
+    return sorted([*globals(), *_analyses(), *MORE])
+
+
+def _analyses() -> list[str]:
+    """Return the names of the analyses: the folders that have a computation."""
+    folders = import_module("regard.inspection.analyses").__path__
+    return [found.parent.name for folder in folders for found in Path(folder).glob("*/compute.py")]

@@ -15,6 +15,7 @@ A declaration imports neither torch nor its own computation, so help is fast and
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -230,8 +231,8 @@ def explanations() -> list[Analysis]:
 
 def register(name: str, function: Callable[..., "Result"]) -> None:
     """Add an analysis of one trace, for extensions."""
-    if name in built_in() or not name.replace("-", "").isalnum() or name == "custom":
-        raise ValueError(f"the analysis cannot be called {name!r}: choose another name, of letters, digits and hyphens")
+    if name in built_in() or name == "custom" or not re.fullmatch(r"\w[\w-]*", name):
+        raise ValueError(f"an analysis cannot be called {name!r}: choose another name, of letters, digits and hyphens")
     if name in EXTENSIONS and EXTENSIONS[name].inspect.__module__ != function.__module__:
         raise ValueError(f"the name {name!r} is taken: choose another")
     EXTENSIONS[name] = Analysis(function, question="", works_on="", given_name=name)

@@ -119,10 +119,12 @@ def _plain(cell: Cell) -> Cell:
 
 
 def _text(cell: Cell) -> str:
-    """Return a cell as it is shown: four significant digits of a number, a dash for none."""
-    if _plain(cell) is None:
+    """Return a cell as it is shown: four significant digits of a number (or all before the point), a dash for none."""
+    if cell is None or _plain(cell) is None:
         return "–"
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:,.0f}" if 1e4 <= abs(cell) < 1e15 else f"{cell:.4g}"
 
 
 def _length(text: str) -> int:

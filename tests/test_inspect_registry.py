@@ -1,0 +1,251 @@
+"""One registry of analyses: commands, reports, `explain` and the docs follow from the declarations in the folders."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+
+import regard
+from regard import extensions, inspection
+from regard.cli import main
+from regard.foundation.errors import RegardError, UsageError
+from regard.inspection import analyses, registry
+from regard.inspection.options import Option
+from regard.inspection.result import Result
+from regard.inspection.table_result import TableResult
+from tests.stored_runs import FIXTURES
+
+RUNS = FIXTURES / "format-1"
+TRANSFORMER, CLASSES = RUNS / "translation-transformer", RUNS / "classes"
+BUILT_IN = registry.built_in()
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_an_entry_is_complete(name):
+    found = registry.get(name)
+    assert found.name == name and found.help.endswith(".") and found.question and found.works_on
+    assert all(
+        line.startswith(f"regard inspect {name} ") for line in found.examples.strip().split("\n\n")[0].splitlines()
+    )
+    described = json.loads(json.dumps(found.to_json(), default=str))
+    assert all(one["help"] and one["type"] for one in described["options"])
+    assert found.report or found.left_out or found.needs != "run" or name == "all"
+
+
+def test_the_docs_have_the_table_of_the_registry():
+    page = (Path(__file__).parent.parent / "docs/inspection.md").read_text(encoding="utf-8")
+    assert registry.as_markdown() in page, f"docs/inspection.md should have this table:\n{registry.as_markdown()}"
+    assert all(f"\n## {name.capitalize()}\n" in page for name in BUILT_IN)
+
+
+def test_help_lists_every_analysis_with_a_whole_sentence(capsys):
+    with _ended():
+        main(["inspect", "--help"])
+    listed = capsys.readouterr().out.partition("Commands:")[2].partition("Examples:")[0]
+    for name in BUILT_IN:
+        [line] = [line for line in listed.splitlines() if line.split()[:1] == [name]]
+        assert "..." not in line and line.split(maxsplit=1)[1]
+
+
+class _ended:
+    """Help ends by itself, by an exit or not."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *more):
+        return kind in (None, SystemExit)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_options_of_the_command_are_those_of_the_declaration(name, capsys):
+    with _ended():
+        main(["inspect", name, "--help"])
+    shown = capsys.readouterr().out
+    flags = set(re.findall(r"^ +(?:-o, )?(--[a-z-]+)", shown, re.MULTILINE)) - {
+        "--help",
+        "--json",
+        "--output",
+        "--target",
+    }
+    found = registry.get(name)
+    assert flags == {one.flag for one in found.options if isinstance(one.declared, Option)} - {"--target"}
+
+
+def modules_after(code):
+    """The modules of analyses, and torch, that are loaded after some code has run in a new process."""
+    ending = (
+        "; import sys; print('\\n'.join(one for one in sys.modules if one.startswith(('regard.inspection', 'torch'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code + ending], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(set(BUILT_IN) - {"all"}))
+def test_importing_one_analysis_imports_one(name):
+    for code in (
+        f"import regard.inspection.analyses.{name}.compute",
+        f"from regard import inspection; inspection.{name}",
+    ):
+        loaded = modules_after(code)
+        folders = {one.split(".")[3] for one in loaded if one.startswith("regard.inspection.analyses.")}
+        assert folders == {name}, folders
+
+
+def test_a_command_imports_its_own_analysis_only():
+    run = [str(TRANSFORMER), "a b c"]
+    loaded = modules_after(f"from regard.cli import main; main(['inspect', 'attention', *{run!r}])")
+    folders = {one.split(".")[3] for one in loaded if one.startswith("regard.inspection.analyses.")}
+    assert folders == {"attention"}
+
+
+def test_help_imports_no_computation():
+    code = "from regard.cli import main\ntry: main(['inspect', '--help'])\nexcept SystemExit: pass"
+    loaded = modules_after(code)
+    assert not [one for one in loaded if one == "torch" or one.endswith((".compute", ".result"))]
+    assert {one.split(".")[3] for one in loaded if one.startswith("regard.inspection.analyses.")} == set(BUILT_IN)
+
+
+FOLDER = '''
+"""`tally`: how many tokens there are."""
+
+from typing import Annotated
+
+from regard.inspection.options import Option
+from regard.inspection.registry import Analysis
+
+
+def tally(trace, least: Annotated[int, Option("Count only tokens of this many letters.", minimum=1)] = 1):
+    """Count the tokens of a source."""
+    from regard.inspection.analyses.tally import compute
+
+    return compute.tally(trace, least)
+
+
+ANALYSIS = Analysis(inspect=tally, question="how many tokens?", works_on="every model")
+'''
+COMPUTE = """
+from regard.inspection.table_result import TableResult
+
+
+def tally(trace, least=1):
+    return TableResult("Tokens", ("tokens",), [(sum(len(one) >= least for one in trace.source.tokens),)])
+"""
+
+
+@pytest.fixture
+def tally(tmp_path, monkeypatch):
+    """A new analysis: a folder, and nothing else."""
+    (tmp_path / "tally").mkdir()
+    (tmp_path / "tally/__init__.py").write_text(FOLDER)
+    (tmp_path / "tally/compute.py").write_text(COMPUTE)
+    monkeypatch.setattr(analyses, "__path__", [*analyses.__path__, str(tmp_path)])
+    yield "tally"
+    for name in [one for one in sys.modules if one.startswith("regard.inspection.analyses.tally")]:
+        del sys.modules[name]
+
+
+def test_adding_an_analysis_touches_its_folder_and_nothing_else(tally, capsys):
+    assert main(["inspect", "tally", str(TRANSFORMER), "a b c", "--least", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["head"] == ["tokens"]
+    assert main(["inspect", "tally", str(TRANSFORMER), "a b c", "--least", "0"]) == 2
+    capsys.readouterr()
+    with _ended():
+        main(["inspect", "--help"])
+    assert "How many tokens?" in capsys.readouterr().out
+    model = regard.load(TRANSFORMER)
+    assert model.explain("a b c", "tally", least=99).rows == [(0,)]
+    assert inspection.tally(model.trace("a b c")).rows == model.explain("a b c", "tally").rows
+    assert "tally" in inspection.report(TRANSFORMER, "a b c").results
+    assert "| [`tally`](#tally) RUN TEXT | how many tokens? | every model |" in registry.as_markdown()
+    assert "tally" in dir(inspection)
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """Analyses of an extension, which are forgotten afterwards."""
+    monkeypatch.setattr(registry, "EXTENSIONS", dict(registry.EXTENSIONS))
+
+
+def test_an_extension_declares_options_in_its_signature(extension, capsys):
+    @extensions.analysis("longest-tokens")
+    def longest(
+        trace,
+        most: Annotated[int, Option("How many are shown.", minimum=1)] = 3,
+        order: Literal["long", "short"] = "long",
+        *,
+        secret: object = None,
+    ) -> Result:
+        """Show the longest tokens."""
+        tokens = sorted(trace.source.tokens, key=len, reverse=order == "long")
+        return TableResult("Longest tokens", ("token", "letters"), [(one, len(one)) for one in tokens[:most]])
+
+    run = str(TRANSFORMER)
+    for words in (["longest-tokens"], ["custom", "longest-tokens"]):
+        assert main(["inspect", *words, run, "a b c", "--most", "1", "--order", "short", "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
+    assert main(["inspect", "longest-tokens", run, "a b c", "--order", "wide"]) == 2
+    assert main(["inspect", "longest-tokens", run, "a b c", "--secret", "x"]) == 2
+    with _ended():
+        main(["inspect", "longest-tokens", "--help"])
+    shown = capsys.readouterr().out
+    assert "Show the longest tokens." in shown and "How many are shown." in shown
+    assert len(regard.load(TRANSFORMER).explain("a b c", "longest-tokens", most=2).rows) == 2
+    assert "longest-tokens" in inspection.report(run, "a b c").results
+    described = registry.get("longest-tokens").to_json()["options"]
+    assert [one["name"] for one in described] == ["most", "order"] and described[1]["choices"] == ["long", "short"]
+
+
+def test_names_are_checked(extension):
+    for name in ("attention", "all", "custom", "two words", "", "--x"):
+        with pytest.raises(ValueError, match="choose another"):
+            extensions.analysis(name)(lambda trace: TableResult("x", (), []))
+
+
+def test_an_analysis_returns_a_result(extension, capsys):
+    extensions.analysis("nothing")(lambda trace: None)
+    assert main(["inspect", "nothing", str(TRANSFORMER), "a b"]) == 1
+    assert "returned an object of type NoneType" in capsys.readouterr().err
+    with pytest.raises(RegardError, match="must return"):
+        regard.load(TRANSFORMER).explain("a b", "nothing")
+
+
+@pytest.mark.parametrize("name", [one for one in BUILT_IN if registry.get(one).needs == "run"])
+def test_an_analysis_that_needs_a_run_is_no_explanation(name):
+    with pytest.raises(UsageError, match="There is no explanation"):
+        regard.load(TRANSFORMER).explain("a b", name)
+
+
+def test_what_does_not_apply_is_refused_in_one_sentence_everywhere(capsys):
+    assert main(["inspect", "contributions", str(CLASSES), "w0 w1"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    reason = registry.get("contributions").applies(regard.load(CLASSES).loaded)
+    assert reason.endswith(".") and reason[:-1] in told and "regard inspect all shows what applies" in told
+    assert inspection.report(CLASSES, "w0 w1").left_out["contributions"] == reason
+    with pytest.raises(UsageError, match=re.escape(reason[:-1])):
+        regard.load(CLASSES).explain("w0 w1", "contributions")
+
+
+def test_an_unknown_analysis_is_refused(capsys):
+    assert main(["inspect", "magic", str(TRANSFORMER), "a"]) == 2
+    assert "No such command 'magic'" in capsys.readouterr().err
+    assert main(["inspect", "custom", "magic", str(TRANSFORMER), "a"]) == 2
+    assert main(["inspect", "custom"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    with pytest.raises(AttributeError, match="magic"):
+        inspection.magic  # noqa: B018
+
+
+def test_a_corpus_and_a_source_exclude_each_other(tmp_path, capsys):
+    (tmp_path / "texts.txt").write_text("a b c\n" * 30)
+    corpus = ["--corpus", str(tmp_path / "texts.txt")]
+    run = str(TRANSFORMER)
+    assert main(["inspect", "identify", run]) == 2 and "one of the two" in capsys.readouterr().err
+    assert main(["inspect", "identify", run, "a b", *corpus]) == 2 and "one of the two" in capsys.readouterr().err
+    for more in (["--target", "a b"], ["--exact"]):
+        assert main(["inspect", "identify", run, *corpus, *more]) == 2
+        assert "--target and --exact go with one source text" in " ".join(capsys.readouterr().err.split())
