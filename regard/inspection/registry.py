@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import analyses
-from regard.inspection.options import Parameter, keywords_of, parameters_of
+from regard.inspection.options import Argument, Parameter, keywords_of, parameters_of
 from regard.inspection.requirements import SEE_ALL, Requirement, any_run
 
 if TYPE_CHECKING:
@@ -243,18 +243,18 @@ def as_markdown() -> str:
     rows = ["| command | question | works on |", "|---|---|---|"]
     for one in every_analysis():
         if one.name not in EXTENSIONS:
-            arguments = "RUN TEXT" if one.needs != "run" else _usage(one)
-            rows.append(f"| [`{one.name}`](#{one.name}) {arguments} | {one.question} | {one.works_on} |")
+            rows.append(f"| [`{one.name}`](#{one.name}) {_usage(one)} | {one.question} | {one.works_on} |")
     return "\n".join(rows)
 
 
 def _usage(analysis: Analysis) -> str:
-    """Return how a command that needs a run is called, without what may be left out."""
-    from regard.inspection.options import Option
-
-    words = [
-        one.flag if isinstance(one.declared, Option) else one.name.upper()
-        for one in analysis.options
-        if one.required or not isinstance(one.declared, Option)
-    ]
-    return " ".join(["RUN", *words])
+    """Return how a command is called, without options that may be left out."""
+    if analysis.needs != "run":
+        return "RUN TEXT, or RUN --corpus FILE" if analysis.inspect_corpus else "RUN TEXT"
+    words = ["RUN"]
+    for one in analysis.options:
+        if isinstance(one.declared, Argument):
+            words.append(one.name.upper() if one.required else f"[{one.name.upper()}]")
+        elif one.required:
+            words.append(f"{one.flag} {one.declared.metavar or one.name.upper()}")
+    return " ".join(words)
