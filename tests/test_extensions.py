@@ -301,7 +301,7 @@ def test_a_constraint_of_one_s_own_is_kept(run, my_parts, tmp_path, capsys):
 
 
 def test_an_analysis_of_one_s_own_becomes_a_table_a_page_and_a_picture(run, my_parts, tmp_path, capsys):
-    command = ["--plugin", "my_parts", "inspect", "custom", "surprise", str(run), "a b c"]
+    command = ["--plugin", "my_parts", "inspect", "surprise", str(run), "a b c"]
     assert main(command) == 0 and "−log p in nats" in capsys.readouterr().out
     for ending in ("html", "json", "png", "txt"):
         assert main([*command, "-o", str(tmp_path / f"result.{ending}")]) == 0
@@ -373,7 +373,7 @@ class TestFailingExtensions:
                 ["translate", "RUN", "IN", "--constraint", "no-rule=x"],
                 "constraint no-rule of an extension gives NoneType",
             ),
-            (["inspect", "custom", "no-result", "RUN", "a b"], "analysis no-result gives NoneType"),
+            (["inspect", "no-result", "RUN", "a b"], "analysis no-result returned an object of type NoneType"),
         ],
     )
     def test_it_is_named(self, arguments, told, failing, tmp_path, capsys):

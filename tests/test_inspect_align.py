@@ -14,8 +14,8 @@ from selenium.webdriver.common.by import By
 from regard import inspection
 from regard.cli import main
 from regard.foundation.errors import RegardError, UsageError
+from regard.inspection.analyses.align import compute as alignments
 from regard.inspection.analyses.align import reading_choice, word_weights
-from regard.inspection.analyses.align import result as alignments
 from regard.inspection.analyses.align.links import Gold, combine, grow_diag, pharaoh, read_gold, score
 from regard.inspection.analyses.align.reading_choice import FILE, Asked, Association, choose, choose_for_run, maxima
 from regard.inspection.analyses.align.reading_choice import diagonal as diagonal_links

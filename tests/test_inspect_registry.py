@@ -166,9 +166,12 @@ def test_adding_an_analysis_touches_its_folder_and_nothing_else(tally, capsys):
 
 
 @pytest.fixture
-def extension(monkeypatch):
+def extension():
     """Analyses of an extension, which are forgotten afterwards."""
-    monkeypatch.setattr(registry, "EXTENSIONS", dict(registry.EXTENSIONS))
+    known = dict(registry.EXTENSIONS)
+    yield
+    registry.EXTENSIONS.clear()
+    registry.EXTENSIONS.update(known)
 
 
 def test_an_extension_declares_options_in_its_signature(extension, capsys):
@@ -212,6 +215,12 @@ def test_an_analysis_returns_a_result(extension, capsys):
     assert "returned an object of type NoneType" in capsys.readouterr().err
     with pytest.raises(RegardError, match="must return"):
         regard.load(TRANSFORMER).explain("a b", "nothing")
+
+
+def test_an_extension_that_fails_does_not_take_the_report_with_it(extension):
+    extensions.analysis("broken")(lambda trace: trace.source.tokens[1000])
+    report = inspection.report(TRANSFORMER, "a b")
+    assert "IndexError" in report.left_out["broken"] and "attention" in report.results
 
 
 @pytest.mark.parametrize("name", [one for one in BUILT_IN if registry.get(one).needs == "run"])

@@ -116,9 +116,13 @@ def unknown_numbers(text, data):
     """The numbers of a text that are neither in the JSON, nor in its words, nor the length of one of its lists."""
     data = json.loads(json.dumps(data))
     known = np.array(sorted(numbers(data) | lengths(data)))
-    words = " ".join(strings(data))
+    words = " ".join(strings(data)).replace("-", "−")
     found = re.findall(r"(?<![\w.])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+−]?\d+)?(?![\w])", text.replace("95 %", ""))
-    return [one for one in found if one not in words and not is_known(one.replace("+", ""), known)]
+    return [
+        one
+        for one in found
+        if one.replace("-", "−").lstrip("+") not in words and not is_known(one.replace("+", ""), known)
+    ]
 
 
 def lengths(data):

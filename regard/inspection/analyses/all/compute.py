@@ -7,7 +7,7 @@ from pathlib import Path
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.analyses.all.result import Report
-from regard.inspection.registry import Analysis, InspectedRun, ReportInput, every_analysis, open_run
+from regard.inspection.registry import EXTENSIONS, Analysis, InspectedRun, ReportInput, every_analysis, open_run
 from regard.inspection.result import Result
 from regard.tasks.loaded import LoadedRun
 from regard.tasks.trace import Trace
@@ -64,6 +64,12 @@ def report(
             results[name] = compute()
         except RegardError as error:
             left_out[name] = str(error)
+        except Exception as error:
+            if name not in EXTENSIONS:
+                raise
+            left_out[name] = (
+                f"The extension failed ({type(error).__name__}: {str(error)[:200]}): regard inspect {name} shows where."
+            )
     if progress:
         progress("analyses", len(parts), len(parts))
     what = ANSWERS.get(subject.config.task.verb, "answer")

@@ -100,6 +100,11 @@ class HeadFigures:
         return f"{self.layer}.{self.head}"
 
     @property
+    def offset_shares(self) -> dict[int, float]:
+        """The share of its maxima at each of its most frequent offsets."""
+        return {offset: count / max(1, self.rows) for offset, count in self.offsets.items()}
+
+    @property
     def said(self) -> str:
         """Its main role in a word or two."""
         if not self.roles:
@@ -179,7 +184,10 @@ class Roles(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: all figures of all heads, and all relations."""
-        return asdict(self) | {"heads": [asdict(one) | {"name": one.name, "said": one.said} for one in self.heads]}
+        heads = [
+            asdict(one) | {"name": one.name, "said": one.said, "offset_shares": one.offset_shares} for one in self.heads
+        ]
+        return asdict(self) | {"heads": heads}
 
     def __str__(self) -> str:
         """A line for each head, and a line for each relation."""
