@@ -23,7 +23,7 @@ class Matched:
 
 
 def match(sentence: Sentence, tokenizer: Tokenizer) -> Matched:
-    """Give each token to the word in which most of its characters lie.
+    """Assign each token to the word that contains most of its characters.
 
     A word that gets none of its own (the `n't` of a token `don't`) shares those that touch it; a word that no token
     touches cannot be matched, and its sentence is named.

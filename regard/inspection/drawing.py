@@ -1,4 +1,4 @@
-"""What the pictures of all analyses share: a figure, its ink, a map of tokens by tokens."""
+"""Shared parts of pictures: figures, colours, maps of tokens by tokens."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -28,7 +28,7 @@ class Mixing:
     past: Tensor
     """T×T: the positions before it, and its own."""
     source: Tensor | None
-    """T×S: the encoder's positions; none where the layer does not look at them."""
+    """T×S: the encoder's positions; None if the layer does not attend to them."""
     kept: Tensor
     """T: what is left of the target's own when the source has been read."""
 
@@ -105,7 +105,7 @@ ATTENTION = (
 
 
 def lacking(trace: Trace) -> str | None:
-    """Why the contributions of a model cannot be had, in a sentence; nothing where they can."""
+    """Return why the contributions of a model cannot be computed, in a sentence; None if they can."""
     if not isinstance(trace.model, Model):
         return NO_DECODER
     model = trace.model
@@ -116,8 +116,8 @@ def lacking(trace: Trace) -> str | None:
         return f"Contributions are read from the blocks of a Transformer decoder, which this model lacks: {other}"
     if model.decoder.fixed is not None and isinstance(model.encoder, RnnEncoder):
         return (
-            "The single vector of a recurrent encoder is no sum over source tokens, so that their contributions to it "
-            f"cannot be told apart: {other}"
+            "The single vector of a recurrent encoder is not a sum over source tokens, so their contributions to it "
+            f"cannot be separated: {other}"
         )
     return None
 

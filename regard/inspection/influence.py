@@ -1,4 +1,4 @@
-"""How much each token that was read had to do with each token that was said: one matrix per method, one pane for all.
+"""How much each input token influenced each output token: one matrix per method, one set of data for all.
 
 Axes: S source tokens, T target tokens; the prefix has T columns, the start symbol first.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALTERNATIVES = 5
-"""Tokens shown that might have been said at each step."""
+"""How many alternatives are shown at each output position."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Influence:
     """One method's answer. Amounts have a sign and a unit; shares are never negative and sum to one in each row."""
 
     name: str
-    """What people call the method."""
+    """The name of the method."""
     source: Tensor
     """T×S."""
     prefix: Tensor
-    """T×T: row t may have something at columns 0 … t, the tokens that had been read."""
+    """T×T: row t has values at columns 0 … t, the tokens that had been read."""
     signed: bool
     """Amounts (in nats) or shares."""
     by_word: tuple[Tensor, Tensor] | None = None
@@ -42,7 +42,7 @@ class Influence:
     note: str = ""
     """How to read it."""
     splits: bool = True
-    """Whether what it gives the source, against the prefix, means anything."""
+    """Whether the share of the source, against the prefix, is meaningful."""
 
     @property
     def source_share(self) -> Tensor:
@@ -65,7 +65,7 @@ class Influence:
 
 
 def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influence]]], **more: Any) -> dict[str, Any]:
-    """The data of the view `influence`: the sentence pair, what might have been said, and matrices by question.
+    """Return the data of the view `influence`: the sentence pair, alternatives, and matrices by question.
 
     `methods` are (question, its matrices); `more` is added as it is.
     """
@@ -98,7 +98,7 @@ def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influen
 
 
 def alternatives(trace: Trace) -> list[list[list[Any]]]:
-    """The likeliest tokens at each target position, with their probabilities; none where nobody knows their names."""
+    """Return the likeliest tokens at each target position with their probabilities; empty without a tokenizer."""
     if trace.tokenizer is None:
         return [[] for _ in trace.target.ids]
     best = trace.log_probabilities.exp().topk(min(ALTERNATIVES, trace.log_probabilities.shape[1]))
@@ -118,9 +118,9 @@ def token_text(trace: Trace, token: int) -> str:
 def listing(
     trace: Trace, gain: Gain, one: Influence, heads: Sequence[str] = (), cells: Sequence[Sequence[str]] = ()
 ) -> str:
-    """For each target token its chance, its gain, and what had most to do with it on both sides.
+    """Return a table: for each target token its probability, its gain, and the strongest influences of both sides.
 
-    `cells` are more columns of it under `heads`. Below stands what ▾ means, or that there is none.
+    `cells` are further columns under `heads`. A note below explains ▾.
     """
     rows = [["said", "P", "gain ", *heads, "source", "prefix"]]
     more = cells or [[] for _ in trace.target.ids]
@@ -133,7 +133,7 @@ def listing(
 
 
 def _told(gain: Gain) -> str:
-    """What is to be known of the gain below a table."""
+    """Return the note about the gain below a table."""
     low = [text for text, unsupported in zip(gain.target.word_texts, gain.unsupported, strict=True) if unsupported]
     if not low:
         return "gain: nats by which a token is likelier with its source than with a blank one; no word is below zero."

@@ -1,7 +1,7 @@
-"""What stands along the rows and the columns of an attention's maps, for a batch of any task.
+"""The tokens along the rows and the columns of attention maps, for a batch of any task.
 
 One contract for all of them: the name of an attention says which sides it joins (`kind_of`), and the tensors of a
-lesson (`regard.tasks.task.Lesson`) hold what is on those sides.
+training batch (`regard.tasks.training_batch.TrainingBatch`) hold what is on those sides.
 
 Axes: B rows of a batch, H heads, T tokens (or places) that look, S tokens (or places) that are looked at.
 """
@@ -24,13 +24,13 @@ class Along:
     """One side of a map."""
 
     ids: Tensor | None
-    """B×n: its tokens; nothing where they are the places of a picture, or the one state that an answer comes from."""
+    """B×n: its tokens; None for the positions of a picture, and for the single state that an answer comes from."""
     real: Tensor
     """B×n: true at tokens that are words or parts of them, and at all places."""
 
     @classmethod
     def of(cls, ids: Tensor | None, rows: int, count: int) -> "Along":
-        """Tokens B×n, or so many places in each of so many rows."""
+        """Make a side of tokens B×n, or of `count` positions in each of `rows` rows."""
         if ids is None:
             return cls(None, torch.ones(rows, count, dtype=torch.bool))
         known = ids.cpu()
@@ -73,7 +73,7 @@ def looked(model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen
 def sides_of(
     model: Model | Reader, kind: Kind, tensors: Mapping[str, Tensor]
 ) -> list[tuple[Tensor | None, Tensor | None]]:
-    """The tokens B×T that look and B×S that are looked at, once for each pass; nothing for what has none."""
+    """Return the tokens B×T of the rows and B×S of the columns, once for each pass; None for what has no tokens."""
     source = tensors["source"]
     text = None if source.is_floating_point() else source  # pixels are numbers
     match kind:

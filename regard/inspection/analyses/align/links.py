@@ -27,7 +27,7 @@ _NUMBERED = re.compile(r"\s*\d+\s+\d+\s+\d+(\s+[SP])?(\s+[\d.]+)?\s*")
 
 @dataclass(frozen=True)
 class Gold:
-    """What people say belongs together: surely, or possibly; whatever is sure is possible."""
+    """Links made by people: sure and possible ones; every sure link is also possible."""
 
     sure: Links
     possible: Links
@@ -66,7 +66,7 @@ class Scores:
         return 1 - (self.covered + self.right) / total if total else 0.0
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return everything as plain data."""
         return {
             "aer": self.error_rate,
             "aer_95": None if self.interval is None else list(self.interval),

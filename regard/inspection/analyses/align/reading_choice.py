@@ -108,7 +108,7 @@ class Chosen:
     """How many it was chosen on."""
     candidates: tuple[Candidate, ...]
     diagonal: float
-    """The association of the diagonal, which looks at no model."""
+    """The association of the diagonal, a baseline without a model."""
 
     @property
     def association(self) -> float:
@@ -206,7 +206,7 @@ def maxima(weights: Tensor, pair: Pair) -> tuple[Links, Links]:
 def directed(
     translator: LoadedRun, pairs: Sequence[Pair], asked: Asked, only: Choice | None, progress: Progress | None
 ) -> Directed:
-    """Return the links of every pair by each reading that was asked for, or by one alone."""
+    """Return the links of every pair by each requested reading, or by one alone."""
     none: Links = frozenset()
     found: Directed = {}
     for place, maps in token_maps(translator, pairs, asked.method, progress=progress):

@@ -70,7 +70,7 @@ class Alignments(Result):
     chosen: Chosen
     """Why the first run is read so."""
     diagonals: list[Links]
-    """The baseline that looks at no model: each target word with the source word at the same relative place."""
+    """The baseline without a model: each target word with the source word at the same relative position."""
     gold: list[Gold] | None = None
     skipped: tuple[str, ...] = ()
     """Links of the gold file that were left out, and what is wrong with each."""
@@ -168,7 +168,7 @@ class Alignments(Result):
 
     @property
     def summary(self) -> str:
-        """How it was done and what it was chosen on; with gold how well, beside the diagonal and all that was tried."""
+        """How the links were found; with gold, the error rates of this reading, the diagonal and all other readings."""
         scores, baseline = self.scores, self.diagonal_scores
         parts = [self.how, self.basis]
         if self.skipped:
@@ -250,7 +250,7 @@ def _width(words: Sequence[str]) -> float:
 
 
 def _places(words: Sequence[str]) -> list[float]:
-    """The middle of each word in inches, one behind the other."""
+    """Return the middle of each word in inches, in one line."""
     at, found = 0.2, []
     for word in words:
         wide = len(word) * 0.085 + 0.16

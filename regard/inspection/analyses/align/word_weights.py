@@ -28,7 +28,7 @@ METHODS: dict[Method, str] = {
 
 Reading = Literal["reads", "writes"]
 READINGS: dict[Reading, str] = {"reads": "the row that reads a word", "writes": "the row that writes it"}
-"""Which row of a map T×S belongs to a target word: the one behind it (AWI), or the one that leads to it (AWO)."""
+"""Which row of a map T×S belongs to a target word: the one that reads it (AWI), or the one that writes it (AWO)."""
 
 TOKENS = 2048
 """Padded tokens of a batch."""
@@ -45,7 +45,7 @@ class Pair:
 
     @classmethod
     def of(cls, translator: LoadedRun, source: str, target: str) -> "Pair":
-        """Texts as given: words are what stands between white space."""
+        """Texts as given; words are separated by white space."""
         words = source.split(), target.split()
         tokenizers = translator.source_tokenizer, translator.target_tokenizer
         tokens = [_tokens(tokenizer, some) for tokenizer, some in zip(tokenizers, words, strict=True)]

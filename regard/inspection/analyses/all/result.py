@@ -18,9 +18,9 @@ class Report(Result):
 
     run: str
     model: str
-    """The cell of the grid that it is."""
+    """The cell of the grid."""
     what: str
-    """What was said: a translation, a text, an answer."""
+    """What the answer is called: a translation, a text, an answer."""
     source: str
     target: str
     results: dict[str, Result]

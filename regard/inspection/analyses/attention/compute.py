@@ -1,4 +1,4 @@
-"""Where a model looks: every head of every layer, and the alignment picture of Bahdanau et al. (2015).
+"""Collects the attention of a trace: every head of every layer.
 
 Axes: S source tokens, T target tokens, H heads.
 """

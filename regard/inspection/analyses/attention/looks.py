@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 VEIL = (16, 20, 32)
-"""What lies over the places that were not looked at; the same as in `views/picture.js`."""
+"""Colour over the positions without weight; the same as in `views/picture.js`."""
 ACROSS = 6
 """Pictures side by side in a drawing."""
 TILE = 1.3
@@ -54,13 +54,13 @@ class Look:
     grid: tuple[int, int]
     """Rows and columns of places."""
     target: Side
-    """T: the tokens that were said, the end symbol last."""
+    """T: the output tokens, the end symbol last."""
     layers: Sequence[tuple[int, Tensor]]
     """Layer, and the weights H×T×S of its heads; empty where nothing attends to the picture."""
     others: Sequence[tuple[str, float]] = ()
     """Other captions with their scores."""
     said: str | None = None
-    """A question and its answer, where one was asked: the tokens are then the looks that were taken, and the answer."""
+    """A question and its answer, if there is one: the tokens are then the steps of looking, and the answer."""
 
     @classmethod
     def of(cls, trace: Trace, others: Sequence[tuple[str, float]] = ()) -> "Look":
@@ -74,7 +74,7 @@ class Look:
 
     @classmethod
     def _asked(cls, trace: Trace, picture: Picture) -> "Look":
-        """The looks that a question was answered by, each with the word that it read most, and their mean."""
+        """Return the steps of looking that led to an answer, each with the word that it read most, and their mean."""
         read, seen = (
             [weights for name, weights in trace.activations.items() if name.endswith(f"{kind}_attention.weights")]
             for kind in ("question", "picture")
@@ -97,11 +97,11 @@ class Look:
 
     @property
     def caption(self) -> str:
-        """What was said, behind a question where one was asked."""
+        """The output, after the question if there is one."""
         return self.said or " ".join(self.words)
 
     def maps(self, layer: int | None = None, head: int | None = None) -> Tensor | None:
-        """Where each word looked, words × rows × columns: the mean over layers and heads, or those asked for."""
+        """Return where each word looked, words × rows × columns: the mean over all layers and heads, or those given."""
         chosen = [weights for number, weights in self.layers if layer in (None, number) or self.said]
         if not chosen:
             return None
@@ -198,7 +198,7 @@ def overlap(grid: tuple[int, int], box: tuple[float, float, float, float]) -> Te
 
 
 def _shared(start: float, end: float, low: float, high: float) -> float:
-    """The share of a stretch that lies between two bounds."""
+    """Return the share of an interval that lies between two bounds."""
     return max(0.0, min(end, high) - max(start, low)) / (end - start)
 
 

@@ -1,4 +1,4 @@
-"""Where a model looks: every head of every layer, and the alignment picture of Bahdanau et al. (2015).
+"""The result of `attention`: every head of every layer, and the alignment picture of Bahdanau et al. (2015).
 
 Axes: S source tokens, T target tokens, H heads.
 """
@@ -74,7 +74,7 @@ class Attention(Result):
 
     @cached_property
     def shown(self) -> Map:
-        """The map that was asked for."""
+        """The map that tables and pictures show."""
         found = [one for one in self.heads if one.kind == self.kind and self.layer in (None, one.layer)]
         parts = [one.weights if self.head is None else one.weights[self.head : self.head + 1] for one in found]
         values = torch.cat(parts).mean(0)
@@ -101,7 +101,7 @@ class Attention(Result):
         return ", ".join(parts)
 
     def sides(self, kind: Kind) -> tuple[Side, Side]:
-        """Whose tokens stand along the rows and the columns of a kind of map."""
+        """Return the sides along the rows and the columns of a kind of map."""
         return {
             "source": (self.target, self.source),
             "picture": (self.target, self.places),
@@ -118,7 +118,7 @@ class Attention(Result):
         return f"{heads} heads, {len(self.target)} target × {len(self.source)} source tokens"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: tokens, words, the map that was asked for, the weights of every head, the mean of each layer."""
+        """Plain data: tokens, words, the map that is shown, the weights of every head, the mean of each layer."""
         return {
             **self._about(),
             **({"looked": self.look.to_json()} if self.look else {}),
@@ -141,7 +141,7 @@ class Attention(Result):
         }
 
     def __str__(self) -> str:
-        """For each row of the map that was asked for, the columns it looked at most."""
+        """For each row of the map that is shown, the columns with the largest weights."""
         rows = [["target" if self.kind == "source" else "token", "looked at", ""]]
         for token, weights in zip(self.shown.rows, self.shown.values, strict=True):
             best = weights.topk(min(3, len(weights)))
@@ -150,7 +150,7 @@ class Attention(Result):
         return f"{self.shown.title}:\n\n{columns(rows)}"
 
     def draw(self) -> "Figure":
-        """The map that was asked for: by default attention to the source, averaged over layers and heads."""
+        """The map that is shown: by default attention to the source, averaged over layers and heads."""
         if self.look and self.kind == ("picture" if self.look.said else "source"):
             return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
         return draw_alignments([self], self.shown.title)
@@ -177,7 +177,7 @@ class Attention(Result):
 
     @property
     def places(self) -> Side:
-        """The places of the picture that was looked at beside a text."""
+        """The positions of a picture that is read together with a text."""
         return side_of(self.look.grid) if self.look else Side([], [], [], [])
 
 

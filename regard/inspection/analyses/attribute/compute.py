@@ -1,6 +1,6 @@
 """Attribution: which tokens of the input, and of the output so far, made each token of the output likely.
 
-One pipeline for every model: questions about the answers, what the methods say to each, and the result that shows it.
+One pipeline for every model: questions about the answers, the values of each method, and the result that shows them.
 
 Axes: S source tokens, T target tokens.
 """
@@ -91,10 +91,10 @@ def _only_at(answer: Answer, places: Sequence[int]) -> Answer:
 def _compare_words(
     trace: Trace, other: OtherWord, methods: Sequence[Method], progress: Progress | None
 ) -> list[Answer]:
-    """Why one word was said and not another: what speaks for the whole of it, less what speaks for the whole other.
+    """Explain why one word was written and not another: amounts for the whole word, less those for the other word.
 
-    Both passes read the same up to the word, so that their columns correspond; what the pieces of a word do for each
-    other is no reason for either.
+    Both passes read the same prefix up to the word, so their columns correspond; what the tokens of a word do for each
+    other is left out.
     """
     mine = ask(trace, [Question(torch.tensor(trace.target.ids))], methods, progress)
     theirs = ask(other.trace, [Question(torch.tensor(other.trace.target.ids))], methods, progress)
@@ -104,7 +104,7 @@ def _compare_words(
         return one[places].sum(0)
 
     def alone(value: Tensor, size: int) -> Tensor:
-        """Values of one word, at its first token or at its row, nothing elsewhere."""
+        """Return the values of one word at its first token or at its row, and zero elsewhere."""
         found = torch.zeros(size, *value.shape)
         found[first if size == len(trace.target) else other.word] = value
         return found

@@ -26,7 +26,7 @@ METHODS: dict[Method, str] = {
 """In the order in which they are shown: occlusion first, for what docs/inspection.md measured."""
 
 STEPS, MOST_STEPS = 50, 400
-"""Points on the path of integrated gradients: at first, and at most where the gap stays wide."""
+"""Points on the path of integrated gradients: at first, and at most if the gap stays wide."""
 
 AGAIN = 2**21
 """Tokens that may be read again to narrow gaps: about a minute for a small model on one core."""
@@ -57,14 +57,14 @@ NOTES: dict[Method, str] = {"gradient": GRADIENT, "integrated": INTEGRATED, "occ
 
 @dataclass(frozen=True)
 class Answer:
-    """What every method says to one question about each target token."""
+    """The values of every method for one question about each target token."""
 
     question: str
     others: list[str] | None
     """T: the token (or label) that each was compared with."""
     methods: dict[Method, Influence]
     explained: Tensor
-    """T: the value asked for, less its value when every token is blank."""
+    """T: the value to be explained, less its value when every token is blank."""
     gaps: Tensor | None
     """T: how far integrated gradients are from summing to that."""
     steps: int
@@ -80,7 +80,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Asked:
-    """What all methods say to some questions about one trace."""
+    """The values of all methods for some questions about one trace."""
 
     found: list[dict[Method, Influence]]
     explained: Tensor
@@ -139,9 +139,9 @@ def along(
     weights: Tensor,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Σ_k w_k ∇f(x_k) · (x − blank) over points x_k of the way from blank to x: Q×T×(S+T), zero where not asked.
+    """Σ_k w_k ∇f(x_k) · (x − blank) over points x_k of the path from blank to x: Q×T×(S+T), zero where not requested.
 
-    The way is the same for every output position, so each chunk of points is read once, and asked once for each.
+    The path is the same for every output position, so each chunk of points is read once for all of them.
     """
     length = len(vectors.source) + len(vectors.inputs)
     device = vectors.full[0].device
@@ -210,7 +210,7 @@ def occlude(
         lost |= dict(zip(chosen, (real[:, None] - values).cpu().unbind(1), strict=True))
         if progress:
             progress("occlusion", start + len(chosen), len(gone))
-    seen = torch.ones(len(vectors.inputs), len(vectors.inputs)).tril()  # no token has read those behind it
+    seen = torch.ones(len(vectors.inputs), len(vectors.inputs)).tril()  # no token has read those after it
     lost |= {(1, places): loss * seen[:, places[0]] for (number, places), loss in lost.items() if number == 1}
     nothing = torch.zeros(real.shape)
     by_token = torch.stack([lost.get(one, nothing) for one in tokens], dim=-1)  # Q×T×(S+T)
@@ -226,7 +226,7 @@ def tolerance(explained: Tensor) -> Tensor:
 
 
 def runners_up(trace: Trace) -> Tensor:
-    """The likeliest token at each place that was not said: T."""
+    """Return the likeliest other token at each target position: T."""
     said = torch.tensor(trace.target.ids)[:, None]
     return trace.log_probabilities.scatter(1, said, float("-inf")).argmax(-1)
 

@@ -27,7 +27,7 @@ MOST = 5
 
 @dataclass(frozen=True, repr=False)
 class OneSideAttribution(Result):
-    """What each word that was read did for every answer, or against it."""
+    """How much each word that was read made every answer likelier, or less likely."""
 
     trace: Trace
     answers: list[Answer]
@@ -105,7 +105,7 @@ class OneSideAttribution(Result):
         ]
 
     def __str__(self) -> str:
-        """For each answer the words that spoke most for it and against it, by the first method and question."""
+        """For each answer the words with the largest amounts for and against it, by the first method and question."""
         first = self.answers[0]
         method, found = next(iter(first.methods.items()))
         against = [] if first.others is None else ["not"]
@@ -126,7 +126,7 @@ class OneSideAttribution(Result):
         return f"{columns(rows)}\n\n{told}."
 
     def draw(self) -> "Figure":
-        """One map per method: answers down, words across, red where a word spoke against it."""
+        """One map per method: answers down, words across, red where an amount is negative."""
         methods = self.answers[0].methods
         names, wide = self.read.word_texts, len(self.read.word_texts) * CELL
         tall, above, left, right = len(self.trace.target) * CELL, 1.1, 1.2, 0.5
@@ -145,9 +145,9 @@ class OneSideAttribution(Result):
     def panels(self) -> list[Panel]:
         """The text, tinted by what each word did for the answer that is picked."""
         note = (
-            f"Pick an answer: blue words spoke for it, red ones against it, in {self.unit}. Each is compared with a "
-            "blank, the vector of the unknown word at the same place; start, end and separator are never taken "
-            "away and have no part."
+            f"Pick an answer: blue words made it likelier, red ones less likely, in {self.unit}. Each is compared with "
+            "a blank, the vector of the unknown word at the same position; start, end and separator are never "
+            "blanked and have no amounts."
         )
         return [Panel("reasons", self.to_json(), note=note)]
 

@@ -1,4 +1,4 @@
-"""Another word in the place of one that was said: where it would stand, and how likely it is as a whole."""
+"""Another word in place of a word of the output: at which position, and how likely it is as a whole."""
 
 import re
 from collections.abc import Sequence
@@ -17,23 +17,23 @@ PLACES_SHOWN = 5
 
 @dataclass(frozen=True)
 class OtherWord:
-    """A word that was not said, at the place of one that was, with all of its tokens."""
+    """A word in place of a word of the output, with all of its tokens."""
 
     text: str
     word: int
-    """The target word that it is set against, counted from 0."""
+    """The target word that it is compared with, counted from 0."""
     places: list[int]
     """The target tokens of that word."""
     trace: Trace
-    """The same pass with the other word in that place, and nothing behind it."""
+    """The same pass with the other word at that position, and nothing after it."""
     own: list[int]
     """The target tokens of the other word there."""
     said_in: Trace
-    """The pass of what was said."""
+    """The pass with the original output."""
 
     @property
     def log_probs(self) -> tuple[float, float]:
-        """Return log P of the whole word that was said, and of the whole other word, in nats."""
+        """Return log P of the whole word of the output, and of the whole other word, in nats."""
         return float(self.said_in.said[self.places].sum()), float(self.trace.said[self.own].sum())
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def other_word(seen: Trace, text: str, at: int | None = None) -> OtherWord:
     if at is not None and at - 1 not in words:
         raise UsageError(f"There is no word {at} to be replaced: the output has words 1 to {len(words)}.")
     if not words:
-        raise UsageError("Nothing was said, so that no other word can be set against it: give a --target.")
+        raise UsageError("The output is empty, so no other word can be compared with it: give a --target.")
     if at is None and len(words) > 1:
         raise UsageError(_ask_for_place(seen, text.strip(), _log_probs(seen, ids, words)))
     word = next(iter(words)) if at is None else at - 1
@@ -93,7 +93,7 @@ def with_punctuation(text: str, replaced: str) -> str:
 
 
 def _split_punctuation(word: str) -> tuple[str, str, str]:
-    """Return what stands before the first letter or digit of a word, the word itself, and what stands after it."""
+    """Split a text into punctuation before the first letter or digit, the word itself, and punctuation after it."""
     found = re.fullmatch(r"([\W_]*)(.*?)([\W_]*)", word.strip(), re.DOTALL)
     assert found is not None
     return found[1], found[2], found[3]
@@ -109,16 +109,16 @@ def _ask_for_place(seen: Trace, text: str, likely: dict[int, float]) -> str:
 
 
 def word_ids(seen: Trace, text: str) -> list[int]:
-    """Return the tokens of one word that a model can say, or refuse it."""
+    """Return the tokens of one word that a model can write, or refuse it."""
     tokenizer = seen.tokenizer
     if tokenizer is None:
-        raise UsageError("This trace has no tokenizer, so that no other word can be read: trace by a translator.")
+        raise UsageError("This trace has no tokenizer, so no other word can be encoded: trace with a loaded run.")
     shown = text.strip()[:80]
     ids: list[int] = list(tokenizer.encode(text).ids)
     if not ids or UNK in ids:
-        raise UsageError(f'"{shown}" is no word that this model can say: use words of its vocabulary.')
+        raise UsageError(f'"{shown}" is not a word that this model can write: use words of its vocabulary.')
     if len(text.split()) > 1:
-        raise UsageError(f'One word is set against another, but "{shown}" is several: give one.')
+        raise UsageError(f'One word is compared with another, but "{shown}" is several: give one.')
     if len(ids) > 1 and tokenizer.vocabulary[ids[0]] == WORD_START:
         raise UsageError(
             f'"{shown}" begins with the bare space mark "{WORD_START}" in this vocabulary, a token that any word may '

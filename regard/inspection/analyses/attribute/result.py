@@ -69,7 +69,7 @@ class Attribution(Result):
         ]
 
     def __str__(self) -> str:
-        """For each target token what spoke most for it or against it, by the first method and question."""
+        """For each target token the tokens with the largest amounts, by the first method and question."""
         first = self.answers[0]
         method, found = next(iter(first.methods.items()))
         heads = [*([] if first.others is None else ["not"]), "covers"]
@@ -92,19 +92,19 @@ class Attribution(Result):
             worst = int(answer.gaps.argmax())
             told += (
                 f"\nAt {len(answer.wide)} of {len(answer.gaps)} tokens, most at {self.trace.target.tokens[worst]}, the "
-                f"gap stays wider than {GAP:.0%} in {answer.steps} steps: do not trust small amounts there."
+                f"gap stays wider than {GAP:.0%} after {answer.steps} steps: do not trust small amounts there."
             )
         return told
 
     def draw(self) -> "Figure":
-        """One map per method: source to the left, prefix to the right, red where a token spoke against it."""
+        """One map per method: source to the left, prefix to the right, red where an amount is negative."""
         return draw_influences(self.trace, self.gain, list(self.answers[0].methods.values()))
 
     def panels(self) -> list[Panel]:
-        """The sentence pair with all methods, and those that read the attention beside them."""
+        """The sentence pair with all methods, and those that read the attention, for comparison."""
         note = (
-            "Pick a word that was said: blue tokens spoke for it, red ones against it, in nats of its log-probability "
-            "or of its lead over another word. Start and end symbols are never taken away, so they have no part. "
+            "Pick a word of the output: blue tokens made it likelier, red ones less likely, in nats of log-probability "
+            "or of its lead over another word. Start and end symbols are never blanked, so they have no amounts. "
             f"{COVERAGE[0].upper()}{COVERAGE[1:]} {NOTE}"
         )
         note = note if self.other is None else f"{self.other} {note}"

@@ -1,4 +1,4 @@
-"""Source against prefix: how much of each word that was said came from either.
+"""Computes how much of each output word came from the source, and how much from the prefix.
 
 Axes: S source tokens, T target tokens.
 """
@@ -11,9 +11,9 @@ from regard.tasks.trace import Trace
 
 
 def contributions(trace: Trace) -> Contributions:
-    """Contributions by ALTI+ (Ferrando et al., 2022), with rollout and attention beside them; for Transformer decoders.
+    """Contributions by ALTI+ (Ferrando et al., 2022), with rollout and attention to compare; for Transformer decoders.
 
-    Words that the source spoke against (`Gain`) are flagged.
+    Words that are less likely with their source than without it (`Gain`) are flagged.
     """
     why = lacking(trace)
     if why:

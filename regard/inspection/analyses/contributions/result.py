@@ -1,4 +1,4 @@
-"""Source against prefix: how much of each word that was said came from either.
+"""The result of `contributions`: how much of each output word came from the source, and how much from the prefix.
 
 Axes: S source tokens, T target tokens.
 """
@@ -71,13 +71,13 @@ class Contributions(Result):
     def panels(self) -> list[Panel]:
         """The sentence pair, with contributions, rollout and attention over it."""
         note = (
-            "Pick a word that was said: the darker a token, the more the word got from it. The bar below each word is "
-            f"the source's share in it; the rest came from the words before. {NOTE}"
+            "Pick a word of the output: the stronger the colour of a token, the more the word got from it. The bar below "
+            f"each word is the source's share in it; the rest came from the words before. {NOTE}"
         )
         encoder = self.trace.writer.encoder
         if not isinstance(encoder, TransformerEncoder | BagEncoder):
             note += (
                 " A source token here is the encoder's state at its place: what that state holds of the tokens around "
-                "it is not told apart."
+                "it cannot be separated."
             )
         return [Panel("influence", self.to_json(), note=note)]

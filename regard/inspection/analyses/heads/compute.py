@@ -48,14 +48,14 @@ Of the tokens that have a neighbour there: the first has none before it, and in 
 would be most of what is missing. An offset that fewer than half of the tokens have does not count.
 """
 COPYING = 0.9
-"""A head copies if so large a share of its maxima is on the very token that it stands for."""
+"""A head copies if this share of its maxima is on a token equal to its own."""
 RARE, BEYOND_CHANCE = 0.5, 2.0
-"""A head looks at rare tokens if so large a share of its maxima is on the two rarest, so many times chance."""
+"""A head looks at rare tokens if this share of its maxima is on the two rarest, and this many times chance."""
 DEAD = 1e-5
 """A head is dead if neither its slope nor its absence moves the loss by so much, in nats a token."""
 
 LEAST_PAIRS = 100
-"""Occurrences of a relation without which nothing is said about it."""
+"""Occurrences that a relation needs to be reported."""
 
 BATCH_TOKENS = 4096
 
@@ -191,7 +191,7 @@ def _sentences(corpus: Path | str | Sequence[str], subject: LoadedRun, most: int
 
 
 class _Work:
-    """Where the heads of a model have been seen to look."""
+    """Counts where the heads of a model look."""
 
     def __init__(self, subject: LoadedRun, counted: Frequencies | None, progress: Progress | None) -> None:
         self.subject, self.model, self.counted, self.progress = subject, subject.model, counted, progress
@@ -206,7 +206,7 @@ class _Work:
 
     @torch.no_grad()
     def read_corpus(self, sentences: Sequence[Matched]) -> set[str]:
-        """Let a model read texts by themselves, in batches; the attentions that this went through."""
+        """Run a model on texts alone, in batches; return the attentions that were used."""
         frame, device, done = self.subject.input.frame, self.model.device, 0
         names: set[str] = set()
         for group in length_groups([len(one.ids) for one in sentences], BATCH_TOKENS):
@@ -227,7 +227,7 @@ class _Work:
 
     @torch.no_grad()
     def read_examples(self, given: Sequence[TrainingBatch], names: Collection[str]) -> None:
-        """Let the model answer batches, and count where these of its attentions look."""
+        """Run the model on batches, and count where these attentions look."""
         if not names:
             return
         for done, batch in enumerate(given, start=1):
@@ -314,7 +314,7 @@ def _figures(
     relations: Sequence[Relation],
     lost: Lost,
 ) -> HeadFigures:
-    """All that was found out about one head, and what to call it."""
+    """Return the figures of one head, and its roles."""
     offset, times = habits.best_offset(head)
     rows = max(1, habits.rows)
     rare = habits.rare_rows
@@ -380,7 +380,7 @@ def _pair(ends: Tensor) -> Interval | None:
 
 
 def _roles(figures: Mapping[str, Any]) -> list[str]:
-    """What to call a head, the most telling name first."""
+    """Return the roles of a head, the most specific first."""
     roles = []
     ordered = figures["offset"] is not None
     common = ordered and figures["at_offset"] >= figures["of_possible"] / 2

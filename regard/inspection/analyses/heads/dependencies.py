@@ -28,12 +28,12 @@ DIRECTIONS: tuple[Direction, Direction] = ("to head", "to dependent")
 """From the dependent to its head, or from the head to its dependent."""
 
 LEFT_OUT = ("punct", "root")
-"""Relations of which nothing is asked."""
+"""Relations that are left out."""
 
 BEYOND_BASELINE = 1.1
-"""A head follows a relation if it is right so many times as often as the best fixed offset (Voita et al., 2019)."""
+"""A head follows a relation if it is right this many times as often as the best fixed offset (Voita et al., 2019)."""
 LEAST_ACCURACY = 0.4
-"""And at least so often: below, a head looks elsewhere most of the time, however low the baseline is."""
+"""And at least this often: below, a head looks elsewhere most of the time, however low the baseline is."""
 
 SAMPLES = 500
 """Resamples of sentences by which intervals are found."""

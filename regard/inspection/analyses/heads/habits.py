@@ -17,7 +17,7 @@ from torch import Tensor
 from regard.metrics.intervals import ratio_intervals
 
 COMMON = 500
-"""A sentence has a rare token if its rarest one is not among so many most frequent ones (Voita et al., 2019)."""
+"""A sentence has a rare token if its rarest one is not among this many most frequent ones (Voita et al., 2019)."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Rarity:
     counts: Tensor
     """B: whether the sentence's rarest token is rare at all."""
     rarest: Tensor
-    """B×S: true where the rarest token stands."""
+    """B×S: true at the rarest token."""
     two: Tensor
-    """B×S: true where one of the two rarest stands."""
+    """B×S: true at the two rarest tokens."""
 
 
 class Frequencies:

@@ -36,7 +36,7 @@ SPLIT_NOTE = (
     "best fixed offset, in both halves, and beats that offset with p < 0.05 (sign test over sentences, corrected by "
     "Holm's method for all relations, directions and heads). Punctuation is left out."
 )
-"""How relations are to be read."""
+"""How to read the relations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,15 +124,15 @@ class Roles(Result):
 
     cell: str
     corpus: str | None
-    """What was read, beside the run's validation examples."""
+    """The corpus that was read, besides the run's validation examples."""
     sentences: int
-    """That were read of it."""
+    """How many sentences of it were read."""
     read: list[str]
     """The attentions that read it; the others were described over validation examples."""
     examples: int
-    """So many of them."""
+    """How many validation examples were read."""
     pairs: int
-    """By which all importances were judged."""
+    """How many examples importance was measured on."""
     noun: str
     """What examples are called."""
     loss: float
@@ -172,7 +172,7 @@ class Roles(Result):
 
     @property
     def by(self) -> str:
-        """What importance was judged by, in a sentence."""
+        """What importance was measured on, in a sentence."""
         return f"Importance by {self.pairs} {self.noun}; the whole model's loss there is {self.loss:.3f} " + (
             f"({self.loss_name})."
         )
@@ -284,10 +284,10 @@ class Roles(Result):
         axes.grid(axis="x", color=LINE, linewidth=0.8)
 
     def panels(self) -> list[Panel]:
-        """The grid with the figures behind each head, and the relations."""
+        """The grid of heads with their figures, and the relations."""
         note = (
-            "Each tile is a head; its colour is its role. Special symbols are left out: a head is judged by where real "
-            "tokens look among real tokens. Pick a head to see the figures behind it."
+            "Each tile is a head; its colour is its role. Special symbols are left out: what counts is where real "
+            "tokens look among real tokens. Pick a head to see its figures."
         )
         meanings = {role: {"colour": colour, "meaning": meaning} for role, (colour, meaning) in ROLES.items()}
         return [

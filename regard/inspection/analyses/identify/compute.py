@@ -67,7 +67,7 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
 
 
 def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Tensor]) -> list[Demonstration]:
-    """Replace the weights of all heads at once, where there is a null space to move in; nothing where there is none."""
+    """Replace the weights of all heads at once by others with the same output; returns nothing without a null space."""
     raw = {name: trace.activations[f"{name}.weights"] for name in effective}
     if all(torch.equal(effective[name], raw[name]) for name in raw):
         return []
@@ -107,7 +107,7 @@ def _mixed(model: Model | Reader, read: Side, parts: Sequence[int], projections:
 
 
 def _text_by_text(raw: Tensor, what: Mixed, blocks: Sequence[tuple[slice, slice]]) -> tuple[Head, Tensor]:
-    """A head over texts that are read apart: what it looks at in each has a null space of its own."""
+    """A head over texts that are encoded separately: each text has its own null space."""
     part, same_sum, other, rank = raw.clone(), raw.clone(), raw.clone(), 0
     for place in blocks:
         here, seen = raw[place], Mixed(what.rows[place[1]], what.width)
@@ -119,7 +119,7 @@ def _text_by_text(raw: Tensor, what: Mixed, blocks: Sequence[tuple[slice, slice]
 
 
 def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
-    """Square blocks one behind the other, and nothing elsewhere."""
+    """Return a block-diagonal matrix."""
     whole: Tensor = torch.block_diag(*blocks)  # type: ignore[no-untyped-call]
     return whole
 

@@ -29,7 +29,7 @@ class Mixed:
     """D: columns of T itself, which the tolerance of the rank depends on."""
 
     def first(self, count: int) -> "Mixed":
-        """The first so many rows."""
+        """Return the first rows."""
         return Mixed(self.rows[:count], self.width)
 
     def with_ones(self) -> "Mixed":

@@ -75,24 +75,24 @@ class Demonstration:
     other_strongest: float
     """The share of rows whose largest weight is now on another token."""
     change: float
-    """The greatest change of any log-probability of any token that could have been said."""
+    """The greatest change of the log-probability of any token of the vocabulary."""
 
 
 @dataclass(frozen=True, repr=False)
 class Identifiability(Result):
-    """What can be told from the weights and the states of one sentence."""
+    """Which weights and tokens of one sentence are identifiable."""
 
     source: Side
     target: Side
     inputs: Side
     places: Side
-    """Of a picture that stands beside the source; none without one."""
+    """The positions of a picture that is read together with the source; empty without one."""
     attention: list[Heads]
     demonstrations: list[Demonstration]
     read: Side
     """The side whose tokens are followed through the layers: the source, or the text of a language model."""
     mixing: Mixing | None
-    """Nothing where the source is a picture: its places are no tokens."""
+    """None if the source is a picture, whose positions are not tokens."""
     projections: int | None
     """By which contributions were estimated; None for the exact Jacobian."""
 
@@ -202,7 +202,7 @@ class Identifiability(Result):
         )
 
     def _sides(self, kind: Kind) -> tuple[Side, Side]:
-        """What stands along the rows and the columns of a map."""
+        """Return the sides along the rows and the columns of a map."""
         return {
             "source": (self.target, self.source),
             "between": (self.source, self.source),

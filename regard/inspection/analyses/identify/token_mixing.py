@@ -27,7 +27,7 @@ from regard.nn.recurrence import RecurrentLayer
 TOKENS = 8192
 """Tokens that are read at a time."""
 BUDGET = 40_000
-"""Tokens that may be read for one text, if nobody says how many projections there are to be."""
+"""Tokens that may be read for one text if the number of projections is not given."""
 PROJECTIONS = 32
 
 
@@ -52,7 +52,7 @@ class Mixing:
 
 
 def affordable(length: int) -> int:
-    """How many projections a text of so many tokens gets: 32, fewer (at least 4) for long ones."""
+    """Return the number of projections for a text of this length: 32, fewer (at least 4) for long ones."""
     return max(4, min(PROJECTIONS, BUDGET // length**2))
 
 

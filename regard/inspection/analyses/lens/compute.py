@@ -1,4 +1,4 @@
-"""What each layer would have said: the logit lens (nostalgebraist, 2020), of decoders and of encoders that answer.
+"""The logit lens (nostalgebraist, 2020): reads the states of every layer as if it were the last one.
 
 Axes: L layers, B batch (one row for each layer), T target tokens, D width, V vocabulary.
 """
@@ -19,23 +19,23 @@ from regard.text.normalising import WORD_START
 from regard.text.specials import SPECIALS
 
 LOOKS = re.compile(r"looks\.\d+\.states")
-"""The taps behind each look at a picture: where there are any, the answer comes from these."""
+"""The taps after each look at a picture; models that have them answer from these states."""
 
 READING = re.compile(rf"encoder\.(layers\.\d+\.states|states(\.\d+)?)|{LOOKS.pattern}")
-"""The taps behind each layer of a model that only reads."""
+"""The taps after each layer of a model without a decoder."""
 
 CONTEXT = "decoder.source_attention.output"
-"""What a recurrent decoder found in the source, which its output layer reads beside the state."""
+"""The context vector of a recurrent decoder, which its output layer reads together with the state."""
 
 LOGITS = 4_000_000
 """Logits held at a time (16 MB): a long text in a large vocabulary needs no more memory than that."""
 
 
 def lens(trace: Trace, words: int = 5) -> Lens:
-    """Read every layer of a trace as if it were the last: the likeliest `words` of each, and the word said.
+    """Read every layer of a trace as if it were the last: the likeliest `words` of each, and the output word.
 
-    Each layer's states take the place of the last one's in the real model, all else as it was, so that whatever
-    stands between the last layer and the words is applied to all alike.
+    Each layer's states replace those of the last one in the real model, and all else is unchanged, so whatever
+    comes between the last layer and the words is applied to all layers alike.
     """
     model, length = trace.model, len(trace.target)
     if trace.numeric:
@@ -83,7 +83,7 @@ def _in_turn(values: Tensor) -> Write:
 
 
 def _check_read(trace: Trace, names: Sequence[str]) -> None:
-    """Refuse a model whose answer does not go through the states of its last layer."""
+    """Refuse a model whose answer does not depend on the states of its last layer."""
     if not trace.reads_only:
         return
     without = trace.again({names[-1]: torch.zeros_like})

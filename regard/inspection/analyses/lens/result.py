@@ -1,4 +1,4 @@
-"""What each layer would have said: the logit lens (nostalgebraist, 2020), of decoders and of encoders that answer.
+"""The result of `lens`: what each layer would have predicted.
 
 Axes: L layers, B batch (one row for each layer), T target tokens, D width, V vocabulary.
 """
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Lens(Result):
-    """For every decoder layer and target position: the rank and probability of the word said, and the likeliest words.
+    """For every layer and target position: the rank and probability of the output word, and the likeliest words.
 
         P_l = softmax(W · readout(h_l) + b)
 
-    where `readout` is all that stands between the last layer and the output layer (final norm, projection; for a
+    where `readout` is everything between the last layer and the output layer (final norm, projection; for a
     recurrent decoder also what it found in the source); of the last layer, P_L is the model's own distribution.
     """
 
     source: Side
     target: Side
     ranks: Tensor
-    """L×T: of the word that was said, from 1."""
+    """L×T: rank of the output word, from 1."""
     probabilities: Tensor
-    """L×T: of the word that was said."""
+    """L×T: probability of the output word."""
     top: list[list[list[tuple[str, float]]]]
     """For each layer and position its own likeliest words with their probabilities, best first."""
 
@@ -44,7 +44,7 @@ class Lens(Result):
 
     @property
     def decided(self) -> list[int | None]:
-        """For each position the first layer (from 0) from which on the word said stays first; none, if it is not."""
+        """For each position the first layer (from 0) from which on the output word stays first; or None."""
         first = (self.ranks == 1).tolist()
         found: list[int | None] = []
         for place in range(len(self.target)):
@@ -79,7 +79,7 @@ class Lens(Result):
         }
 
     def __str__(self) -> str:
-        """A row for each word said: each layer's own first word, and the rank of the word said where it is another."""
+        """A row for each output word: each layer's first word, and the rank of the output word if that is another."""
         rows = [["said", *(f"layer {layer}" for layer in range(len(self.top))), "first from"]]
         for place, (token, decided) in enumerate(zip(self.target.tokens, self.decided, strict=True)):
             cells = []
@@ -90,7 +90,7 @@ class Lens(Result):
         return columns(rows)
 
     def draw(self) -> "Figure":
-        """Target tokens down, layers across; dark where the word said is likely, with each layer's own first word."""
+        """Target tokens down, layers across; dark where the output word is likely, with each layer's first word."""
         layers, length = self.ranks.shape
         wide, tall = 1.15 * layers, 0.27 * length
         width, height = wide + 1.6, tall + 0.8 + KEY

@@ -18,7 +18,7 @@ from regard.inspection.states import DECODER_LAYERS
 from regard.tasks.trace import Trace
 
 ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)")
-"""The taps behind the embeddings and each encoder layer, of any encoder."""
+"""The taps after the embeddings and after each layer of an encoder of any kind."""
 
 SUMMARY = "encoder.summary"
 """The tap of the whole source as one vector."""
@@ -88,7 +88,7 @@ def _parting(clean: Trace, corrupted: Trace) -> int:
 
 
 def _said(trace: Trace) -> str:
-    """What was said, without the end symbol."""
+    """Return the output, without the end symbol."""
     special = dict(zip(trace.target.words, trace.target.special, strict=True))
     return " ".join(text for word, text in enumerate(trace.target.word_texts) if not special[word])
 

@@ -59,7 +59,7 @@ def differences(
 
 
 def _written(into: Trace, model: Model, place: int) -> Answer:
-    """The next word behind the inputs up to a place; what the encoder leaves is kept for copies that spare it."""
+    """Return a function that predicts the word after a prefix; encoder states are reused if no copy changes them."""
     source = torch.tensor([into.source.ids], device=model.device)  # 1×S
     inputs = torch.tensor([into.inputs.ids[: place + 1]], device=model.device)  # 1×T
     memory = model.encode(source)

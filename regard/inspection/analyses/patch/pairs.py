@@ -18,7 +18,7 @@ def patch_pairs(
 ) -> PatchingPairs:
     """Patch every pair of a clean and a corrupted source, and average what whole parts and single heads recover.
 
-    A pair that cannot be compared (other numbers of tokens, the same answer) is left out, and told.
+    A pair that cannot be compared (different numbers of tokens, the same answer) is left out and listed.
     """
     wholes: dict[str, list[float]] = {}
     heads: dict[str, list[float]] = {}

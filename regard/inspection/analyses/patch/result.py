@@ -27,7 +27,7 @@ MOST_TOLD = 25
 """Tokens of a source that an error shows."""
 
 WIDEST = 12.0
-"""Inches across that maps of a picture may stand side by side."""
+"""Width in inches up to which maps are drawn side by side."""
 
 Part = Literal["states", "attention", "heads"]
 
@@ -144,7 +144,7 @@ class Patching(Result):
         )
 
     def _question(self) -> str:
-        where = f'Behind "{" ".join(self.read[1:])}"' if len(self.read) > 1 else "As its first word"
+        where = f'After "{" ".join(self.read[1:])}"' if len(self.read) > 1 else "As its first word"
         where = where if self.read else "Asked,"
         return (
             f'{where} the clean source leads to "{self.answer}", the corrupted one to "{self.instead}": '
@@ -186,7 +186,7 @@ class Patching(Result):
         note = (
             "One activation of the clean pass is copied into the corrupted pass; a cell is the share of the difference "
             "between the two answers that this brings back: 1 is all of it, 0 nothing, below 0 it leads further away. "
-            "Both passes read the same target up to the word where the answers part. In recurrent layers a copied "
+            "Both passes read the same target up to the word where the answers differ. In recurrent layers a copied "
             "state is read by what stands above, not carried on by the layer itself. "
             f"{ONE_PAIR}"
         )

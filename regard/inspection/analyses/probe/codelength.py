@@ -72,7 +72,7 @@ def online_code(
 ) -> CodeLength:
     """The online code of the training words, cut at `ends`; `last` are the probes trained on all of them.
 
-    `starts` are the words that sentences begin with. `trained` is told from how many words each further probe has been
+    `starts` are the words that sentences begin with. `trained` is called with the number of words that each further probe has been
     learned.
     """
     per_word = math.log2(labels)

@@ -109,7 +109,7 @@ class Split:
     """The most frequent first."""
     too_long: int
     repeated: int
-    """Sentences that were left out because they stand in the corpus more than once."""
+    """Sentences that were left out because they occur in the corpus more than once."""
 
     def words(self, name: str | None = None) -> list[str]:
         """The words of a part, or of all parts in order."""

@@ -87,7 +87,7 @@ def _label(word: Word, wanted: str) -> str | None:
 
 
 def _offers(path: Path | str) -> str:
-    """What could have been asked for instead."""
+    """Return the properties that the file offers."""
     if is_table(path):
         return "name one of its columns by its number, counted from 1 (the first holds the words)."
     words = (word for sentence in islice(read_conllu(path), 1000) for word in sentence.words)

@@ -57,7 +57,7 @@ class Curves:
         }
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return everything as plain data."""
         return {
             "accuracy": self.accuracy,
             "control": self.control,
@@ -74,7 +74,7 @@ class Curves:
 
 @dataclass(frozen=True, repr=False)
 class Probing(Result):
-    """What the layers of one side know of one property."""
+    """What the layers of one side know about one property."""
 
     wanted: str
     side: End
@@ -86,7 +86,7 @@ class Probing(Result):
     too_long: int
     """Sentences left out for their length."""
     repeated: int
-    """Sentences that were left out because they stand elsewhere too, token by token: each is in one part, once."""
+    """Sentences that were left out because they are repeated, token by token: each is in one part, once."""
     labels: list[str]
     """The most frequent first."""
     majority: float
@@ -158,7 +158,7 @@ class Probing(Result):
 
     @property
     def overlap(self) -> str:
-        """What is to be known of sentences that stand in the corpus more than once: nothing, if there are none."""
+        """A note about repeated sentences; empty if there are none."""
         if not self.repeated:
             return ""
         return f"{self.repeated:,} repeated sentences were left out: none was learned from and measured on."

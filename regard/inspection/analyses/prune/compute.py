@@ -47,10 +47,10 @@ Which = Literal["encoder", "decoder", "source", "picture", "places", "all"]
 """Whose heads: inside the source, inside the target, to the source, to the picture, inside the picture, or all."""
 
 FIRST_PRICE, LAST_PRICE = 0.01, 10.0
-"""λ where a number of heads is asked for: it rises between these by the same factor every step."""
+"""λ if a number of heads is given: it rises between these by the same factor every step."""
 
 SETTLING = 0.3
-"""Share of the steps behind the gates, in which what is left settles."""
+"""Share of the steps after the gates, in which the remaining model is trained further."""
 
 CALMER = 0.25
 """The peak learning rate of a converged model's second training, as a share of that of its first."""
@@ -70,7 +70,7 @@ def prune(
     seed: int | None = None,
     view: View | None = None,
 ) -> Pruning:
-    """Prune the heads of a trained run of any task into a run of its own (beside it, its name ending in `-pruned`).
+    """Prune the heads of a trained run of any task into a new run (next to it, its name ending in `-pruned`).
 
     By default the heads are the encoder's, or the decoder's where there are none; gates learn by the task's own loss.
     With `keep`, λ rises until so many heads are open; with `price`, λ is constant, as in the paper, and what stays open
@@ -154,7 +154,7 @@ class _Work:
         self.gates: list[Gate] = []
 
     def gate(self, keep: int | None, price: float | None, interruption: Interruption) -> Kept:
-        """Let the gates learn, and say which heads stay."""
+        """Train the gates, and return the heads that are kept."""
         training = second_course(self.config, self.model, self.names, self.steps)
         task = self.prepared.task.configured(training)
         batches = task.batches(self.prepared.train, training=True)

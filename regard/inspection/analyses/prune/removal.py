@@ -1,4 +1,4 @@
-"""Heads taken out of a model's weights: what is left is smaller, and says what the whole said with them at zero."""
+"""Removes heads from a model's weights: the smaller model computes what the whole one did with these heads at zero."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar

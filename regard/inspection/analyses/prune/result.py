@@ -20,7 +20,7 @@ Kept = Mapping[str, Sequence[int]]
 
 
 MEASURED = {**NAMES, "perplexity": "perplexity", "loss": "loss"}
-"""All that a run may be judged by, and how each is written."""
+"""The scores of runs, and how each is written."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Pruning(Result):
     kept: Kept
     steps: int
     settling: int
-    """Steps behind the gates, with the closed heads removed."""
+    """Training steps after the gates, with the closed heads removed."""
     validation_before: Mapping[str, Any] | None
     test_before: Mapping[str, Any] | None
     validation_after: Mapping[str, Any] | None = None
