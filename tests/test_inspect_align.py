@@ -112,7 +112,7 @@ def test_possible_links_in_both_formats(tmp_path):
     ("text", "message"),
     [
         ("0-0\n", "1 lines for 2 sentence pairs"),
-        ("0-0\n0_0\n", r'links:2: "0_0" is no link'),
+        ("0-0\n0_0\n", r'links:2: "0_0" is not a link'),
         ("0-0\n0-7\n", r'links:2: "0-7" points outside its pair of 2 source and 3 target words'),
         ("1 1 1 S\n3 1 1 S\n", "links:2 is about sentence 3"),
         ("1 0 1 S\n", "counted from 1"),

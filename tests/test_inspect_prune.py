@@ -209,7 +209,7 @@ def test_a_price_that_no_head_is_worth_closes_all_and_what_is_left_still_runs(tr
         (["--keep", "4"], "keep from 0 to 3"),
         (["--keep", "-1"], "keep from 0 to 3"),
         (["--lambda", "0"], "above 0"),
-        (["--keep", "1", "--which", "nobody"], "say one of encoder"),
+        (["--keep", "1", "--which", "nobody"], "use one of encoder"),
         (["--keep", "1", "--steps", "3"], "at least 20 steps"),
         (["--keep", "1", "-o", "x.doc"], "no ending"),
     ],

@@ -15,9 +15,9 @@ from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
 from regard.inspection.analyses.attribute.one_side import amounts_of
-from regard.inspection.analyses.heads.compute import describe, training_batches
+from regard.inspection.analyses.heads.compute import describe_heads, training_batches
 from regard.inspection.analyses.patch.copying import Spot, differences
-from regard.inspection.analyses.prune.compute import chosen
+from regard.inspection.analyses.prune.compute import choose_attentions
 from regard.inspection.analyses.prune.removal import without_heads
 from regard.inspection.interventions import attentions, scale_head, scale_heads
 from regard.nn import taps
@@ -301,7 +301,7 @@ def loss_of(subject: LoadedRun, given: list[TrainingBatch], write: dict[str, Any
 @pytest.mark.parametrize("kind", ATTENDING)
 def test_every_head_of_every_shape_is_described_by_the_shapes_own_loss(kind, tmp_path):
     subject, examples = attending(kind, tmp_path)
-    found = describe(subject, examples)
+    found = describe_heads(subject, examples)
     every = [(name, head) for name, one in attentions(subject.model).items() for head in range(one.heads)]
     assert [(one.attention, one.head) for one in found.heads] == every
     given = list(training_batches(subject.task, examples, subject.model.device))
@@ -333,7 +333,7 @@ def test_a_head_made_to_look_at_the_token_before_is_found_to_do_so_in_every_shap
         bias[1, middle] = 100.0
     corpus = [" ".join(f"w{n % 12}" for n in range(start, start + 5)) for start in range(9)]
     for over in (None, corpus):
-        before, itself = (one for one in describe(subject, examples, over).heads if one.attention == name)
+        before, itself = (one for one in describe_heads(subject, examples, over).heads if one.attention == name)
         assert before.offset == -1 and before.of_possible == 1.0 and "positional" in before.roles
         assert itself.offset == 0 and itself.of_possible == itself.same == 1.0
 
@@ -343,7 +343,7 @@ def test_a_word_that_comes_later_cannot_be_followed_by_a_language_model(tmp_path
     path = tmp_path / "small.conllu"
     row = "1\tw{0}\tw\tX\t_\t_\t2\tdet\t_\t_\n2\tw{1}\tw\tX\t_\t_\t0\troot\t_\t_\n3\tw3\tw\tX\t_\t_\t2\tobj\t_\t_\n\n"
     path.write_text("".join(row.format(number % 10, number // 10) for number in range(100)))  # both halves have some
-    found = describe(subject, examples, path)
+    found = describe_heads(subject, examples, path)
     assert {(one.name, one.direction) for one in found.relations} == {("det", "to dependent"), ("obj", "to head")}
     assert all(one.offset == -1 and one.baseline == 1.0 for one in found.relations)
     assert all(offset <= 0 for one in found.heads for offset in one.offsets)
@@ -358,7 +358,7 @@ def test_removed_heads_are_zeroed_heads_in_every_shape(kind, tmp_path):
     def build(cell: Any) -> Any:
         return task.configured(task.config.model_copy(update={"model": cell})).build()
 
-    _, names = chosen(model, "all")
+    _, names = choose_attentions(model, "all")
     assert set(attentions(model)) - set(names) == ({"between"} if kind == "pairs" else set())
     for kept in ([1], []):
         smaller = without_heads(model, dict.fromkeys(names, kept), build).eval()

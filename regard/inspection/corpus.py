@@ -12,7 +12,7 @@ from regard.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedSentence:
     """A sentence as the model reads it."""
 
     sentence: Sentence
@@ -22,7 +22,7 @@ class Matched:
     """The places of each word's tokens: at least one."""
 
 
-def match(sentence: Sentence, tokenizer: Tokenizer) -> Matched:
+def match_tokens(sentence: Sentence, tokenizer: Tokenizer) -> MatchedSentence:
     """Assign each token to the word that contains most of its characters.
 
     A word that gets none of its own (the `n't` of a token `don't`) shares those that touch it; a word that no token
@@ -45,20 +45,22 @@ def match(sentence: Sentence, tokenizer: Tokenizer) -> Matched:
                 f'The sentence at line {sentence.line} ("{sentence.text[:60]}") cannot be matched to the tokens: '
                 f'none of them holds "{word.form}". Is the text the one that was annotated?'
             )
-    return Matched(sentence, encoded.ids, [mine or near for mine, near in zip(own, touching, strict=True)])
+    return MatchedSentence(sentence, encoded.ids, [mine or near for mine, near in zip(own, touching, strict=True)])
 
 
-def matched_corpus(path: Path | str, tokenizer: Tokenizer, *, longest: int, most: int | None = None) -> list[Matched]:
+def read_matched_sentences(
+    path: Path | str, tokenizer: Tokenizer, *, longest: int, most: int | None = None
+) -> list[MatchedSentence]:
     """The sentences of a CoNLL-U file with at most `longest` tokens, up to `most` of them."""
-    found = list(islice(_short(read_conllu(path), tokenizer, longest), most))
+    found = list(islice(_short_sentences(read_conllu(path), tokenizer, longest), most))
     if not found:
         raise RegardError(f"{path} has no sentence of at most {longest} tokens: give another corpus.")
     return found
 
 
-def _short(sentences: Iterable[Sentence], tokenizer: Tokenizer, longest: int) -> Iterator[Matched]:
+def _short_sentences(sentences: Iterable[Sentence], tokenizer: Tokenizer, longest: int) -> Iterator[MatchedSentence]:
     for sentence in sentences:
-        matched = match(sentence, tokenizer)
+        matched = match_tokens(sentence, tokenizer)
         if len(matched.ids) <= longest:
             yield matched
 

@@ -55,7 +55,7 @@ class Gain:
         words = self.unsupported
         return [words[word] for word in self.target.words]
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
             "tokens": rounded(self.tokens),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.foundation.display import columns
-from regard.inspection.drawing import CELL, COLOURS, INK, KEY, LINE, QUIET, blank, draw_key, draw_map, name_height
+from regard.inspection.drawing import CELL, COLOURS, INK, KEY, LINE, QUIET, draw_key, draw_map, label_height, new_figure
 from regard.inspection.gain import Gain
 from regard.inspection.plain_data import rounded, side_data
 from regard.tasks.trace import Side, Trace
@@ -64,7 +64,9 @@ class Influence:
         return trace.target.averaged(source), trace.target.averaged(prefix)
 
 
-def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influence]]], **more: Any) -> dict[str, Any]:
+def influence_data(
+    trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influence]]], **more: Any
+) -> dict[str, Any]:
     """Return the data of the view `influence`: the sentence pair, alternatives, and matrices by question.
 
     `methods` are (question, its matrices); `more` is added as it is.
@@ -75,7 +77,7 @@ def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influen
         "inputs": side_data(trace.inputs),
         "probabilities": rounded(trace.said.exp()),
         "alternatives": alternatives(trace),
-        "gain": gain.facts(),
+        "gain": gain.to_json(),
         "questions": [
             {
                 "name": question,
@@ -115,7 +117,7 @@ def token_text(trace: Trace, token: int) -> str:
     return Side.of(trace.tokenizer, [token]).tokens[0]
 
 
-def listing(
+def influence_table(
     trace: Trace, gain: Gain, one: Influence, heads: Sequence[str] = (), cells: Sequence[Sequence[str]] = ()
 ) -> str:
     """Return a table: for each target token its probability, its gain, and the strongest influences of both sides.
@@ -126,13 +128,13 @@ def listing(
     more = cells or [[] for _ in trace.target.ids]
     tokens = zip(trace.target.tokens, trace.said.exp().tolist(), gain.tokens.tolist(), gain.flagged, strict=True)
     for place, (token, chance, gained, low) in enumerate(tokens):
-        source = _most(one.source[place], trace.source.tokens, 3, one.signed)
-        prefix = _most(one.prefix[place, : place + 1], trace.inputs.tokens[: place + 1], 2, one.signed)
+        source = _strongest(one.source[place], trace.source.tokens, 3, one.signed)
+        prefix = _strongest(one.prefix[place, : place + 1], trace.inputs.tokens[: place + 1], 2, one.signed)
         rows.append([token, f"{chance:.2f}", f"{gained:+.2f}{'▾' if low else ' '}", *more[place], source, prefix])
-    return f"{columns(rows, right=range(1, 3 + len(heads)))}\n\n{_told(gain)}"
+    return f"{columns(rows, right=range(1, 3 + len(heads)))}\n\n{_gain_note(gain)}"
 
 
-def _told(gain: Gain) -> str:
+def _gain_note(gain: Gain) -> str:
     """Return the note about the gain below a table."""
     low = [text for text, unsupported in zip(gain.target.word_texts, gain.unsupported, strict=True) if unsupported]
     if not low:
@@ -148,7 +150,7 @@ def draw_influences(trace: Trace, gain: Gain, found: Sequence[Influence], shares
     """
     rows, sides = len(trace.target), (trace.source, trace.inputs)
     left, right, gap, heading = 1.0, 0.4, 0.25, 0.35
-    above = max(name_height(side.tokens) for side in sides) + heading
+    above = max(label_height(side.tokens) for side in sides) + heading
     wide = [len(side) * CELL for side in sides]
     bars = [("gain, nats", gain.tokens, gain.flagged)]
     if shares is not None:
@@ -157,7 +159,7 @@ def draw_influences(trace: Trace, gain: Gain, found: Sequence[Influence], shares
     tall = rows * CELL
     below = 0.25 * any(gain.flagged)
     height = len(found) * (tall + above) + KEY + 0.25 + below
-    figure = blank(width, height)
+    figure = new_figure(width, height)
     for number, one in enumerate(found):
         bottom = height - (number + 1) * (tall + above)
         values = torch.cat([one.source, one.prefix], dim=1)
@@ -209,7 +211,7 @@ def draw_bars(axes: "Axes", name: str, lengths: Tensor, flagged: Sequence[bool])
     axes.spines[:].set_visible(False)
 
 
-def _most(values: Tensor, tokens: Sequence[str], count: int, signed: bool) -> str:
+def _strongest(values: Tensor, tokens: Sequence[str], count: int, signed: bool) -> str:
     """The largest of some values with their tokens."""
     places = values.abs().topk(min(count, len(values))).indices.tolist()
     form = "{} {:+.2f}" if signed else "{} {:.2f}"

@@ -20,7 +20,7 @@ from regard.text.specials import SPECIALS, UNK
 
 
 @dataclass(frozen=True)
-class Along:
+class MapSide:
     """One side of a map."""
 
     ids: Tensor | None
@@ -29,7 +29,7 @@ class Along:
     """B×n: true at tokens that are words or parts of them, and at all places."""
 
     @classmethod
-    def of(cls, ids: Tensor | None, rows: int, count: int) -> "Along":
+    def of(cls, ids: Tensor | None, rows: int, count: int) -> "MapSide":
         """Make a side of tokens B×n, or of `count` positions in each of `rows` rows."""
         if ids is None:
             return cls(None, torch.ones(rows, count, dtype=torch.bool))
@@ -38,13 +38,13 @@ class Along:
 
 
 @dataclass(frozen=True)
-class Looked:
+class BatchAttention:
     """What the heads of one attention did in a batch."""
 
     weights: Tensor
     """B×H×T×S."""
-    rows: Along
-    columns: Along
+    rows: MapSide
+    columns: MapSide
     causal: bool
     """Whether a row sees only columns up to its own."""
 
@@ -55,17 +55,19 @@ class Looked:
         return allowed.tril() if self.causal else allowed
 
 
-def looked(model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen: Recording) -> Iterator[Looked]:
+def batch_attention(
+    model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen: Recording
+) -> Iterator[BatchAttention]:
     """The weights of an attention that were recorded while a batch was read; text by text, where those are apart."""
     kind = kind_of(name)
     sides = sides_of(model, kind, tensors)
     passes = [seen[f"{name}.weights"]] if len(sides) == 1 else seen.passes(f"{name}.weights")
     for weights, (down, across) in zip(passes, sides, strict=True):
         rows, _, tall, wide = weights.shape
-        yield Looked(
+        yield BatchAttention(
             weights.detach().float().cpu(),
-            Along.of(down, rows, tall),
-            Along.of(across, rows, wide),
+            MapSide.of(down, rows, tall),
+            MapSide.of(across, rows, wide),
             causal=kind == "decoder",
         )
 

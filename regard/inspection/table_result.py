@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 from regard.foundation.display import columns
-from regard.inspection.drawing import INK, LINE, QUIET, blank, labels
+from regard.inspection.drawing import INK, LINE, QUIET, new_figure, token_labels
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 
@@ -79,14 +79,14 @@ class TableResult(Result):
         margin, heading = 0.15, 0.42
         width = max(sum(wide) + GAP * (len(wide) - 1), 1.25 * CHARACTER * _length(self.heading)) + 2 * margin
         height = heading + ROW * (len(lines) + (cut > 0)) + margin
-        figure = blank(width, height, labels([self.heading])[0])
+        figure = new_figure(width, height, token_labels([self.heading])[0])
         for number, line in enumerate(lines):
             y = 1 - (heading + ROW * (number + 0.5)) / height
             left = margin
             for place, cell in enumerate(line):
                 x, side = (left + wide[place], "right") if self.numeric[place] else (left, "left")
                 weight = "bold" if number == 0 else "normal"
-                text = labels([cell])[0]
+                text = token_labels([cell])[0]
                 figure.text(x / width, y, text, ha=side, va="center", fontsize=9, color=INK, fontweight=weight)
                 left += wide[place] + GAP
         if cut > 0:

@@ -28,7 +28,7 @@ from regard.inspection.analyses.align.reading_choice import (
     diagonal,
     directed,
 )
-from regard.inspection.analyses.align.result import Alignments, Tried
+from regard.inspection.analyses.align.result import Alignments, TriedReading
 from regard.inspection.analyses.align.word_weights import METHODS, READINGS, Method, Pair, Reading
 from regard.tasks.loaded import LoadedRun
 
@@ -60,7 +60,7 @@ def align(
     into sources; its reading is chosen likewise, by `reverse_run`. With `skip_bad`, bad links of `gold` are left out.
     """
     if not any(source.strip() for source in sources):
-        raise UsageError("There is nothing to align: the texts are empty.")
+        raise UsageError("There is nothing to align, because the texts are empty: give texts with words.")
     _check(sources, targets, method, reading, combining)
     pairs = [Pair.of(translator, source, target) for source, target in zip(sources, targets, strict=True)]
     skipped: list[str] | None = [] if skip_bad else None
@@ -102,7 +102,7 @@ class _Side:
     chosen: Chosen
     rows: list[Links]
     columns: list[Links]
-    tried: list[Tried]
+    tried: list[TriedReading]
 
 
 def _side(
@@ -119,7 +119,7 @@ def _side(
     some = len(pairs) if gold is not None else 0 if chosen is not None else min(SAMPLE, len(pairs))
     found: Directed = directed(translator, pairs[:some], asked, None, progress) if some else {}
     tried = [
-        Tried(name, choice, agreement(rows, across), None if gold is None else score(rows, gold))
+        TriedReading(name, choice, agreement(rows, across), None if gold is None else score(rows, gold))
         for choice, (rows, across) in found.items()
     ]
     if chosen is None:
@@ -130,7 +130,7 @@ def _side(
         if len(found) == 1:
             chosen = replace(chosen, basis="asked")
     elif not tried:
-        tried = [Tried(name, one.choice, one.agreement, None) for one in chosen.candidates]
+        tried = [TriedReading(name, one.choice, one.agreement, None) for one in chosen.candidates]
     rows, across = found.get(chosen.choice, ([], []))
     if some < len(pairs):
         more = directed(translator, pairs[some:], asked, chosen.choice, progress)[chosen.choice]
@@ -150,7 +150,9 @@ def _check(
     combining: str | None,
 ) -> None:
     if len(sources) != len(targets):
-        raise UsageError(f"There are {len(sources):,} sources for {len(targets):,} targets: they must be as many.")
+        raise UsageError(
+            f"There are {len(sources):,} sources for {len(targets):,} targets: give one target for each source."
+        )
     given: Mapping[str, tuple[str | None, Iterable[str]]] = {
         "method": (method, METHODS),
         "reading": (reading, READINGS),

@@ -65,7 +65,7 @@ class Scores:
         total = self.found + self.sure
         return 1 - (self.covered + self.right) / total if total else 0.0
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
             "aer": self.error_rate,
@@ -167,7 +167,7 @@ def _pharaoh_link(word: str, sizes: tuple[int, int], where: str) -> tuple[Link, 
     match = _PHARAOH.fullmatch(word)
     if match is None:
         raise RegardError(
-            f'{where}: "{word}" is no link: write 0-1 for a sure and 0?1 for a possible one, or a line "sentence '
+            f'{where}: "{word}" is not a link: write 0-1 for a sure and 0?1 for a possible one, or a line "sentence '
             'source target S" for each link. With --skip-bad such links are left out.'
         )
     link = int(match[1]), int(match[3])
@@ -196,7 +196,7 @@ def _numbered(
 def _numbered_link(line: str, lengths: Sequence[tuple[int, int]], where: str) -> tuple[int, Link, bool]:
     """Return the pair, the link and whether it is sure, of a line `sentence source target [S|P]`."""
     if _NUMBERED.fullmatch(line) is None:
-        raise RegardError(f'{where}: "{line.strip()[:60]}" is no link: write "sentence source target S" (or P).')
+        raise RegardError(f'{where}: "{line.strip()[:60]}" is not a link: write "sentence source target S" (or P).')
     sentence, source, target, *rest = line.split()
     pair = int(sentence) - 1
     if not 0 <= pair < len(lengths):

@@ -130,7 +130,7 @@ class Chosen:
     def _is_weak(self) -> bool:
         return self.basis == "given" and self.pairs < FEWEST_PAIRS
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return everything as plain data for JSON."""
         return {
             "layer": self.choice.layer,
@@ -287,7 +287,7 @@ def _write(directory: Path, choices: dict[Method, tuple[str, Chosen]]) -> None:
     """Store choices in a run; in one that is read-only, nothing is stored, and the next call chooses again."""
     content = {
         "format": FORMAT,
-        "choices": {method: {"weights": weights, **chosen.facts()} for method, (weights, chosen) in choices.items()},
+        "choices": {method: {"weights": weights, **chosen.to_json()} for method, (weights, chosen) in choices.items()},
     }
     try:
         durable.write(directory / FILE, json.dumps(content, indent=2) + "\n")

@@ -11,7 +11,7 @@ from regard.foundation.display import columns
 from regard.inspection.analyses.align.links import Combining, Gold, Link, Links, Scores, pharaoh, score
 from regard.inspection.analyses.align.reading_choice import Chosen
 from regard.inspection.analyses.align.word_weights import METHODS, Choice, Method
-from regard.inspection.drawing import COLOURS, INK, KEY, QUIET, blank
+from regard.inspection.drawing import COLOURS, INK, KEY, QUIET, new_figure
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 
@@ -40,7 +40,7 @@ INKS: dict[str, tuple[str, Literal["-", "--"]]] = {
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedReading:
     """One way of reading the maps of a model, and how well it did."""
 
     run: str
@@ -66,7 +66,7 @@ class Alignments(Result):
     choice: Choice
     reverse: Choice | None
     """How the second run is read, where there is one."""
-    tried: list[Tried]
+    tried: list[TriedReading]
     chosen: Chosen
     """Why the first run is read so."""
     diagonals: list[Links]
@@ -125,11 +125,11 @@ class Alignments(Result):
             "how": self.how,
             "method": self.method,
             "combining": self.combining,
-            "chosen": self.chosen.facts(),
+            "chosen": self.chosen.to_json(),
             "basis": self.basis,
             "links_on_diagonal": self.on_diagonal,
-            "scores": None if scores is None else scores.facts(),
-            "diagonal": None if baseline is None else baseline.facts(),
+            "scores": None if scores is None else scores.to_json(),
+            "diagonal": None if baseline is None else baseline.to_json(),
             "skipped": list(self.skipped),
             "tried": [
                 {
@@ -138,7 +138,7 @@ class Alignments(Result):
                     "head": one.choice.head,
                     "reading": one.choice.reading,
                     "agreement": one.agreement,
-                    "scores": None if one.scores is None else one.scores.facts(),
+                    "scores": None if one.scores is None else one.scores.to_json(),
                 }
                 for one in self.tried
             ],
@@ -191,7 +191,7 @@ class Alignments(Result):
         below = KEY if self.gold is not None else 0.1
         width, each = max(widths, default=4.0) + 0.4, 1.15
         height = each * max(1, len(shown)) + below
-        figure = blank(width, height)
+        figure = new_figure(width, height)
         for row, place in enumerate(shown):
             axes = figure.add_axes((0, 1 - (row + 1) * each / height, 1, each / height))
             axes.set(xlim=(0, width), ylim=(0, 1))

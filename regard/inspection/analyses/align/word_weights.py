@@ -130,8 +130,8 @@ def _attention(translator: LoadedRun, pairs: Sequence[Pair]) -> list[Maps]:
     layers = {number: seen[name].cpu() for number, name in enumerate(seen) if seen[name].shape[1]}  # B×H×T×S each
     if not layers:
         raise UsageError(
-            "This model does not look at its source (its join is a fixed vector, or no head is left): no alignment can "
-            "be read from it."
+            "This model does not attend to its source (its join is a fixed vector, or no head is left), so no "
+            "alignment can be read from it."
         )
     found = []
     for row, pair in enumerate(pairs):
@@ -147,12 +147,12 @@ def _attention(translator: LoadedRun, pairs: Sequence[Pair]) -> list[Maps]:
 
 def _contributions(translator: LoadedRun, pair: Pair) -> Maps:
     """What source tokens contribute inside each decoder layer, and through the whole model."""
-    from regard.inspection.flow import decomposed
+    from regard.inspection.flow import decompose
 
     said, read = [*pair.target_ids, EOS], [BOS, *pair.target_ids]
     own, other = translator.source_tokenizer, translator.target_tokenizer
     sides = Side.of(own, [*pair.source_ids, EOS]), Side.of(other, said), Side.of(other, read)
-    layers = decomposed(trace(translator.model, *sides))
+    layers = decompose(trace(translator.model, *sides))
     maps: Maps = {(None, None): layers.roll()[0]}
     for number, layer in enumerate(layers.decoder):
         if layer.source is not None:

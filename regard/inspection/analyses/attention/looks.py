@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.data.pictures import shown_picture
 from regard.foundation.display import columns
-from regard.inspection.drawing import INK, QUIET, blank, labels
+from regard.inspection.drawing import INK, QUIET, new_figure, token_labels
 from regard.inspection.page import Panel, pack
 from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
@@ -223,12 +223,12 @@ def draw_looks(looks: Sequence[tuple[Look, Tensor | None]], title: str | None = 
     tall = TILE + 0.3
     gaps = 0.35 * len(looks)
     height, width = sum(lines) * tall + gaps + head, wide * (TILE + 0.1) + 0.1
-    figure = blank(width, height, title)
+    figure = new_figure(width, height, title)
     above = head
     for (look, maps), count, rows in zip(looks, counts, lines, strict=True):
         above += 0.35
         figure.text(
-            0.1 / width, 1 - (above - 0.1) / height, labels([look.caption])[0], fontsize=9, color=INK, va="bottom"
+            0.1 / width, 1 - (above - 0.1) / height, token_labels([look.caption])[0], fontsize=9, color=INK, va="bottom"
         )
         for place in range(count):
             row, column = divmod(place, ACROSS)
@@ -252,7 +252,7 @@ def _tile(axes: "Axes", look: Look, weights: Tensor | None, word: str) -> None:
         axes.imshow(veil, extent=(0, wide, high, 0), interpolation="bilinear")
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.set_xlabel(labels([word])[0], fontsize=9, color=INK, labelpad=2)
+    axes.set_xlabel(token_labels([word])[0], fontsize=9, color=INK, labelpad=2)
     for side in axes.spines.values():
         side.set_color(QUIET)
         side.set_linewidth(0.5)

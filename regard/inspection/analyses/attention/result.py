@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
 from regard.inspection.analyses.attention.looks import Look, Looks, draw_looks
-from regard.inspection.drawing import CELL, KEY, blank, draw_key, draw_map, name_height
+from regard.inspection.drawing import CELL, KEY, draw_key, draw_map, label_height, new_figure
 from regard.inspection.page import Panel, pack
 from regard.inspection.plain_data import rounded, side_data
 from regard.inspection.result import Result
@@ -184,11 +184,11 @@ class Attention(Result):
 def draw_alignments(found: Sequence[Attention], title: str | None = None) -> "Figure":
     """The maps of some traces, one below the other: for attention to the source, target tokens down."""
     heights = [len(one.shown.rows) * CELL for one in found]
-    labels = max(name_height(one.shown.columns) for one in found)
+    labels = max(label_height(one.shown.columns) for one in found)
     left, right, gap, top = 0.7, 0.35, labels + 0.2, labels + (0.4 if title else 0.1)
     width = max(len(one.shown.columns) for one in found) * CELL + left + right
     height = sum(heights) + gap * (len(found) - 1) + top + KEY
-    figure = blank(width, height, title)
+    figure = new_figure(width, height, title)
     above = top
     for one, tall in zip(found, heights, strict=True):
         wide = len(one.shown.columns) * CELL

@@ -16,9 +16,9 @@ from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.analyses.attribute.methods import METHODS, Answer, Method, ask, check_methods, runners_up
 from regard.inspection.analyses.attribute.one_side import OneSideAttribution, answer_text
-from regard.inspection.analyses.attribute.other_word import OtherWord, other_word, word_ids
+from regard.inspection.analyses.attribute.other_word import OtherWord, compare_with_word, word_ids
 from regard.inspection.analyses.attribute.result import Attribution
-from regard.inspection.flow import flows
+from regard.inspection.flow import attention_flows
 from regard.inspection.gain import Gain
 from regard.inspection.influence import Influence
 from regard.inspection.vectors import Question
@@ -45,10 +45,10 @@ def attribute(
     chosen = cast(Sequence[Method], methods)
     if not (len(trace.source) and len(trace.inputs)):
         return OneSideAttribution(trace, _answers(trace, chosen, instead, at, progress))
-    gain, beside = Gain.of(trace), flows(trace)
+    gain, beside = Gain.of(trace), attention_flows(trace)
     if instead is None:
         return Attribution(trace, _answers(trace, chosen, None, None, progress), gain, beside)
-    other = other_word(trace, instead, at)
+    other = compare_with_word(trace, instead, at)
     return Attribution(trace, _compare_words(trace, other, chosen, progress), gain, beside, other)
 
 
@@ -149,7 +149,7 @@ def _other_answers(trace: Trace, text: str, at: int | None) -> tuple[Tensor, lis
             )
         answers = [place for place, special in enumerate(trace.target.special) if not special]
         if at is not None and not 1 <= at <= len(answers):
-            raise UsageError(f"There is no answer {at} to be replaced: there are answers 1 to {len(answers)}.")
+            raise UsageError(f"There is no answer {at} to replace: there are answers 1 to {len(answers)}.")
         if at is None and len(answers) > 1:
             raise UsageError(
                 f'There are {len(answers)} answers, and "{text.strip()[:80]}" can be compared with any of them: name '
@@ -158,8 +158,8 @@ def _other_answers(trace: Trace, text: str, at: int | None) -> tuple[Tensor, lis
         return torch.full((count,), ids[0]), [answers[(at or 1) - 1]]
     if text.strip() not in trace.labels:
         known = ", ".join(trace.labels[:10])
-        raise UsageError(f"`{text.strip()[:40]}` is no label of this run: it has {known}.")
+        raise UsageError(f"`{text.strip()[:40]}` is not a label of this run: use {known}.")
     places = list(range(count)) if at is None else [at - 1]
     if not set(places) <= set(range(count)):
-        raise UsageError(f"There is no answer {at} to be replaced: there are answers 1 to {count}.")
+        raise UsageError(f"There is no answer {at} to replace: there are answers 1 to {count}.")
     return torch.full((count,), trace.labels.index(text.strip())), places

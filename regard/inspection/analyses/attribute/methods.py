@@ -104,7 +104,7 @@ def check_methods(methods: Sequence[str]) -> None:
 def ask(trace: Trace, questions: Sequence[Question], methods: Sequence[Method], progress: Progress | None) -> Asked:
     """Apply some methods to some questions about a trace."""
     vectors = Vectors(trace)
-    ends = _ends(vectors, questions)  # Q×2×T
+    ends = _end_values(vectors, questions)  # Q×2×T
     explained = (ends[:, 1] - ends[:, 0]).cpu()  # Q×T
     found: list[dict[Method, Influence]] = [{} for _ in questions]
     gaps, steps = None, 0
@@ -113,7 +113,9 @@ def ask(trace: Trace, questions: Sequence[Question], methods: Sequence[Method], 
         by_word: Sequence[tuple[Tensor, Tensor] | None] = [None for _ in questions]
         match method:
             case "gradient":
-                amounts = along(vectors, questions, _all(questions), torch.ones(1), torch.ones(1), progress)
+                amounts = gradients_along_path(
+                    vectors, questions, _all_positions(questions), torch.ones(1), torch.ones(1), progress
+                )
             case "integrated":
                 amounts, gaps, steps = integrate(vectors, questions, explained, progress)
             case "occlusion":
@@ -131,7 +133,7 @@ def ask(trace: Trace, questions: Sequence[Question], methods: Sequence[Method], 
     return Asked(found, explained, gaps, steps)
 
 
-def along(
+def gradients_along_path(
     vectors: Vectors,
     questions: Sequence[Question],
     asked: Sequence[tuple[int, int]],
@@ -171,12 +173,12 @@ def integrate(
 
     Where the gap is wider than the tolerance, the points are doubled, as long as that is cheap.
     """
-    steps, asked = STEPS, _all(questions)
+    steps, asked = STEPS, _all_positions(questions)
     found = torch.zeros(*explained.shape, len(vectors.source) + len(vectors.inputs))
     while True:
         places, weights = np.polynomial.legendre.leggauss(steps)
         points = torch.from_numpy((places + 1) / 2).float()
-        newer = along(vectors, questions, asked, points, torch.from_numpy(weights / 2).float(), progress)
+        newer = gradients_along_path(vectors, questions, asked, points, torch.from_numpy(weights / 2).float(), progress)
         for number, place in asked:
             found[number, place] = newer[number, place]
         gaps = (found.sum(-1) - explained).abs()  # Q×T
@@ -236,14 +238,14 @@ def covered(found: Influence) -> Tensor:
     return found.source.sum(-1) + found.prefix.sum(-1)
 
 
-def _ends(vectors: Vectors, questions: Sequence[Question]) -> Tensor:
+def _end_values(vectors: Vectors, questions: Sequence[Question]) -> Tensor:
     """What the questions are worth when all is blank, and when nothing is: Q×2×T."""
     with torch.no_grad():
         logits = vectors.model.scores(vectors.states(*vectors.at(torch.tensor([0.0, 1.0]))))  # 2×T×V
         return torch.stack([question.answers(logits) for question in questions])
 
 
-def _all(questions: Sequence[Question]) -> list[tuple[int, int]]:
+def _all_positions(questions: Sequence[Question]) -> list[tuple[int, int]]:
     return [(number, place) for number, question in enumerate(questions) for place in range(len(question.said))]
 
 

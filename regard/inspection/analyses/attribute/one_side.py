@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.foundation.display import columns
 from regard.inspection.analyses.attribute.methods import METHODS, Answer, covered
-from regard.inspection.drawing import CELL, INK, blank, draw_map
+from regard.inspection.drawing import CELL, INK, draw_map, new_figure
 from regard.inspection.influence import Influence, token_text
 from regard.inspection.page import Panel
 from regard.inspection.plain_data import rounded
@@ -131,7 +131,7 @@ class OneSideAttribution(Result):
         names, wide = self.read.word_texts, len(self.read.word_texts) * CELL
         tall, above, left, right = len(self.trace.target) * CELL, 1.1, 1.2, 0.5
         width, height = max(wide + left + right, 3.5), len(methods) * (tall + above) + 0.2
-        figure = blank(width, height)
+        figure = new_figure(width, height)
         for number, (method, found) in enumerate(methods.items()):
             bottom = height - (number + 1) * (tall + above)
             axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))

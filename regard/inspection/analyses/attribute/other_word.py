@@ -44,7 +44,7 @@ class OtherWord:
             f"({len(self.own)} token{'s' if len(self.own) > 1 else ''}), both as whole words."
         )
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return everything as plain data for JSON."""
         said, other = self.log_probs
         return {
@@ -56,7 +56,7 @@ class OtherWord:
         }
 
 
-def other_word(seen: Trace, text: str, at: int | None = None) -> OtherWord:
+def compare_with_word(seen: Trace, text: str, at: int | None = None) -> OtherWord:
     """Set a word against the target word `at` (counted from 1), which may be left out where there is only one.
 
     The other word takes over the punctuation of the word that it replaces, unless it has its own: "rennt." is compared
@@ -65,7 +65,7 @@ def other_word(seen: Trace, text: str, at: int | None = None) -> OtherWord:
     ids = word_ids(seen, text)
     words = _words(seen)
     if at is not None and at - 1 not in words:
-        raise UsageError(f"There is no word {at} to be replaced: the output has words 1 to {len(words)}.")
+        raise UsageError(f"There is no word {at} to replace: the output has words 1 to {len(words)}.")
     if not words:
         raise UsageError("The output is empty, so no other word can be compared with it: give a --target.")
     if at is None and len(words) > 1:
@@ -122,7 +122,7 @@ def word_ids(seen: Trace, text: str) -> list[int]:
     if len(ids) > 1 and tokenizer.vocabulary[ids[0]] == WORD_START:
         raise UsageError(
             f'"{shown}" begins with the bare space mark "{WORD_START}" in this vocabulary, a token that any word may '
-            "begin with: what speaks for it says nothing about this word. Choose a word whose first token has letters."
+            "begin with, so its amounts say nothing about this word. Choose a word whose first token has letters."
         )
     return ids
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from regard.inspection.analyses.attribute.methods import GAP, METHODS, Answer, Method, covered
 from regard.inspection.analyses.attribute.other_word import OtherWord
 from regard.inspection.gain import NOTE, Gain
-from regard.inspection.influence import Influence, draw_influences, listing, pane
+from regard.inspection.influence import Influence, draw_influences, influence_data, influence_table
 from regard.inspection.page import Panel
 from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
@@ -52,8 +52,8 @@ class Attribution(Result):
     def to_json(self) -> dict[str, Any]:
         """Plain data: tokens, words, and the amounts of each method for each question, in nats."""
         asked = [(one.question, [*one.methods.values(), *self.beside]) for one in self.answers]
-        instead = None if self.other is None else self.other.facts()
-        return pane(self.trace, self.gain, asked, explanations=self._explanations(), instead=instead)
+        instead = None if self.other is None else self.other.to_json()
+        return influence_data(self.trace, self.gain, asked, explanations=self._explanations(), instead=instead)
 
     def _explanations(self) -> list[dict[str, Any]]:
         return [
@@ -78,7 +78,7 @@ class Attribution(Result):
             for place, (amount, whole) in enumerate(zip(covered(found).tolist(), first.explained.tolist(), strict=True))
         ]
         told = f"{METHODS[method]}: {first.question}, in nats"
-        lines = [listing(self.trace, self.gain, found, heads, cells), told + self._gap(first, method), COVERAGE]
+        lines = [influence_table(self.trace, self.gain, found, heads, cells), told + self._gap(first, method), COVERAGE]
         if self.other is not None:
             lines.append(str(self.other))
         return "\n".join(lines)

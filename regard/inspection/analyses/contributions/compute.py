@@ -5,7 +5,7 @@ Axes: S source tokens, T target tokens.
 
 from regard.foundation.errors import UsageError
 from regard.inspection.analyses.contributions.result import Contributions
-from regard.inspection.flow import flows, lacking
+from regard.inspection.flow import attention_flows, why_not_applicable
 from regard.inspection.gain import Gain
 from regard.tasks.trace import Trace
 
@@ -15,7 +15,7 @@ def contributions(trace: Trace) -> Contributions:
 
     Words that are less likely with their source than without it (`Gain`) are flagged.
     """
-    why = lacking(trace)
+    why = why_not_applicable(trace)
     if why:
         raise UsageError(why)
-    return Contributions(trace, flows(trace), Gain.of(trace))
+    return Contributions(trace, attention_flows(trace), Gain.of(trace))

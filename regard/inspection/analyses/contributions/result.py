@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from regard.inspection.gain import NOTE, Gain
-from regard.inspection.influence import Influence, draw_influences, listing, pane
+from regard.inspection.influence import Influence, draw_influences, influence_data, influence_table
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.models.encoders import BagEncoder, TransformerEncoder
@@ -57,12 +57,12 @@ class Contributions(Result):
     def to_json(self) -> dict[str, Any]:
         """Plain data: tokens, words, the shares of each method, and the source share and gain of each target token."""
         shares = [round(share, 4) for share in self.source_share.tolist()]
-        return pane(self.trace, self.gain, [("how it came about", self.influences)], sourceShare=shares)
+        return influence_data(self.trace, self.gain, [("how it came about", self.influences)], sourceShare=shares)
 
     def __str__(self) -> str:
         """For each target token its gain and source share, and what it got most from on both sides."""
         cells = [[f"{share:.0%}"] for share in self.source_share.tolist()]
-        return listing(self.trace, self.gain, self.influences[0], ["share"], cells)
+        return influence_table(self.trace, self.gain, self.influences[0], ["share"], cells)
 
     def draw(self) -> "Figure":
         """Contributions with the source to the left, the prefix to the right, and the source share as a bar."""
@@ -71,8 +71,8 @@ class Contributions(Result):
     def panels(self) -> list[Panel]:
         """The sentence pair, with contributions, rollout and attention over it."""
         note = (
-            "Pick a word of the output: the stronger the colour of a token, the more the word got from it. The bar below "
-            f"each word is the source's share in it; the rest came from the words before. {NOTE}"
+            "Pick a word of the output: the stronger the colour of a token, the more the word got from it. The bar "
+            f"below each word is the source's share in it; the rest came from the words before. {NOTE}"
         )
         encoder = self.trace.writer.encoder
         if not isinstance(encoder, TransformerEncoder | BagEncoder):

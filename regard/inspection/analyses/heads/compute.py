@@ -21,13 +21,13 @@ from regard.data.store import HeldStore
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.analyses.heads.dependencies import Dependencies, Relation
-from regard.inspection.analyses.heads.habits import Frequencies, Habits, equal_tokens
+from regard.inspection.analyses.heads.habits import Frequencies, HeadHabits, equal_tokens
 from regard.inspection.analyses.heads.importance import Importance, every_head, importance
 from regard.inspection.analyses.heads.result import Followed, HeadFigures, Roles
 from regard.inspection.attention_kinds import kind_of, layer_of
-from regard.inspection.corpus import Matched, matched_corpus, read_texts
+from regard.inspection.corpus import MatchedSentence, read_matched_sentences, read_texts
 from regard.inspection.interventions import attentions, scale_head
-from regard.inspection.sides import looked
+from regard.inspection.sides import batch_attention
 from regard.inspection.states import end_of_text, longest_sentence, read_text
 from regard.metrics.intervals import Interval, Totals, bootstrap_interval
 from regard.metrics.scoring import METRICS, make
@@ -90,18 +90,20 @@ def heads(
         if corpus is None or not any_text:
             remedy = "give a --corpus of texts." if any_text else "put it back."
             raise UsageError(
-                f"{opened.directory} holds no data (data/), by whose examples heads would be judged: {remedy}"
+                f"{opened.directory} holds no data (data/), whose examples are needed to describe heads: {remedy}"
             )
         texts = [Pair(text, "") for text in read_texts(corpus, most or MOST_TEXTS)]
         noun = f"texts of {Path(corpus).name}"
-        return describe(subject, texts, corpus, None, pairs=pairs, score=score, most=most, noun=noun, progress=progress)
+        return describe_heads(
+            subject, texts, corpus, None, pairs=pairs, score=score, most=most, noun=noun, progress=progress
+        )
     prepared = prepare(opened.config, opened.directory)
     counted = Frequencies(prepared.task.frequencies(prepared.train))
     examples = prepared.validation_pairs
-    return describe(subject, examples, corpus, counted, pairs=pairs, score=score, most=most, progress=progress)
+    return describe_heads(subject, examples, corpus, counted, pairs=pairs, score=score, most=most, progress=progress)
 
 
-def describe(
+def describe_heads(
     subject: LoadedRun,
     examples: Sequence[Pair],
     corpus: Path | str | Sequence[str] | None = None,
@@ -120,13 +122,13 @@ def describe(
         raise UsageError(NO_HEADS.format(cell=subject.config.cell))
     if score and not subject.config.task.scores:
         raise UsageError(
-            f"A run of the task {subject.config.task.kind} is judged by its loss alone: leave --score out."
+            f"A run of the task {subject.config.task.kind} is measured by its loss alone: leave --score out."
         )
     judged = examples[:pairs]
     if not judged:
-        raise UsageError("Heads are judged by at least one example: ask for more than 0.")
-    sentences, name = ([], None) if corpus is None else _sentences(corpus, subject, most)
-    work = _Work(subject, counted, progress)
+        raise UsageError("Importance needs at least one example: give a number above 0.")
+    sentences, name = ([], None) if corpus is None else _read_sentences(corpus, subject, most)
+    work = _HeadObserver(subject, counted, progress)
     training = model.training
     model.eval()
     try:
@@ -140,7 +142,7 @@ def describe(
         model.train(training)
     parsed = any(one.sentence.words for one in sentences)
     relations = work.dependencies.relations(LEAST_PAIRS) if work.dependencies and parsed else []
-    figures = [_figures(one, head, work.habits[one], weighed, relations, lost) for one, head in every_head(model)]
+    figures = [_head_figures(one, head, work.habits[one], weighed, relations, lost) for one, head in every_head(model)]
     return Roles(
         cell=subject.config.cell,
         corpus=name,
@@ -166,7 +168,9 @@ def training_batches(task: Task, examples: Sequence[Pair], device: torch.device)
         yield task.training_batch(batch, random, training=False).to(device)
 
 
-def _sentences(corpus: Path | str | Sequence[str], subject: LoadedRun, most: int | None) -> tuple[list[Matched], str]:
+def _read_sentences(
+    corpus: Path | str | Sequence[str], subject: LoadedRun, most: int | None
+) -> tuple[list[MatchedSentence], str]:
     """The sentences of a corpus that fit the model, and what to call it."""
     if end_of_text(subject.model) is None:
         raise UsageError(
@@ -178,25 +182,25 @@ def _sentences(corpus: Path | str | Sequence[str], subject: LoadedRun, most: int
     if isinstance(corpus, Path | str):
         path = Path(corpus)
         if ".conllu" in path.suffixes:
-            return matched_corpus(path, tokenizer, longest=longest, most=most), path.name
+            return read_matched_sentences(path, tokenizer, longest=longest, most=most), path.name
         texts, name = list(read_lines(path)), path.name
     else:
         texts, name = list(corpus), "the texts given"
     texts = [text for text in texts if text.strip()]
     rows = zip(texts, tokenizer.encode_batch(texts), strict=True)
-    short = [Matched(Sentence(text, [], 0), ids, []) for text, ids in rows if 0 < len(ids) <= longest][:most]
+    short = [MatchedSentence(Sentence(text, [], 0), ids, []) for text, ids in rows if 0 < len(ids) <= longest][:most]
     if not short:
         raise UsageError(f"{name} has no text of 1 to {longest} tokens: give another corpus.")
     return short, name
 
 
-class _Work:
+class _HeadObserver:
     """Counts where the heads of a model look."""
 
     def __init__(self, subject: LoadedRun, counted: Frequencies | None, progress: Progress | None) -> None:
         self.subject, self.model, self.counted, self.progress = subject, subject.model, counted, progress
         self.found = attentions(self.model)
-        self.habits = {name: Habits(one.heads) for name, one in self.found.items()}
+        self.habits = {name: HeadHabits(one.heads) for name, one in self.found.items()}
         self.end = end_of_text(self.model)
         self.dependencies: Dependencies | None = None
         source, target = subject.task.vocabularies.source, subject.task.vocabularies.target
@@ -205,7 +209,7 @@ class _Work:
             self.texts = target.vocabulary, source.vocabulary
 
     @torch.no_grad()
-    def read_corpus(self, sentences: Sequence[Matched]) -> set[str]:
+    def read_corpus(self, sentences: Sequence[MatchedSentence]) -> set[str]:
         """Run a model on texts alone, in batches; return the attentions that were used."""
         frame, device, done = self.subject.input.frame, self.model.device, 0
         names: set[str] = set()
@@ -240,7 +244,7 @@ class _Work:
 
     def _add(self, name: str, tensors: Mapping[str, Tensor], seen: taps.Recording) -> None:
         kind = kind_of(name)
-        for one in looked(self.model, name, tensors, seen):
+        for one in batch_attention(self.model, name, tensors, seen):
             rows, columns = one.rows.ids, one.columns.ids
             if rows is None or columns is None:  # a picture has neither order nor words
                 self.habits[name].add(one.weights, one.seen, ordered=False)
@@ -251,7 +255,7 @@ class _Work:
                 rarity = self.counted.rarity(columns, one.columns.real)
             self.habits[name].add(one.weights, one.seen, same, rarity)
 
-    def _relate(self, batch: Sequence[Matched], weights: Mapping[str, Tensor]) -> None:
+    def _relate(self, batch: Sequence[MatchedSentence], weights: Mapping[str, Tensor]) -> None:
         """Count along which relations heads look: weights B×H×S×S, special symbols included."""
         if self.dependencies is None:
             causal = self.end == "decoder"
@@ -306,10 +310,10 @@ def _lost_interval(metric: str, whole: Judgement, without: Judgement) -> Interva
     return bootstrap_interval(np.concatenate([first, second], axis=1), lost, samples=300)
 
 
-def _figures(
+def _head_figures(
     name: str,
     head: int,
-    habits: Habits,
+    habits: HeadHabits,
     weighed: Importance,
     relations: Sequence[Relation],
     lost: Lost,
@@ -359,7 +363,7 @@ def _figures(
 
 
 def _head_intervals(
-    name: str, head: int, habits: Habits, has_rare: bool, weighed: Importance
+    name: str, head: int, habits: HeadHabits, has_rare: bool, weighed: Importance
 ) -> dict[str, Interval | None]:
     """Return the 95 % intervals of a head's figures by their names; `None` where a figure has none."""
     shares = habits.intervals()

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.inspection.corpus import Matched
+from regard.inspection.corpus import MatchedSentence
 from regard.metrics.intervals import Interval, ratio_intervals, resample_counts
 from regard.metrics.significance import SIGNIFICANT, holm
 
@@ -81,7 +81,7 @@ class Dependencies:
         self.hits: dict[str, list[NDArray[np.bool_]]] = {name: [] for name in heads}
         """N×H in parts, whether the head's maximum is on the related word."""
 
-    def add(self, weights: dict[str, Tensor], batch: Sequence[Matched]) -> None:
+    def add(self, weights: dict[str, Tensor], batch: Sequence[MatchedSentence]) -> None:
         """One batch: weights B×H×S×S of each attention."""
         found = [
             (word.relation, row, dependent, word.head)
@@ -240,7 +240,7 @@ def sign_test(better: int, worse: int) -> float:
     return float(min(1.0, np.exp(terms).sum()))
 
 
-def merging(batch: Sequence[Matched], tokens: int) -> tuple[Tensor, Tensor]:
+def merging(batch: Sequence[MatchedSentence], tokens: int) -> tuple[Tensor, Tensor]:
     """From tokens to words: the mean of the rows B×W×S, and the sum of the columns B×S×W."""
     words = max(len(one.tokens) for one in batch)
     given = torch.zeros(len(batch), tokens, words)

@@ -86,7 +86,7 @@ class _Sentences:
         return hits, torch.stack(possible, dim=1).double()
 
 
-class Habits:
+class HeadHabits:
     """Sums over the batches of a corpus, for the heads of one attention."""
 
     def __init__(self, heads: int) -> None:

@@ -73,7 +73,7 @@ def _intervals(found: Totals | None, each: Tensor) -> Tensor:
     return torch.full((each.shape[1], 2), torch.nan) if found is None else torch.from_numpy(found)
 
 
-def gradients(task: Task, model: nn.Module, batches: Sequence[TrainingBatch]) -> dict[str, Tensor]:
+def head_gradients(task: Task, model: nn.Module, batches: Sequence[TrainingBatch]) -> dict[str, Tensor]:
     """Σ|∂L/∂ξ_h| / N for every head, L being the loss of an example and N the answers of all: H for each attention."""
     answers = max(1, sum(batch.count for batch in batches))
     return {name: each.sum(0) / answers for name, each in example_slopes(task, model, batches).items()}
@@ -104,7 +104,7 @@ def _times(mask: Tensor) -> Write:
     return lambda found: found * mask[:, :, None, None]  # B×H×T×K
 
 
-def absences(
+def losses_without_heads(
     task: Task, model: nn.Module, batches: Sequence[TrainingBatch], progress: Progress | None = None
 ) -> tuple[float, dict[str, Tensor]]:
     """The mean loss of an answer with all heads, and with each one left out: H for each attention."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from regard.foundation.display import columns
 from regard.inspection.analyses.heads.dependencies import BEYOND_BASELINE, LEAST_ACCURACY, Relation
 from regard.inspection.attention_kinds import KINDS, Kind
-from regard.inspection.drawing import INK, LINE, PAPER, QUIET, below_title, blank, plain
+from regard.inspection.drawing import INK, LINE, PAPER, QUIET, new_figure, reserve_title, style_axes
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.metrics.intervals import Interval
@@ -237,8 +237,8 @@ class Roles(Result):
         kinds = self.kinds
         shown = self.relations[:16]
         width = 2.2 + 2.9 * len(kinds) + (4.6 if shown else 0)
-        figure = blank(width, 4.8, f"{self.title}: role; confidence · importance", layout="constrained")
-        below_title(figure)
+        figure = new_figure(width, 4.8, f"{self.title}: role; confidence · importance", layout="constrained")
+        reserve_title(figure)
         ratios = [1.0] * len(kinds) + ([1.5] if shown else [])
         axes = figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
         for place, kind in zip(axes, kinds, strict=False):
@@ -279,7 +279,7 @@ class Roles(Result):
         axes.errorbar(best, list(places), xerr=spread, fmt="none", ecolor=QUIET, elinewidth=1)
         title = "best head (bar, 95 %; green: follows it) and best fixed offset (line)"
         axes.set_title(title, loc="left", fontsize=9, color=INK)
-        plain(axes)
+        style_axes(axes)
         axes.grid(visible=False, axis="y")
         axes.grid(axis="x", color=LINE, linewidth=0.8)
 

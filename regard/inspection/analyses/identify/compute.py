@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.foundation.progress import Progress
-from regard.inspection.analyses.identify.effective import Mixed, Slices, correlation, elsewhere, project
+from regard.inspection.analyses.identify.effective import Mixed, Slices, correlation, other_weights, project
 from regard.inspection.analyses.identify.result import Demonstration, Head, Heads, Identifiability
 from regard.inspection.analyses.identify.token_mixing import Mixing, affordable, mixing
 from regard.inspection.attention_kinds import kind_of, layer_of
@@ -49,7 +49,7 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
             part, rank = project(raw, what, causal=causal)
             same_sum, _ = project(raw, what, causal=causal, sums=True)
             heads.append(Head(raw, part, same_sum, rank, correlation(raw, part, causal=causal)))
-            moved.append(elsewhere(raw, what, causal=causal))
+            moved.append(other_weights(raw, what, causal=causal))
         layer = layer_of(name)
         found.append(Heads(name, kind, layer, values.shape[1], values.shape[2], heads))
         effective[name] = torch.stack([head.effective for head in heads])
@@ -113,7 +113,7 @@ def _text_by_text(raw: Tensor, what: Mixed, blocks: Sequence[tuple[slice, slice]
         here, seen = raw[place], Mixed(what.rows[place[1]], what.width)
         part[place], found = project(here, seen, causal=False)
         same_sum[place], _ = project(here, seen, causal=False, sums=True)
-        other[place] = elsewhere(here, seen, causal=False)
+        other[place] = other_weights(here, seen, causal=False)
         rank += found
     return Head(raw, part, same_sum, rank, correlation(raw, part, causal=False)), other
 

@@ -109,7 +109,7 @@ def _deficient(what: Mixed) -> Iterator[tuple[int, Tensor]]:
             yield row, seen
 
 
-def elsewhere(weights: Tensor, what: Mixed, *, causal: bool) -> Tensor:
+def other_weights(weights: Tensor, what: Mixed, *, causal: bool) -> Tensor:
     """Other weights T×S that are as good: rows still sum to one, none is negative, and the head finds the same.
 
     Each row moves away from its largest weight inside the null space of [T, 1], until a weight is zero.

@@ -14,12 +14,12 @@ from regard.data.batches import Frame, padded
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.analyses.identify.effective import Slices, correlation, project
-from regard.inspection.analyses.identify.identification_result import Identification, Likeness, MixingByLayer
+from regard.inspection.analyses.identify.identification_result import Identification, MixingByLayer, Similarity
 from regard.inspection.analyses.identify.token_identity import token_identity
 from regard.inspection.analyses.identify.token_mixing import mixing
 from regard.inspection.attention_kinds import Kind, kind_of, layer_of
 from regard.inspection.interventions import attentions
-from regard.inspection.sides import looked
+from regard.inspection.sides import batch_attention
 from regard.inspection.states import batches, end_of_text, longest_sentence, read_text
 from regard.metrics.intervals import Interval, ratio_intervals, resample_counts, small_sample_factor
 from regard.models import Model
@@ -54,10 +54,13 @@ def identify_corpus(
     model, frame = subject.model, subject.input.frame
     if end_of_text(model) is None:
         raise UsageError(
-            "A corpus is read as text, and this run reads pictures: regard inspect identify RUN PICTURE asks about one."
+            "A corpus is read as text, and this run reads pictures: inspect one picture with "
+            "regard inspect identify RUN PICTURE."
         )
     if targets is not None and len(targets) != len(texts):
-        raise RegardError(f"There are {len(targets):,} targets for {len(texts):,} texts: they must be as many.")
+        raise RegardError(
+            f"There are {len(targets):,} targets for {len(texts):,} texts: give one target for each text."
+        )
     if not subject.writes_text and len(model.texts(torch.tensor([[BOS, EOS]]))) > 1:
         texts = [part for text in texts for part in text.split(TAB)]
     ids = subject.source_tokenizer.encode_batch(list(texts))
@@ -66,14 +69,14 @@ def identify_corpus(
     if len(kept) < FEWEST:
         raise RegardError(f"There are {len(kept)} texts of 1 to {longest} tokens: at least {FEWEST} are needed.")
     sources = [ids[place] for place in kept]
-    alike: list[Likeness] = []
+    alike: list[Similarity] = []
     if attentions(model):
         said: list[list[int]] | None = None
         if subject.writes_text and end_of_text(model) == "encoder":
             given = targets and [targets[place] for place in kept]
             said = _targets(subject, [texts[place] for place in kept], given, progress)
             said = [row[:longest] for row in said]
-        alike = likenesses(model, sources, said, frame, progress)
+        alike = attention_similarities(model, sources, said, frame, progress)
     tokens = token_identity(model, sources, frame=frame, seed=seed, progress=progress)
     chosen = np.random.default_rng(seed).permutation(len(sources))[:MIXED]
     mixed_tokens = _mixing(model, [sources[place] for place in chosen], frame, progress)
@@ -95,15 +98,15 @@ def _targets(
     return found
 
 
-def likenesses(
+def attention_similarities(
     model: Model | Reader,
     sources: Sequence[list[int]],
     targets: Sequence[list[int]] | None,
     frame: Frame,
     progress: Progress | None = None,
-) -> list[Likeness]:
+) -> list[Similarity]:
     """Raw against effective weights of every attention and sentence, its heads averaged, padding taken away."""
-    found: list[Likeness] = []
+    found: list[Similarity] = []
     done = 0
     longest = [max(len(one), len(targets[place]) if targets else 0) + 2 for place, one in enumerate(sources)]
     for places in batches(longest, tokens=2048):
@@ -122,7 +125,7 @@ def likenesses(
 @torch.no_grad()
 def _batch(
     model: Model | Reader, tensors: Mapping[str, Tensor], sentences: Sequence[int], *, written: bool
-) -> list[Likeness]:
+) -> list[Similarity]:
     with taps.watch(model, "*.weights", "*.values") as recording:
         if written:
             model.outputs(tensors["source"], tensors["inputs"])
@@ -132,7 +135,7 @@ def _batch(
     names = [name for name, one in attentions(model).items() if one.heads and f"{name}.weights" in recording]
     for name in names:
         kind, module = kind_of(name), attentions(model)[name]
-        passes = list(looked(model, name, tensors, recording))
+        passes = list(batch_attention(model, name, tensors, recording))
         values = recording.passes(f"{name}.values") if len(passes) > 1 else [recording[f"{name}.values"]]
         for one, seen in zip(passes, values, strict=True):
             assert one.rows.ids is not None and one.columns.ids is not None  # text, on both sides
@@ -141,11 +144,11 @@ def _batch(
             for row, (tall, wide) in enumerate(zip(queries, lengths, strict=True)):
                 if one.columns.real[row].any():  # a second text may be empty
                     raw, what = one.weights[row, :, :tall, :wide], seen[row, :, :wide].cpu()
-                    found.append(_likeness(kind, layer_of(name), raw, what, slices, sentences[row]))
+                    found.append(_similarity(kind, layer_of(name), raw, what, slices, sentences[row]))
     return found
 
 
-def _likeness(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices: Slices, sentence: int) -> Likeness:
+def _similarity(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices: Slices, sentence: int) -> Similarity:
     """Of one attention in one sentence: weights H×T×S, values H×S×K."""
     ranks, alike = [], []
     length, causal = values.shape[1], kind == "decoder"
@@ -155,7 +158,7 @@ def _likeness(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices: S
         alike.append(correlation(one, part, causal=causal))
     whole = sum(rank == length for rank in ranks) / len(ranks)
     mean = sum(ranks) / len(ranks), whole, sum(alike) / len(alike)
-    return Likeness(kind, layer, length, values.shape[2], *mean, sentence=sentence)
+    return Similarity(kind, layer, length, values.shape[2], *mean, sentence=sentence)
 
 
 def _mixing(

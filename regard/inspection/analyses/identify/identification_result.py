@@ -10,7 +10,7 @@ import numpy as np
 from regard.foundation.display import columns
 from regard.inspection.analyses.identify.token_identity import AMONG, MAPS, NEARNESS, TokenIdentity
 from regard.inspection.attention_kinds import KINDS, Kind
-from regard.inspection.drawing import COLOURS, INK, below_title, blank, plain
+from regard.inspection.drawing import COLOURS, INK, new_figure, reserve_title, style_axes
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.states import layer_names
@@ -25,7 +25,7 @@ BIN, LAST = 10, 100
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class Similarity:
     """How much the weights of one attention in one sentence are like their effective part, on average over heads."""
 
     kind: Kind
@@ -76,7 +76,7 @@ class MixingByLayer:
 class Identification(Result):
     """Whether attention and tokens can be identified, over a corpus."""
 
-    likenesses: list[Likeness]
+    likenesses: list[Similarity]
     """Of every attention and sentence; none if the model has no attention."""
     tokens: TokenIdentity
     mixing: MixingByLayer
@@ -106,7 +106,7 @@ class Identification(Result):
         return {}
 
     def _count_bins(self, kind: Kind, layer: int | None) -> list[Bin]:
-        groups: dict[int, list[Likeness]] = {}
+        groups: dict[int, list[Similarity]] = {}
         for one in self.likenesses:
             if one.kind == kind and layer in (None, one.layer):
                 groups.setdefault(min((one.length - 1) // BIN, LAST // BIN), []).append(one)
@@ -147,8 +147,8 @@ class Identification(Result):
                     "kind": kind,
                     "name": KINDS[kind],
                     "width": width,
-                    "all": [_facts(one) for one in self.bins(kind)],
-                    "layers": {str(layer): [_facts(one) for one in self.bins(kind, layer)] for layer in layers},
+                    "all": [_bin_data(one) for one in self.bins(kind)],
+                    "layers": {str(layer): [_bin_data(one) for one in self.bins(kind, layer)] for layer in layers},
                 }
                 for kind, width, layers in self.kinds()
             ],
@@ -219,8 +219,8 @@ class Identification(Result):
 
     def draw(self) -> "Figure":
         """Correlation by length, tokens by layer, contributions by layer."""
-        figure = blank(13, 4.4, self.title, layout="constrained")
-        below_title(figure)
+        figure = new_figure(13, 4.4, self.title, layout="constrained")
+        reserve_title(figure)
         left, middle, right = figure.subplots(1, 3)
         names = list(dict.fromkeys(one.name for kind, _, _ in self.kinds() for one in self.bins(kind)))
         names.sort(key=lambda name: int(name.rstrip("+").split("–")[0]))
@@ -245,7 +245,7 @@ class Identification(Result):
         right.set_ylim(0, 102)
         titles = "raw and effective attention by length", "tokens identified in their sentence, %", "contributions, %"
         for axes, title in zip((left, middle, right), titles, strict=True):
-            plain(axes)
+            style_axes(axes)
             axes.set_title(title, loc="left", fontsize=10, color=INK)
             if axes is not left:
                 axes.set_xticks(range(len(self.layers)), self.layers)
@@ -267,7 +267,7 @@ def _band(
     axes.fill_between([place for place, _ in known], low, high, color=colour, alpha=0.12, linewidth=0)
 
 
-def _bin_intervals(some: Sequence[Likeness]) -> dict[str, Interval | None]:
+def _bin_intervals(some: Sequence[Similarity]) -> dict[str, Interval | None]:
     """Return the 95 % intervals of the means over some attentions, by a bootstrap over sentences."""
     numbers = {sentence: place for place, sentence in enumerate(dict.fromkeys(one.sentence for one in some))}
     sums = np.zeros((len(numbers), 4))
@@ -293,7 +293,7 @@ def _mean(values: Iterable[float]) -> float:
     return sum(some) / len(some)
 
 
-def _facts(one: Bin) -> dict[str, Any]:
+def _bin_data(one: Bin) -> dict[str, Any]:
     return {
         "tokens": one.name,
         "sentences": one.sentences,

@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.foundation.display import columns
 from regard.inspection.analyses.identify.token_mixing import Mixing
 from regard.inspection.attention_kinds import Kind
-from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
+from regard.inspection.drawing import CELL, INK, KEY, draw_key, draw_map, label_height, new_figure
 from regard.inspection.page import Panel, pack
 from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
@@ -267,12 +267,12 @@ def _packed(head: Head) -> dict[str, Any]:
 def _row(title: str, maps: list[tuple[str, Tensor, Side, Side, bool]]) -> "Figure":
     """Maps side by side, each as wide as its tokens."""
     left, gap = 0.8, 0.4
-    names = max(name_height(across.tokens) for _, _, _, across, _ in maps)
+    names = max(label_height(across.tokens) for _, _, _, across, _ in maps)
     top = names + 0.75
     widths = [len(across) * CELL for _, _, _, across, _ in maps]
     tall = max(len(down) for _, _, down, _, _ in maps) * CELL
     width, height = sum(widths) + (left + gap) * len(maps), tall + top + KEY + 0.1
-    figure = blank(width, height, title)
+    figure = new_figure(width, height, title)
     start, explained = left, set[bool]()
     for (name, values, down, across, signed), wide in zip(maps, widths, strict=True):
         high = len(down) * CELL

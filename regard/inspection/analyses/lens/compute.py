@@ -39,7 +39,9 @@ def lens(trace: Trace, words: int = 5) -> Lens:
     """
     model, length = trace.model, len(trace.target)
     if trace.numeric:
-        raise UsageError("An estimate is one number, and has no rank among others: regard inspect attribute asks why.")
+        raise UsageError(
+            "An estimate is one number and has no rank among others: regard inspect attribute explains it."
+        )
     names = [name for name in trace.activations if (READING if trace.reads_only else DECODER_LAYERS).fullmatch(name)]
     names = [name for name in names if LOOKS.fullmatch(name)] or names
     write = {names[-1]: _in_turn(torch.stack([trace.activations[name] for name in names]))}
@@ -89,8 +91,8 @@ def _check_read(trace: Trace, names: Sequence[str]) -> None:
     without = trace.again({names[-1]: torch.zeros_like})
     if torch.equal(without.log_probabilities, trace.log_probabilities):
         raise UsageError(
-            "The answer of this model is not read off the states of its layers, but off the last state of a "
-            "recurrence: regard inspect attribute and probe look into it."
+            "The answer of this model does not come from the states of its layers, but from the last state of a "
+            "recurrence: use regard inspect attribute or probe."
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from regard.foundation.display import columns
-from regard.inspection.drawing import INK, KEY, QUIET, blank, draw_key, draw_map, labels
+from regard.inspection.drawing import INK, KEY, QUIET, draw_key, draw_map, new_figure, token_labels
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.tasks.trace import Side
@@ -94,7 +94,7 @@ class Lens(Result):
         layers, length = self.ranks.shape
         wide, tall = 1.15 * layers, 0.27 * length
         width, height = wide + 1.6, tall + 0.8 + KEY
-        figure = blank(width, height, self.title)
+        figure = new_figure(width, height, self.title)
         axes = figure.add_axes((1.3 / width, KEY / height, wide / width, tall / height))
         names = [f"layer {layer}" for layer in range(layers)]
         draw_map(axes, self.probabilities.T, self.target.tokens, names)
@@ -105,7 +105,7 @@ class Lens(Result):
             for place in range(length):
                 said = float(self.probabilities[layer, place])
                 ink = INK if int(self.ranks[layer, place]) == 1 else QUIET
-                word = labels([words[place][0][0]])[0]
+                word = token_labels([words[place][0][0]])[0]
                 word = word if len(word) <= 13 else f"{word[:12]}…"
                 axes.text(
                     layer, place, word, ha="center", va="center", fontsize=8, color="white" if said > 0.55 else ink

@@ -32,7 +32,7 @@ def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -
 
     The sources must have as many tokens, so that positions correspond; the targets are the answers that are compared.
     """
-    place = _parting(clean, corrupted)
+    place = _first_difference(clean, corrupted)
     answer, instead = clean.target.ids[place], corrupted.target.ids[place]
     rows = [one.log_probabilities[place] for one in (clean, corrupted)]
     before = [float(row[answer] - row[instead]) for row in rows]  # of logits and of log-probabilities alike
@@ -64,16 +64,16 @@ def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -
     )
 
 
-def _parting(clean: Trace, corrupted: Trace) -> int:
+def _first_difference(clean: Trace, corrupted: Trace) -> int:
     """The first target position where the answers differ, or what is wrong with the pair."""
     if clean.numeric:
         raise UsageError(
-            "Patching compares two answers, and an estimate is one number: regard inspect attribute asks why."
+            "Patching compares two answers, and an estimate is one number: regard inspect attribute explains it."
         )
     if clean.parts != corrupted.parts or len(clean.source) != len(corrupted.source):
         raise UsageError(
-            f"The sources have {len(clean.source)} and {len(corrupted.source)} tokens ({_begun(clean)} and "
-            f"{_begun(corrupted)}), but each position must correspond to one: change words to words of as many tokens."
+            f"The sources have {len(clean.source)} and {len(corrupted.source)} tokens ({_source_text(clean)} and "
+            f"{_source_text(corrupted)}), but their positions must correspond: change words to words of as many tokens."
         )
     if clean.source.ids == corrupted.source.ids:
         raise UsageError("The two sources are the same to this model: change a word in one of them.")
@@ -81,20 +81,20 @@ def _parting(clean: Trace, corrupted: Trace) -> int:
     place = next((place for place, (one, other) in pairs if one != other), None)
     if place is None:
         raise UsageError(
-            f'Both sources lead to "{_said(clean)}": change another word, or name the output '
+            f'Both sources lead to "{_output_text(clean)}": change another word, or name the output '
             "that the corrupted source should lead to (--instead)."
         )
     return place
 
 
-def _said(trace: Trace) -> str:
+def _output_text(trace: Trace) -> str:
     """Return the output, without the end symbol."""
     special = dict(zip(trace.target.words, trace.target.special, strict=True))
     return " ".join(text for word, text in enumerate(trace.target.word_texts) if not special[word])
 
 
-def _begun(trace: Trace) -> str:
-    """The tokens of a source, so many that they can be read."""
+def _source_text(trace: Trace) -> str:
+    """Return the tokens of a source as text; long ones are cut."""
     tokens = trace.source.tokens
     return "|".join(tokens[:MOST_TOLD]) + ("|…" if len(tokens) > MOST_TOLD else "")
 

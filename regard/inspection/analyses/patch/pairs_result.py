@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.foundation.display import columns
-from regard.inspection.drawing import COLOURS, INK, QUIET, below_title, blank, plain
+from regard.inspection.drawing import COLOURS, INK, QUIET, new_figure, reserve_title, style_axes
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.metrics.intervals import Interval
@@ -26,7 +26,7 @@ class MeanRecovery:
     """95 %, by a bootstrap over pairs; none for a single pair."""
     pairs: int
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return everything as plain data for JSON."""
         return {
             "name": self.name,
@@ -62,8 +62,8 @@ class PatchingPairs(Result):
         return {
             "pairs": self.pairs,
             "skipped": self.skipped,
-            "wholes": [one.facts() for one in self.wholes],
-            "heads": [one.facts() for one in self.heads],
+            "wholes": [one.to_json() for one in self.wholes],
+            "heads": [one.to_json() for one in self.heads],
         }
 
     def __str__(self) -> str:
@@ -81,8 +81,8 @@ class PatchingPairs(Result):
     def draw(self) -> "Figure":
         """Draw the mean recovery of whole parts and of the strongest heads, with their intervals."""
         shown = [*self.wholes, *self.heads[:MOST_SHOWN]]
-        figure = blank(8.0, 1.2 + 0.3 * len(shown), self.title, layout="constrained")
-        below_title(figure)
+        figure = new_figure(8.0, 1.2 + 0.3 * len(shown), self.title, layout="constrained")
+        reserve_title(figure)
         axes = figure.subplots()
         places = range(len(shown))
         axes.barh(places, [one.mean for one in shown], color=COLOURS[0], height=0.65)
@@ -93,7 +93,7 @@ class PatchingPairs(Result):
         axes.set_yticks(places, [one.name for one in shown])
         axes.invert_yaxis()
         axes.set_xlabel("share of the difference recovered", fontsize=9, color=INK)
-        plain(axes)
+        style_axes(axes)
         return figure
 
     def panels(self) -> list[Panel]:

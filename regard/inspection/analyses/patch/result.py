@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.foundation.display import columns
 from regard.inspection.attention_kinds import KINDS, Kind
-from regard.inspection.drawing import CELL, INK, KEY, blank, draw_key, draw_map, name_height
+from regard.inspection.drawing import CELL, INK, KEY, draw_key, draw_map, label_height, new_figure
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 
@@ -161,11 +161,11 @@ class Patching(Result):
                 bands[-1] = beside
             else:
                 bands.append([one])
-        names = [max(name_height(one.columns) for one in band) + 0.2 for band in bands]
+        names = [max(label_height(one.columns) for one in band) + 0.2 for band in bands]
         talls = [max(len(one.rows) for one in band) * cell for band in bands]
         width = max(sum(len(one.columns) * cell + left for one in band) for band in bands) + 0.8
         height = title + sum(names) + sum(talls) + 0.3 * len(bands) + KEY
-        figure = blank(width, height, f"{self.answer} or {self.instead}: what is recovered")
+        figure = new_figure(width, height, f"{self.answer} or {self.instead}: what is recovered")
         above = title
         for band, name, tall in zip(bands, names, talls, strict=True):
             above += name

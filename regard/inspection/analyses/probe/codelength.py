@@ -72,8 +72,8 @@ def online_code(
 ) -> CodeLength:
     """The online code of the training words, cut at `ends`; `last` are the probes trained on all of them.
 
-    `starts` are the words that sentences begin with. `trained` is called with the number of words that each further probe has been
-    learned.
+    `starts` are the words that sentences begin with. `trained` is called with the number of words
+    that each further probe has been trained on.
     """
     per_word = math.log2(labels)
     parts = [torch.full((len(train.states), ends[0]), per_word, dtype=torch.float64)]  # L×words of each block

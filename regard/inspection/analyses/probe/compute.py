@@ -64,7 +64,7 @@ def probe(
     split = _split(translator, corpus, wanted, dev=dev, sources=sources, most=most, seed=seed, progress=progress)
     real = split.answers
     control = control_labels(split.words(), real, seed)  # N
-    work = _Work(split, translator.input.frame, progress)
+    work = _ProbeTraining(split, translator.input.frame, progress)
     of_model = work.read(translator.model, pool, "reading layers")
     own = {kind: (work.ask(of_model, real, wide), work.ask(of_model, control, wide)) for kind, wide in KINDS.items()}
     of_random = work.read(untrained(translator, seed), pool, "reading untrained")
@@ -179,7 +179,7 @@ class _Answer:
     right: Tensor  # L×N: whether they are right
 
 
-class _Work:
+class _ProbeTraining:
     """Probes of one split, with the progress of all of them together."""
 
     def __init__(self, split: Split, frame: Frame, progress: Progress | None) -> None:
@@ -289,8 +289,8 @@ def _split(
         others, _ = read_labelled(dev, wanted, tokenizer, longest=longest)
         held = [pair for pair in zip(others, _readings(others, alone=alone), strict=True) if pair[0].words]
     count = len(held) + len(whole)
-    held = _distinct(held, set())
-    whole = _distinct(whole, {tuple(one.ids) for one, _ in held})
+    held = _without_repetitions(held, set())
+    whole = _without_repetitions(whole, {tuple(one.ids) for one, _ in held})
     repeated = count - len(held) - len(whole)
     if len(whole) < FEWEST:
         raise RegardError(
@@ -308,11 +308,16 @@ def _split(
         parts["test"] = held
     labels = Counter(label for part in parts.values() for one, _ in part for label in one.labels)
     if len(labels) < 2:
-        raise UsageError(f"Every word with the property `{wanted}` has the same label: there is nothing to tell apart.")
+        raise UsageError(
+            f"Every word with the property `{wanted}` has the same label: there is nothing to tell apart. "
+            "Choose another property."
+        )
     return Split(parts, [label for label, _ in labels.most_common()], too_long, repeated)
 
 
-def _distinct(given: Sequence[tuple[Labelled, Reading]], known: set[tuple[int, ...]]) -> list[tuple[Labelled, Reading]]:
+def _without_repetitions(
+    given: Sequence[tuple[Labelled, Reading]], known: set[tuple[int, ...]]
+) -> list[tuple[Labelled, Reading]]:
     """Return the sentences, each once, that are not among those `known` by their tokens."""
     seen, found = set(known), []
     for one, reading in given:

@@ -10,7 +10,7 @@ from regard.data.conllu import Sentence, Word, read_conllu
 from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress, reported
-from regard.inspection.corpus import match
+from regard.inspection.corpus import match_tokens
 from regard.text.tokenizer import Tokenizer
 
 COLUMNS = ("upos", "xpos", "deprel")
@@ -56,7 +56,7 @@ def read_labelled(
     found: list[Labelled] = []
     left_out = 0
     for one in reported(islice(given, most), "reading", progress, most):
-        matched = match(one.sentence, tokenizer)
+        matched = match_tokens(one.sentence, tokenizer)
         if len(matched.ids) > longest:
             left_out += 1
             continue
@@ -103,8 +103,8 @@ def read_table(path: Path | str, wanted: str) -> Iterator[Given]:
     column = 2 if wanted == "label" else int(wanted) if wanted.isdigit() else 0
     if column < 2:
         raise UsageError(
-            f"`{wanted}` is no column of labels of {path}: give the number of one, counted from 1 (2 is the first "
-            "behind the word)."
+            f"`{wanted}` is no column of labels of {path}: give the number of one, counted from 1 (2 is the column "
+            "after the word)."
         )
     for number, rows in _blocks(read_lines(path)):
         words: list[Word] = []

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.foundation.display import columns
 from regard.inspection.analyses.probe.codelength import CodeLength
-from regard.inspection.drawing import COLOURS, INK, QUIET, below_title, blank, plain
+from regard.inspection.drawing import COLOURS, INK, QUIET, new_figure, reserve_title, style_axes
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.inspection.states import End, Pool
@@ -56,7 +56,7 @@ class Curves:
             "untrained_bits": self.untrained_code.intervals,
         }
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
             "accuracy": self.accuracy,
@@ -123,7 +123,7 @@ class Probing(Result):
             "repeated": self.repeated,
             "labels": self.labels,
             "baselines": {"majority": self.majority, "word": self.per_word, "uniform_bits": self.uniform},
-            "probes": {kind: one.facts() for kind, one in self.curves.items()},
+            "probes": {kind: one.to_json() for kind, one in self.curves.items()},
             "by_label": [
                 {"label": label, "words": count, "found": found, "intervals": intervals}
                 for label, (count, found, intervals) in self.by_label.items()
@@ -165,8 +165,8 @@ class Probing(Result):
 
     def draw(self) -> "Figure":
         """Accuracy and code length by layer, for both probes."""
-        figure = blank(11, 4.6, self.title, layout="constrained")
-        below_title(figure)
+        figure = new_figure(11, 4.6, self.title, layout="constrained")
+        reserve_title(figure)
         left, right = figure.subplots(1, 2)
         places = range(len(self.layers))
         for style, (kind, one) in zip(("--", "-"), self.curves.items(), strict=True):
@@ -186,7 +186,7 @@ class Probing(Result):
             left.axhline(100 * value, color=QUIET, linestyle=style, linewidth=1.2, label=name)
         right.axhline(self.uniform / 1000, color=QUIET, linestyle=":", linewidth=1.2, label="uniform code")
         for axes, title in ((left, "accuracy, %"), (right, "online code length, kbit")):
-            plain(axes)
+            style_axes(axes)
             axes.set_title(title, loc="left", fontsize=10, color=INK)
             axes.set_xticks(places, self.layers)
             axes.set_ylim(bottom=0)

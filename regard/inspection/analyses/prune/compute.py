@@ -80,11 +80,11 @@ def prune(
     directory = directory or old.directory.with_name(f"{old.name}-pruned")
     Run.refuse_occupied(directory)
     model = load_run(old).model
-    which, names = chosen(model, which)
+    which, names = choose_attentions(model, which)
     heads = sum(attentions(model)[name].heads for name in names)
     _check(old, heads, keep, price, steps, which)
     view = view or default_view()
-    work = _Work(old, model, names, which, steps, seed, view)
+    work = _PruningWork(old, model, names, which, steps, seed, view)
     try:
         with Interruption() as interruption:
             kept = work.gate(keep, price, interruption)
@@ -101,10 +101,10 @@ def prune(
     return found
 
 
-def chosen(model: Model | Reader, which: Which | None = None) -> tuple[Which, list[str]]:
+def choose_attentions(model: Model | Reader, which: Which | None = None) -> tuple[Which, list[str]]:
     """Whose heads are meant, and the names of their attentions; refused in a sentence where there are none."""
     if which is not None and which not in get_args(Which):
-        raise UsageError(f"There are no heads called {which}: say one of {', '.join(get_args(Which))}.")
+        raise UsageError(f"There are no heads of the kind `{which}`: use one of {', '.join(get_args(Which))}.")
     found = attentions(model)
     if not found:
         raise UsageError(
@@ -124,7 +124,7 @@ def chosen(model: Model | Reader, which: Which | None = None) -> tuple[Which, li
     return which, names
 
 
-class _Work:
+class _PruningWork:
     """What pruning has at hand: the run, its data, and the course of its gates."""
 
     def __init__(
@@ -338,7 +338,7 @@ def second_course(config: RunConfig, model: Model | Reader, names: Sequence[str]
     )
 
 
-def _make(found: Pruning, work: _Work) -> None:
+def _make(found: Pruning, work: _PruningWork) -> None:
     """The pruned run as a directory of its own, with a first checkpoint from which it is trained on like any other."""
     directory = Path(found.directory)
     model = work.without(work.model, found.kept)
@@ -385,13 +385,13 @@ def _link(source: str, target: str) -> str:
 
 def _check(run: Run, heads: int, keep: int | None, price: float | None, steps: int, which: Which) -> None:
     if keep is None and price is None:
-        raise UsageError(f"How many of the {heads} heads shall stay? Say --keep N, or a price with --lambda L.")
+        raise UsageError(f"How many of the {heads} heads should be kept? Give --keep N, or a price with --lambda L.")
     if keep is not None and not 0 <= keep < heads:
         raise UsageError(f"--keep {keep}: the run has {heads} heads of the kind `{which}`; keep from 0 to {heads - 1}.")
     if price is not None and not price > 0:
-        raise UsageError(f"--lambda {price:g}: the price of an open gate is above 0; the paper tried 0.1 and around.")
+        raise UsageError(f"--lambda {price:g}: the price of an open gate must be above 0; the paper used about 0.1.")
     if steps < 20:
-        raise UsageError(f"--steps {steps}: gates need at least 20 steps, and rather a thousand.")
+        raise UsageError(f"--steps {steps}: gates need at least 20 steps, better a thousand.")
     if not is_prepared(run.directory):
         raise UsageError(
             f"{run.directory} no longer holds its training data (data/), which gates learn from: "

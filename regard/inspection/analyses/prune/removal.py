@@ -30,7 +30,7 @@ def without_heads(model: M, kept: Kept, build: Callable[[config.Model], M]) -> M
         if found[name].out is None:
             raise UsageError(NO_PROJECTIONS)
         if list(heads) != sorted(set(heads)) or any(not 0 <= head < found[name].heads for head in heads):
-            raise UsageError(f"{name} has heads 0 to {found[name].heads - 1}: {list(heads)} cannot be kept of them.")
+            raise UsageError(f"{name} has heads 0 to {found[name].heads - 1}: {list(heads)} are not among them.")
     weights = weights_of(model)
     for name, heads in kept.items():
         left = found[name].weights_of_heads(heads)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from regard.foundation.display import columns
-from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, below_title, blank, plain
+from regard.inspection.drawing import COLOURS, INK, LINE, PAPER, QUIET, new_figure, reserve_title, style_axes
 from regard.inspection.page import Panel
 from regard.inspection.result import Result
 from regard.metrics.intervals import Interval
@@ -144,8 +144,8 @@ class Pruning(Result):
     def draw(self) -> "Figure":
         """The score over the heads kept, and which heads they are."""
         names = list(self.kept)
-        figure = blank(10.5, 4.2, self.title, layout="constrained")
-        below_title(figure)
+        figure = new_figure(10.5, 4.2, self.title, layout="constrained")
+        reserve_title(figure)
         left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
         self._draw_rows(left)
         most = max(gate.head for gate in self.gates) + 1
@@ -172,7 +172,7 @@ class Pruning(Result):
         title = f"validation {self.measure} with the closed heads gone"
         axes.set_title(title, loc="left", fontsize=9, color=INK)
         axes.set_ylim(bottom=min(0.0, *scores), top=max(scores) * 1.12 or 1.0)
-        plain(axes)
+        style_axes(axes)
 
     def panels(self) -> list[Panel]:
         """The curve, the grid of heads and the table."""
