@@ -219,7 +219,7 @@ def test_another_word_takes_over_the_punctuation_of_the_one_it_replaces(text, re
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no word that this model can say"), ("?", "no word that this model can say"), ("a b", "is several"),
+    [("", "not a word that this model can write"), ("?", "not a word that this model can write"), ("a b", "is several"),
      ("bare", "bare space mark")],
 )  # fmt: skip
 def test_what_is_no_word_to_be_set_against_is_refused(text, message):
