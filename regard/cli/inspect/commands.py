@@ -40,6 +40,11 @@ class AnalysisGroup(TyperGroup):
         found = get(cmd_name)
         return None if found is None else command_of(found)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the analyses with their questions; nothing is built for that, so that help is fast."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(one.name, _capitalised(one.question) or one.help) for one in every_analysis()])
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; `custom NAME` is the earlier name of an extension's analysis."""
         return super().resolve_command(ctx, args[1:] if args[0] == "custom" and len(args) > 1 else args)
@@ -59,7 +64,7 @@ def command_of(analysis: Analysis) -> Any:
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     command.__doc__ = analysis.description
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(analysis.name, epilog=_epilog(analysis), short_help=_capitalised(analysis.question))(command)
+    app.command(analysis.name, epilog=_epilog(analysis))(command)
     return get_command(app)
 
 
@@ -134,8 +139,8 @@ def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empt
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _capitalised(text: str) -> str | None:
-    return text[:1].upper() + text[1:] if text else None
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _epilog(analysis: Analysis) -> str | None:
