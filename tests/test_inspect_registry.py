@@ -18,6 +18,7 @@ from regard.inspection.options import Option
 from regard.inspection.result import Result
 from regard.inspection.table_result import TableResult
 from tests.stored_runs import FIXTURES
+from tests.test_inspect_results import source_of
 
 RUNS = FIXTURES / "format-1"
 TRANSFORMER, CLASSES = RUNS / "translation-transformer", RUNS / "classes"
@@ -202,6 +203,39 @@ def test_names_are_checked(extension):
     for name in ("attention", "all", "custom", "two words", "", "--x"):
         with pytest.raises(ValueError, match="choose another"):
             extensions.analysis(name)(lambda trace: TableResult("x", (), []))
+
+
+def test_options_that_every_command_has_cannot_be_declared_again(extension):
+    for name in ("target", "source", "run", "output"):
+        scope = {}
+        exec(f"def mine(trace, {name}: str = ''): ...", scope)
+        with pytest.raises(ValueError, match=f"option `{name}`"):
+            extensions.analysis("mine")(scope["mine"])
+
+
+def test_a_required_option_leaves_an_analysis_out_of_reports(extension, capsys):
+    @extensions.analysis("nth-token")
+    def nth(trace, number: int) -> Result:
+        """Show one token."""
+        return TableResult("Token", ("token",), [(trace.source.tokens[number],)])
+
+    assert main(["inspect", "nth-token", str(TRANSFORMER), "a b", "--number", "0"]) == 0
+    assert main(["inspect", "nth-token", str(TRANSFORMER), "a b"]) == 2
+    assert "--number" in capsys.readouterr().err
+    assert "--number" in inspection.report(TRANSFORMER, "a b").left_out["nth-token"]
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(RUNS.iterdir()) if path.is_dir()])
+def test_where_attention_applies_it_is_found(name):
+    run = regard.load(RUNS / name)
+    trace = run.trace(source_of(name))
+    for analysis, compute in (("attention", inspection.attention), ("heads", None)):
+        reason = registry.get(analysis).applies(run.loaded)
+        has = bool(trace.matching("*.weights"))
+        assert (reason is None) == has
+        if reason and compute:
+            with pytest.raises(UsageError, match=re.escape(reason)):
+                compute(trace)
 
 
 def test_an_analysis_returns_a_result(extension, capsys):

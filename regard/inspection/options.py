@@ -100,7 +100,9 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
 def keywords_of(function: Callable[..., Any]) -> list[str] | None:
     """Return the keywords that a function takes after its first parameter; None if it takes any."""
     known = list(inspect.signature(function).parameters.values())[1:]
-    return None if any(one.kind is one.VAR_KEYWORD for one in known) else [one.name for one in known]
+    if any(one.kind is one.VAR_KEYWORD for one in known):
+        return None
+    return [one.name for one in known if one.name != "brief"]
 
 
 def _annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> tuple[Any, Option | Argument | None]:

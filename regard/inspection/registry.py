@@ -114,7 +114,7 @@ class Analysis:
     def check(self, run: "LoadedRun") -> None:
         """Refuse a run that the analysis does not apply to."""
         if reason := self.applies(run):
-            raise UsageError(f"{reason[:-1]}: {SEE_ALL}")
+            raise UsageError(reason if "regard inspect" in reason else f"{reason[:-1]}: {SEE_ALL}")
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Refuse keywords that the analysis does not have."""
@@ -198,6 +198,9 @@ def open_run(path: Path | str) -> "LoadedRun":
     return load_run(Run.open(path))
 
 
+RESERVED = ("run", "source", "second", "target", "output", "as_json", "json", "help")
+"""Parameters that the command of every analysis has."""
+
 EXTENSIONS: dict[str, Analysis] = {}
 """The analyses that extensions have added, by name."""
 
@@ -233,6 +236,9 @@ def register(name: str, function: Callable[..., "Result"]) -> None:
     """Add an analysis of one trace, for extensions."""
     if name in built_in() or name == "custom" or not re.fullmatch(r"\w[\w-]*", name):
         raise ValueError(f"an analysis cannot be called {name!r}: choose another name, of letters, digits and hyphens")
+    for one in parameters_of(function):
+        if one.name in RESERVED:
+            raise ValueError(f"the analysis {name} has an option `{one.name}`, which every analysis has: rename it")
     if name in EXTENSIONS and EXTENSIONS[name].inspect.__module__ != function.__module__:
         raise ValueError(f"the name {name!r} is taken: choose another")
     EXTENSIONS[name] = Analysis(function, question="", works_on="", given_name=name)

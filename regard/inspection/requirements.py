@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Requirement = Callable[["LoadedRun"], str | None]
 
 SEE_ALL = "regard inspect all shows what applies to it."
-"""What follows a reason, except in a report of all analyses."""
+"""What follows a reason that names no other command, except in a report of all analyses."""
 
 
 def any_run(run: "LoadedRun") -> str | None:
@@ -51,6 +51,42 @@ def text(what: str) -> Requirement:
         return f"{what}, and this run reads {run.config.task.input_kind().reads} ({_arrow(run)})."
 
     return reason
+
+
+def attention(run: "LoadedRun") -> str | None:
+    """Require a model with attention of any kind."""
+    from regard.models import Model
+    from regard.nn import taps
+
+    if any(name.endswith(".weights") for name in taps.names(run.model)):
+        return None
+    return NO_JOIN if isinstance(run.model, Model) else NO_ATTENTION
+
+
+def heads(what: str) -> Requirement:
+    """Require a model with attention heads; `what` is what would be done with them: "describe"."""
+
+    def reason(run: "LoadedRun") -> str | None:
+        from regard.inspection.interventions import attentions
+
+        if any(one.heads for one in attentions(run.model).values()):
+            return None
+        return (
+            f"This model ({run.config.cell}) has no attention, so it has no heads to {what}: "
+            "regard inspect attribute and probe apply to every model."
+        )
+
+    return reason
+
+
+NO_JOIN = (
+    "This model has no attention to show: its join is a fixed vector, and neither its encoder nor its decoder attends "
+    "to itself."
+)
+NO_ATTENTION = (
+    "This model has no attention to show: its encoder does not attend to itself, and task.pool is not attention. "
+    "regard inspect attribute shows for every model which words made its answer."
+)
 
 
 def _arrow(run: "LoadedRun") -> str:

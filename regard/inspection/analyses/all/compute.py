@@ -53,7 +53,7 @@ def report(
         )
         if analysis.left_out:
             left_out[analysis.name] = analysis.left_out
-        elif reason := analysis.applies(subject):
+        elif reason := analysis.applies(subject) or _without_options(analysis):
             left_out[analysis.name] = reason
         else:
             parts += _parts(analysis, given)
@@ -92,6 +92,14 @@ def _parts(analysis: Analysis, given: ReportInput) -> Iterator[tuple[str, Callab
             most=given.sentences,
         )
         yield f"{analysis.name}-corpus", of_corpus
+
+
+def _without_options(analysis: Analysis) -> str | None:
+    """Return why an analysis cannot be called without options, or None if it can."""
+    required = [one.flag for one in analysis.parameters if one.required]
+    if analysis.needs == "run" or not required:
+        return None
+    return f"It needs options ({', '.join(required)}): regard inspect {analysis.name}."
 
 
 def _answer(subject: LoadedRun, trace: Trace) -> str:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from regard.inspection import requirements
 from regard.inspection.options import Option
 from regard.inspection.registry import Analysis
 
@@ -46,5 +47,6 @@ ANALYSIS = Analysis(
     order=10,
     question="where did it look?",
     works_on="whatever has attention",
+    applies=requirements.attention,
     examples=EXAMPLES,
 )

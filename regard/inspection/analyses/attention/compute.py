@@ -7,6 +7,7 @@ from regard.foundation.errors import UsageError
 from regard.inspection.analyses.attention.looks import Look
 from regard.inspection.analyses.attention.result import Attention, Heads
 from regard.inspection.attention_kinds import KINDS, Kind, kind_of, layer_of
+from regard.inspection.requirements import NO_ATTENTION, NO_JOIN
 from regard.tasks.trace import Trace
 
 
@@ -30,17 +31,6 @@ def attention(
     layer = _check(kind, kinds, layer, head, found, trace)
     look = Look.of(trace) if trace.picture else None
     return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words, look)
-
-
-NO_JOIN = (
-    "This model has no attention to show: its join is a fixed vector, and neither its encoder nor its decoder attends "
-    "to itself."
-)
-
-NO_ATTENTION = (
-    "This model has no attention to show: its encoder does not attend to itself, and task.pool is not attention. "
-    "regard inspect attribute tells for every model which words made its answer."
-)
 
 
 def _check(

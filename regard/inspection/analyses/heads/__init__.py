@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from regard.inspection import requirements
 from regard.inspection.options import Option
 from regard.inspection.registry import Analysis, InspectedRun, ReportInput
 
@@ -47,6 +48,7 @@ ANALYSIS = Analysis(
     needs="run",
     question="what does each head do?",
     works_on="whatever has attention",
+    applies=requirements.heads("describe"),
     report=report,
     examples=EXAMPLES,
 )

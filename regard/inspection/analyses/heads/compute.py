@@ -20,6 +20,7 @@ from regard.data.lines import read_lines
 from regard.data.store import HeldStore
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
+from regard.inspection import requirements
 from regard.inspection.analyses.heads.dependencies import Dependencies, Relation
 from regard.inspection.analyses.heads.habits import Frequencies, HeadHabits, equal_tokens
 from regard.inspection.analyses.heads.importance import Importance, every_head, importance
@@ -61,11 +62,6 @@ BATCH_TOKENS = 4096
 
 MOST_TEXTS = 1000
 """Texts of a corpus that serve as examples, where a run has none of its own."""
-
-NO_HEADS = (
-    "This model ({cell}) has no attention, so it has no heads to describe: regard inspect attribute and probe look "
-    "into every model."
-)
 
 
 def heads(
@@ -118,8 +114,8 @@ def describe_heads(
     """As `heads`, of any task and model: examples, a corpus (a file, or texts), how often tokens occurred."""
     task, model = subject.task, subject.model
     found = attentions(model)
-    if not any(one.heads for one in found.values()):
-        raise UsageError(NO_HEADS.format(cell=subject.config.cell))
+    if reason := requirements.heads("describe")(subject):
+        raise UsageError(reason)
     if score and not subject.config.task.scores:
         raise UsageError(
             f"A run of the task {subject.config.task.kind} is measured by its loss alone: leave --score out."

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from regard.inspection import requirements
 from regard.inspection.options import Option
 from regard.inspection.registry import Analysis, InspectedRun
 
@@ -58,6 +59,7 @@ ANALYSIS = Analysis(
     needs="run",
     question="which heads can go?",
     works_on="attention with projections",
+    applies=requirements.heads("prune"),
     left_out="It makes another model, so it is not part of a report: regard inspect prune RUN --keep N.",
     examples=EXAMPLES,
 )
