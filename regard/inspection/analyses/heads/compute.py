@@ -24,18 +24,17 @@ from regard.inspection import requirements
 from regard.inspection.analyses.heads.dependencies import Dependencies, Relation
 from regard.inspection.analyses.heads.habits import Frequencies, HeadHabits, equal_tokens
 from regard.inspection.analyses.heads.importance import Importance, every_head, importance
+from regard.inspection.analyses.heads.lost_scores import Lost, lost_scores
 from regard.inspection.analyses.heads.result import Followed, HeadFigures, Roles
 from regard.inspection.attention_kinds import kind_of, layer_of
 from regard.inspection.corpus import MatchedSentence, read_matched_sentences, read_texts
-from regard.inspection.interventions import attentions, scale_head
+from regard.inspection.interventions import attentions
 from regard.inspection.sides import batch_attention
 from regard.inspection.states import end_of_text, longest_sentence, read_text
-from regard.metrics.intervals import Interval, Totals, bootstrap_interval
-from regard.metrics.scoring import METRICS, make
+from regard.metrics.intervals import Interval
 from regard.nn import taps
 from regard.runs.run import Run
 from regard.tasks.inputs.text import length_groups
-from regard.tasks.judgement import Judgement
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.preparation import is_prepared, prepare
 from regard.tasks.task import Task
@@ -133,7 +132,7 @@ def describe_heads(
         work.read_examples(list(training_batches(task, shown, model.device)), set(found) - by_corpus)
         read = list(training_batches(task, judged, model.device))
         weighed = importance(task, model, read, progress)
-        metric, lost = _scores(subject, judged, progress) if score else (None, {})
+        metric, lost = lost_scores(subject, judged, progress) if score else (None, {})
     finally:
         model.train(training)
     parsed = any(one.sentence.words for one in sentences)
@@ -259,51 +258,6 @@ class _HeadObserver:
         before = len(self.subject.input.frame.before)
         own = {name: one[:, :, before:, before:].float().cpu() for name, one in weights.items()}
         self.dependencies.add(own, batch)
-
-
-Lost = dict[tuple[str, int], tuple[float, Interval | None]]
-"""How much of a score is lost without each head, and the 95 % interval of that."""
-
-
-def _scores(subject: LoadedRun, examples: Sequence[Pair], progress: Progress | None) -> tuple[str, Lost]:
-    """The first score of the run's task, and how much of it is lost without each head; texts are greedy."""
-    model, output = subject.model, subject.output
-    whole = output.judge(model, examples, thorough=False)
-    metric = next(name for name in whole.scores.values if name in subject.config.task.scores)
-    every = list(every_head(model))
-    found: Lost = {}
-    for done, one in enumerate(every, start=1):
-        with taps.watch(model, write=scale_head(*one, 0.0)):
-            without = output.judge(model, examples, thorough=False)
-        lost = whole.scores[metric] - without.scores[metric]
-        found[one] = lost, _lost_interval(metric, whole, without)
-        if progress:
-            progress("answering without each head", done, len(every))
-    return metric, found
-
-
-def _lost_interval(metric: str, whole: Judgement, without: Judgement) -> Interval | None:
-    """Return the 95 % interval of a lost score by a paired bootstrap over examples.
-
-    `None` where a score is not made of what is counted in each example, such as a correlation.
-    """
-    references = [(one.reference,) for one in whole.samples]
-    outputs = [[one.output for one in some.samples] for some in (whole, without)]
-    if metric == "accuracy" and not any(" " in one.reference for one in whole.samples):
-        maker = make(["exact"])["exact"]
-    elif metric in METRICS and len(whole.samples) == len(without.samples):
-        maker = make([metric])[metric]
-    else:
-        return None
-    first, second = (maker.statistics(some, references) for some in outputs)
-    size = first.shape[1]
-
-    def lost(totals: Totals) -> Totals:
-        rows = np.atleast_2d(totals)
-        values = np.asarray([maker.score(row[:size]) - maker.score(row[size:]) for row in rows])
-        return values if totals.ndim > 1 else values[0]
-
-    return bootstrap_interval(np.concatenate([first, second], axis=1), lost, samples=300)
 
 
 def _head_figures(

@@ -108,8 +108,8 @@ def choose_attentions(model: Model | Reader, which: Which | None = None) -> tupl
     found = attentions(model)
     if not found:
         raise UsageError(
-            f"This model ({model.cell.cell}) has no attention, so it has no heads to prune; regard inspect attribute "
-            "and probe look into every model."
+            f"This model ({model.cell.cell}) has no attention, so it has no heads to prune: regard inspect attribute "
+            "and probe apply to every model."
         )
     apart = [name for name, one in found.items() if one.out is not None]
     there = [kind for kind in get_args(Which)[:-1] if any(kind_of(name) == kind for name in apart)]
