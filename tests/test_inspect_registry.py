@@ -12,6 +12,7 @@ import pytest
 import regard
 from regard import extensions, inspection
 from regard.cli import main
+from regard.foundation import display
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import analyses, registry
 from regard.inspection.options import Option
@@ -287,3 +288,31 @@ def test_a_corpus_and_a_source_exclude_each_other(tmp_path, capsys):
     for more in (["--target", "a b"], ["--exact"]):
         assert main(["inspect", "identify", run, *corpus, *more]) == 2
         assert "--target and --exact go with one source text" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_bar_is_drawn_only_by_analyses_that_report_progress(monkeypatch, capsys):
+    """Pruning shows its training itself, and two live displays cannot be drawn at once."""
+    assert not registry.get("prune").reports_progress and registry.get("attribute").reports_progress
+    opened = []
+    real = display.bar
+    monkeypatch.setattr(display, "bar", lambda: opened.append(True) or real())
+    assert main(["inspect", "attention", str(TRANSFORMER), "a b"]) == 0 and not opened
+    assert main(["inspect", "attribute", str(TRANSFORMER), "a b"]) == 0 and opened
+
+
+def test_options_of_both_forms_are_shared(tmp_path, monkeypatch, capsys):
+    def tally(trace, least: int = 1, most: int = 9) -> Result:
+        """Count tokens."""
+        return TableResult("One", ("least", "most"), [(least, most)])
+
+    def tally_corpus(run, corpus: Path, least: int = 1) -> Result:
+        return TableResult("Many", ("least",), [(least,)])
+
+    entry = registry.Analysis(tally, question="", works_on="", inspect_corpus=tally_corpus)
+    monkeypatch.setitem(registry.EXTENSIONS, "tally", entry)
+    run, corpus = str(TRANSFORMER), ["--corpus", str(tmp_path)]
+    assert main(["inspect", "tally", run, "a b", "--least", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[3, 9]]
+    assert main(["inspect", "tally", run, *corpus, "--least", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [[4]]
+    assert main(["inspect", "tally", run, *corpus, "--most", "4"]) == 2

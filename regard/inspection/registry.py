@@ -94,11 +94,21 @@ class Analysis:
         return parameters_of(self.inspect)
 
     @cached_property
+    def corpus_parameters(self) -> list[Parameter]:
+        """The options of `inspect_corpus`, if there is one."""
+        return [] if self.inspect_corpus is None else parameters_of(self.inspect_corpus)
+
+    @property
     def options(self) -> list[Parameter]:
-        """The options and arguments of `inspect_corpus`, if there is one, and of `inspect`."""
+        """The options and arguments of `inspect_corpus` and of `inspect`, each once."""
         own = {one.name: one for one in self.parameters}
-        more = [] if self.inspect_corpus is None else parameters_of(self.inspect_corpus)
-        return [*(one for one in more if one.name not in own), *own.values()]
+        return [*(one for one in self.corpus_parameters if one.name not in own), *own.values()]
+
+    @property
+    def reports_progress(self) -> bool:
+        """Whether it calls a function that draws a progress bar."""
+        functions = [one for one in (self.inspect, self.inspect_corpus) if one is not None]
+        return any("progress" in inspect.signature(one).parameters for one in functions)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the analysis as plain data, for programs that offer it."""

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +76,7 @@ def run_command(analysis: Analysis, given: dict[str, Any]) -> None:
     output, as_json = given.pop("output"), given.pop("as_json")
     check(output, pictures=analysis.pictures)
     run = InspectedRun(given.pop("run"), analysis)
-    with bar() as progress:
+    with bar() if analysis.reports_progress else nullcontext() as progress:  # pruning draws its training itself
         found = _find(analysis, run, given, progress=progress, brief=output is None and not as_json)
     for line in found.messages(saved=output is not None):
         print(line, file=sys.stderr)
@@ -98,11 +99,12 @@ def _find(
         if (source is None) == (corpus is None):
             raise UsageError("Give a source text, or a --corpus of many: one of the two.")
         if corpus is not None:
-            changed = [one.flag for one in analysis.parameters if given[one.name] != one.default]
-            if target is not None or changed:
-                flags = ["--target", *(one.flag for one in analysis.parameters)]
-                raise UsageError(f"{' and '.join(flags)} go with one source text, not with a --corpus.")
-            rest = {name: value for name, value in given.items() if name not in own}
+            both = {one.name for one in analysis.corpus_parameters}
+            alone = [one for one in analysis.parameters if one.name not in both]
+            if target is not None or any(given[one.name] != one.default for one in alone):
+                flags = " and ".join(["--target", *(one.flag for one in alone)])
+                raise UsageError(f"{flags} go with one source text, not with a --corpus.")
+            rest = {name: value for name, value in given.items() if name in both}
             return analysis.call(analysis.inspect_corpus, run, progress=progress, brief=brief, **rest)
     trace = run.loaded.trace(source if second is None else f"{source}\t{second}", target)
     return analysis.call(analysis.inspect, trace, progress=progress, brief=brief, **options)

@@ -83,14 +83,9 @@ def _parts(analysis: Analysis, given: ReportInput) -> Iterator[tuple[str, Callab
     elif analysis.needs != "run":
         yield analysis.name, partial(analysis.explain, given.trace, progress=given.progress)
     if analysis.inspect_corpus is not None and given.corpus is not None:
-        of_corpus = partial(
-            analysis.call,
-            analysis.inspect_corpus,
-            given.run,
-            progress=given.progress,
-            corpus=given.corpus,
-            most=given.sentences,
-        )
+        limit = {"most": given.sentences} if any(one.name == "most" for one in analysis.corpus_parameters) else {}
+        inspect = partial(analysis.call, analysis.inspect_corpus, given.run)
+        of_corpus = partial(inspect, progress=given.progress, corpus=given.corpus, **limit)
         yield f"{analysis.name}-corpus", of_corpus
 
 
