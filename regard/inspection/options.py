@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Option:
     """Annotation of a parameter that becomes an option of the command line."""
 
@@ -26,7 +26,7 @@ class Option:
     minimum: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Argument:
     """Annotation of a parameter that is given by its position on the command line."""
 
@@ -41,7 +41,7 @@ NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", Path: 
 """Types of options, and what JSON calls them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parameter:
     """One option or argument of an analysis."""
 

@@ -17,7 +17,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -38,7 +38,7 @@ Needs = Literal["input", "translation", "run"]
 """What an analysis is given: the trace of one input, the trace of one translated text, or the run alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
     """One entry of the registry."""
 
@@ -70,7 +70,7 @@ class Analysis:
     """Why it is never part of a report, if that is so."""
     pictures: bool = True
     """Whether its result can be drawn."""
-    given_name: str = field(default="", repr=False)
+    given_name: str = ""
     """Its name, if that is not the name of the function."""
 
     @property
@@ -177,7 +177,7 @@ class InspectedRun:
         return opened
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReportInput:
     """What a report gives to each analysis."""
 
@@ -224,16 +224,18 @@ def get(name: str) -> Analysis | None:
     """Return the analysis of a name, or None; imports the declaration of no other."""
     if name in EXTENSIONS:
         return EXTENSIONS[name]
-    if name not in built_in():
-        return None
+    return _declared(name) if name in built_in() else None
+
+
+def _declared(name: str) -> Analysis:
+    """Return what a folder declares."""
     found: Analysis = import_module(f"{analyses.__name__}.{name}").ANALYSIS
     return found
 
 
 def every_analysis() -> Iterator[Analysis]:
     """Yield all analyses in the order of help and reports."""
-    found = [one for name in built_in() if (one := get(name)) is not None]
-    yield from sorted(found, key=lambda one: (one.order, one.name))
+    yield from sorted(map(_declared, built_in()), key=lambda one: (one.order, one.name))
     yield from EXTENSIONS.values()
 
 
