@@ -18,6 +18,7 @@ from regard.config import plugins
 from regard.config.loading import dump, from_mapping
 from regard.config.schema import json_schema
 from regard.foundation.errors import RegardError, UsageError
+from regard.inspection import registry
 from regard.metrics.scoring import score_text
 from regard.nn.recurrence import make_recurrence
 from regard.runs.run import Run
@@ -45,6 +46,15 @@ CELLS = {
     },
     "decoder": {"width": 16, "decoder": {"kind": "averaging"}, "join": {"kind": "fixed"}},
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten_analyses():
+    """Analyses that are registered here are not part of the reports of other tests."""
+    known = dict(registry.EXTENSIONS)
+    yield
+    registry.EXTENSIONS.clear()
+    registry.EXTENSIONS.update(known)
 
 
 @pytest.fixture(scope="module")

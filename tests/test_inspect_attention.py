@@ -96,7 +96,7 @@ def test_a_report_has_every_analysis_or_the_reason_why_not(transformer_run, copy
     names = set(registry.built_in()) - {"all"}
     for run in (transformer_run, copy_run):
         found = inspection.report(run, "a b c d")
-        assert (set(found.results) | set(found.left_out)) - set(registry.EXTENSIONS) == names
+        assert set(found.results) | set(found.left_out) == names
         assert {"attention", "attribute", "lens"} <= set(found.results)
         assert found.target and "corpus" in found.left_out["heads"]
         found.save(tmp_path / "report.html")
