@@ -148,7 +148,12 @@ def hash_of(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def report() -> str:
-    panel = Panel("table", {"head": [EVIL], "rows": [[EVIL, float("nan")]]}, title=EVIL, note=EVIL)
+    panel = Panel(
+        "formatted_table",
+        {"head": [EVIL], "rows": [[EVIL, float("nan")]], "texts": [[EVIL, "nan"]]},
+        title=EVIL,
+        note=EVIL,
+    )
     return panels.render_parts(EVIL, [EVIL], [Part("one", EVIL, [panel])], {EVIL: EVIL}, find=find_view, run=EVIL)
 
 
@@ -176,7 +181,9 @@ def test_data_is_json_whatever_is_in_it(report) -> None:
 
 
 def test_a_page_names_its_run_and_has_one_main(report) -> None:
-    page = panels.render("Title", [Panel("table", {"head": [], "rows": []})], find=find_view, run="runs/mine")
+    page = panels.render(
+        "Title", [Panel("formatted_table", {"head": [], "rows": [], "texts": []})], find=find_view, run="runs/mine"
+    )
     assert "<title>Title · runs/mine</title>" in page and "runs/mine</p>" in page
     assert page.count("<main>") == report.count("<main>") == 1
 
