@@ -174,7 +174,7 @@ def test_texts_cannot_leave_their_place(report) -> None:
 
 def test_data_is_json_whatever_is_in_it(report) -> None:
     data = json.loads(re.search(r'id="data">(.*?)</script>', report, re.DOTALL)[1])
-    assert data[0]["data"] == {"head": [EVIL], "rows": [[EVIL, None]]}
+    assert data[0]["data"] == {"head": [EVIL], "rows": [[EVIL, None]], "texts": [[EVIL, "nan"]]}
     assert json.loads(json_block({"a": [1.5, float("inf"), {"b": (float("nan"),)}]})) == {
         "a": [1.5, None, {"b": [None]}]
     }
