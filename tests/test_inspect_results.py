@@ -96,7 +96,7 @@ def check_page(result):
 
 
 def is_near(number, known):
-    """Whether a number of the page is one of the JSON: pages pack numbers with a relative error of 2⁻¹⁶, JSON has five digits."""
+    """Whether a number of the page is in the JSON: packed numbers are off by 2⁻¹⁶ at most, and JSON has five digits."""
     return np.abs(known - number).min() <= 1e-4 * abs(number)
 
 

@@ -24,6 +24,16 @@ from regard.text.specials import BOS
 DECODER_LAYERS = re.compile(r"decoder\.(layers\.\d+\.states|states\.\d+)")
 """The taps after each layer of a decoder of any kind."""
 
+
+def layer_name(tap: str) -> str:
+    """Return what the layer of a tap is called in tables and on maps, such as `layer 0` or `layer 0, attention`."""
+    if tap.endswith("embedded"):
+        return "embedding"
+    layer = f"layer {next((part for part in tap.split('.') if part.isdigit()), 0)}"
+    inside = {"after_attention": ", attention", "after_source_attention": ", source attention"}
+    return layer + inside.get(tap.rpartition(".")[2], "")
+
+
 End = Literal["encoder", "decoder"]
 Pool = Literal["mean", "last"]
 """How a word of several tokens is represented: by the mean of their states, or by the state of the last."""

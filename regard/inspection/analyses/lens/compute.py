@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.foundation.errors import UsageError
 from regard.inspection.analyses.lens.result import Lens
-from regard.inspection.states import DECODER_LAYERS
+from regard.inspection.states import DECODER_LAYERS, layer_name
 from regard.nn import taps
 from regard.nn.taps import Write
 from regard.tasks.trace import Trace
@@ -31,8 +31,14 @@ LOGITS = 4_000_000
 """Logits held at a time (16 MB): a long text in a large vocabulary needs no more memory than that."""
 
 
-def lens(trace: Trace, words: int = 5) -> Lens:
+INSIDE = re.compile(r"(en|de)coder\.layers\.\d+\.after_(source_)?attention")
+"""The taps inside each Transformer layer, between its blocks."""
+
+
+def lens(trace: Trace, words: int = 5, *, inside: bool = False) -> Lens:
     """Read every layer of a trace as if it were the last: the likeliest `words` of each, and the output word.
+
+    With `inside`, the residual stream after each attention of a Transformer layer is read too.
 
     Each layer's states replace those of the last one in the real model, and all else is unchanged, so whatever
     comes between the last layer and the words is applied to all layers alike.
@@ -42,8 +48,15 @@ def lens(trace: Trace, words: int = 5) -> Lens:
         raise UsageError(
             "An estimate is one number and has no rank among others: regard inspect attribute explains it."
         )
-    names = [name for name in trace.activations if (READING if trace.reads_only else DECODER_LAYERS).fullmatch(name)]
+    layers = READING if trace.reads_only else DECODER_LAYERS
+    names = [name for name in trace.activations if layers.fullmatch(name)]
     names = [name for name in names if LOOKS.fullmatch(name)] or names
+    if inside:
+        end = names[-1].partition(".")[0]
+        between = [name for name in trace.activations if INSIDE.fullmatch(name) and name.startswith(f"{end}.")]
+        if not between:
+            raise UsageError("Only Transformer layers have states between their blocks. Leave out --inside.")
+        names = [name for name in trace.activations if name in names or name in between]
     write = {names[-1]: _in_turn(torch.stack([trace.activations[name] for name in names]))}
     if CONTEXT in trace.activations:
         write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))
@@ -69,6 +82,7 @@ def lens(trace: Trace, words: int = 5) -> Lens:
         torch.cat(ranks).view(-1, length).cpu(),
         torch.cat(probabilities).view(-1, length).cpu(),
         [top[start : start + length] for start in range(0, len(top), length)],
+        [layer_name(name) for name in names],
     )
 
 

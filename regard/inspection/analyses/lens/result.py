@@ -36,6 +36,8 @@ class Lens(Result):
     """L×T: probability of the output word."""
     top: list[list[list[tuple[str, float]]]]
     """For each layer and position its own likeliest words with their probabilities, best first."""
+    names: list[str]
+    """What each of the L layers is called."""
 
     @property
     def title(self) -> str:
@@ -66,6 +68,7 @@ class Lens(Result):
             "target": self.target.tokens,
             "special": self.target.special,
             "decided": self.decided,
+            "names": self.names,
             "layers": [
                 {
                     "ranks": ranks,
@@ -80,13 +83,13 @@ class Lens(Result):
 
     def __str__(self) -> str:
         """A row for each output word: each layer's first word, and the rank of the output word if that is another."""
-        rows = [["said", *(f"layer {layer}" for layer in range(len(self.top))), "first from"]]
+        rows = [["said", *self.names, "first from"]]
         for place, (token, decided) in enumerate(zip(self.target.tokens, self.decided, strict=True)):
             cells = []
             for layer, words in enumerate(self.top):
                 rank, share = int(self.ranks[layer, place]), float(self.probabilities[layer, place])
                 cells.append(f"{words[place][0][0]} {share:.2f}" if rank == 1 else f"{words[place][0][0]} (#{rank:,})")
-            rows.append([token, *cells, "–" if decided is None else f"layer {decided}"])
+            rows.append([token, *cells, "–" if decided is None else self.names[decided]])
         return columns(rows)
 
     def draw(self) -> "Figure":
@@ -96,8 +99,7 @@ class Lens(Result):
         width, height = wide + 1.6, tall + 0.8 + KEY
         figure = new_figure(width, height, self.title)
         axes = figure.add_axes((1.3 / width, KEY / height, wide / width, tall / height))
-        names = [f"layer {layer}" for layer in range(layers)]
-        draw_map(axes, self.probabilities.T, self.target.tokens, names)
+        draw_map(axes, self.probabilities.T, self.target.tokens, self.names)
         axes.tick_params(axis="x", labelrotation=0)
         for label in axes.get_xticklabels():
             label.set(ha="center", rotation_mode="default")

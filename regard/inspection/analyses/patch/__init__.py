@@ -34,6 +34,9 @@ def patch(
     instead: Annotated[
         str | None, Option("The corrupted answer, instead of what the model says.", metavar="TEXT")
     ] = None,
+    inside: Annotated[
+        bool, Option("Also copy states between the blocks of Transformer layers, and feed-forward hidden units.")
+    ] = False,
     progress: "Progress | None" = None,
 ) -> "Result":
     """Copy each activation of the clean source's pass into the corrupted one's, and show how much it recovers.
@@ -48,11 +51,14 @@ def patch(
         raise UsageError("Patching compares two sources. Give a clean and a corrupted one, or many by --pairs FILE.")
     if pairs is not None and any(one is not None for one in (clean, corrupted, target, instead)):
         raise UsageError("--pairs holds all sources: leave out the others, --target and --instead.")
+    if pairs is not None and inside:
+        raise UsageError("--inside maps one pair of sources, and --pairs averages many. Leave one of them out.")
     rows = [] if pairs is None else _read_pairs(pairs)
     subject = run.loaded
     if clean is None or corrupted is None:
         return patch_pairs(subject, rows, progress=progress)
-    return patch_traces(subject.trace(clean, target), subject.trace(corrupted, instead), progress=progress)
+    traces = subject.trace(clean, target), subject.trace(corrupted, instead)
+    return patch_traces(*traces, inside=inside, progress=progress)
 
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:

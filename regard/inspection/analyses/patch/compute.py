@@ -6,6 +6,7 @@ The copying itself is in `copying.py`.
 import re
 from dataclasses import replace
 from math import nan
+from typing import cast
 
 import torch
 
@@ -14,7 +15,7 @@ from regard.foundation.progress import Progress
 from regard.inspection.analyses.patch.copying import Spot, differences
 from regard.inspection.analyses.patch.result import MOST_TOLD, PARTS, Part, Patching, Recovery
 from regard.inspection.attention_kinds import KINDS, Kind, kind_of
-from regard.inspection.states import DECODER_LAYERS
+from regard.inspection.states import DECODER_LAYERS, layer_name
 from regard.tasks.trace import Trace
 
 ENCODER_LAYERS = re.compile(r"encoder\.(entrance\.embedded|layers\.\d+\.states|states(\.\d+)?)")
@@ -27,8 +28,11 @@ SMALLEST = 0.1
 """Nats by which the sources must differ: a share of less than that would be a share of noise."""
 
 
-def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -> Patching:
+def patch(clean: Trace, corrupted: Trace, *, inside: bool = False, progress: Progress | None = None) -> Patching:
     """Copy every activation alone from a clean trace into the pass of a corrupted one, up to where their targets part.
+
+    With `inside`, also the states between the blocks of each Transformer layer and the hidden units of feed-forward
+    blocks.
 
     The sources must have as many tokens, so that positions correspond; the targets are the answers that are compared.
     """
@@ -42,7 +46,7 @@ def patch(clean: Trace, corrupted: Trace, *, progress: Progress | None = None) -
             f"{before[0]:+.2f} nats, the corrupted one by {before[1]:+.2f}: there is no difference to recover. Choose "
             "sources (or targets) that the model tells apart."
         )
-    layout, wholes = _layout(clean, corrupted, place), _wholes(clean)
+    layout, wholes = _layout(clean, corrupted, place, inside=inside), _wholes(clean)
     alone = [(spot,) for _, spots in layout for row in spots for spot in row if spot is not None]
     patches = [*alone, *(spots for _, spots in wholes)]
     found = differences(corrupted, clean.activations, patches, (answer, instead), place, progress=progress)
@@ -102,7 +106,7 @@ def _source_text(trace: Trace) -> str:
 _Layout = list[tuple[Recovery, list[list[Spot | None]]]]
 
 
-def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
+def _layout(clean: Trace, corrupted: Trace, place: int, *, inside: bool) -> _Layout:
     """Every map still to be filled, with the spot of each cell."""
     pairs = zip(clean.source.tokens, corrupted.source.tokens, strict=True)
     source = [one if one == other else f"{one}/{other}" for one, other in pairs]
@@ -112,7 +116,7 @@ def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
 
     def add(part: Part, kind: Kind, names: list[str], across: list[str], spots: list[list[Spot | None]]) -> None:
         if names and across:
-            found.append((Recovery(part, kind, [_layer_name(name) for name in names], across, nothing), spots))
+            found.append((Recovery(part, kind, [layer_name(name) for name in names], across, nothing), spots))
 
     def everywhere(names: list[str], across: list[str]) -> list[list[Spot | None]]:
         return [[Spot(name, at) for at in range(len(across))] for name in names]
@@ -121,6 +125,12 @@ def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
     whose = {"source": target, "picture": target, "decoder": target, "places": places}
     encoder = [name for name in clean.activations if ENCODER_LAYERS.fullmatch(name)]
     decoder = [name for name in clean.activations if DECODER_LAYERS.fullmatch(name)]
+    if inside:
+        encoder = [*encoder[:1], *_inside(clean, "encoder", encoder[1:])]
+        decoder = _inside(clean, "decoder", decoder)
+        for kind, across in (("encoder", source), ("decoder", target)):
+            hidden = list(clean.matching(f"{kind}.layers.*.feed_forward.hidden"))
+            add("feed_forward", cast(Kind, kind), hidden, across, everywhere(hidden, across))
     add("states", "encoder", encoder, source, everywhere(encoder, source))
     add("states", "decoder", decoder, target, everywhere(decoder, target))
     for kind, names in _attentions(clean).items():
@@ -132,6 +142,12 @@ def _layout(clean: Trace, corrupted: Trace, place: int) -> _Layout:
             spots = [[Spot(tap, head=n) if n < count else None for n in range(most)] for tap, count in found_by.items()]
             add("heads", kind, names, [f"head {n}" for n in range(most)], spots)
     return sorted(found, key=lambda item: list(PARTS).index(item[0].part))
+
+
+def _inside(clean: Trace, end: str, layers: list[str]) -> list[str]:
+    """Add the states between the blocks of Transformer layers to the states after layers, in their order."""
+    between = clean.matching(f"{end}.layers.*.after_*attention")
+    return [name for name in clean.activations if name in layers or name in between]
 
 
 def _wholes(clean: Trace) -> list[tuple[str, tuple[Spot, ...]]]:
@@ -155,10 +171,3 @@ def _attentions(clean: Trace) -> dict[Kind, list[str]]:
         path = name.removesuffix(".head_outputs")
         found.setdefault(kind_of(path), []).append(path)
     return found
-
-
-def _layer_name(name: str) -> str:
-    """What a tap's layer is called on maps."""
-    if name.endswith("embedded"):
-        return "embedding"
-    return f"layer {next((part for part in name.split('.') if part.isdigit()), 0)}"

@@ -30,12 +30,13 @@ MOST_TOLD = 25
 WIDEST = 12.0
 """Width in inches up to which maps are drawn side by side."""
 
-Part = Literal["states", "attention", "heads"]
+Part = Literal["states", "attention", "heads", "feed_forward"]
 
 PARTS: dict[Part, str] = {
     "states": "States",
     "attention": "What attention adds",
     "heads": "Heads, at all positions",
+    "feed_forward": "Hidden units of feed-forward blocks",
 }
 
 
