@@ -7,9 +7,12 @@ import torch
 
 from regard import inspection
 from regard.cli import main
+from regard.config.loading import from_mapping
 from regard.foundation.errors import UsageError
 from regard.nn.taps import names
 from regard.tasks.loaded import load_run
+from regard.training.loop import train
+from regard.training.view import View
 from tests.stored_runs import FIXTURES
 
 RUN = FIXTURES / "format-1" / "translation-transformer"
@@ -99,3 +102,43 @@ def test_on_the_command_line(capsys, tmp_path):
 
 def test_hooks_have_names_that_do_not_clash(run):
     assert len(names(run.model)) == len(set(names(run.model)))
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+@pytest.mark.parametrize("heads", [False, True])
+def test_direct_attributions_sum_to_the_difference_of_log_probabilities(norm, heads, tmp_path):
+    settings = {
+        "data": {"train": {"generate": "reverse", "size": 400, "symbols": 6, "max_length": 5}},
+        "text": {"tokenizer": {"kind": "words"}},
+        "model": {
+            "width": 16,
+            "embeddings": {"width": 12} if norm == "rms" else {},
+            "encoder": {"kind": "transformer", "layers": 1, "norm": norm},
+            "decoder": {"kind": "transformer", "layers": 2, "norm": norm},
+            "attention": {"heads": 2},
+        },
+        "training": {"steps": 30, "batch_tokens": 400, "device": "cpu"},
+    }
+    train(from_mapping(settings), tmp_path / "run", view=View())
+    traced = load_run(tmp_path / "run").trace("a b c", "c b a")
+    found = inspection.direct(traced, heads=heads)
+    assert torch.allclose(found.values.sum(1), found.differences, atol=1e-4)
+    best = traced.log_probabilities.argmax(1).tolist()
+    for word, one, difference in zip(traced.target.ids, best, found.differences.tolist(), strict=True):
+        assert (difference >= 0) == (word == one)
+    blocks = [name for name in found.components if name.startswith("L1")]
+    assert len(blocks) == (7 if heads else 3)  # two heads and a bias for each attention, and the feed-forward block
+
+
+def test_a_silenced_block_contributes_nothing(run, trace):
+    silent = trace.again({"decoder.layers.0.source_attention.output": torch.zeros_like})
+    found = inspection.direct(silent)
+    column = found.components.index("L0 source attention")
+    assert torch.equal(found.values[:, column], torch.zeros(len(found.target), dtype=torch.double))
+    assert not torch.equal(inspection.direct(trace).values[:, column], found.values[:, column])
+
+
+def test_direct_attribution_is_refused_where_blocks_do_not_add_up(capsys):
+    rnn = FIXTURES / "format-1" / "translation-rnn"
+    assert main(["inspect", "direct", str(rnn), "a b"]) == 2
+    assert "Transformer decoders" in capsys.readouterr().err
