@@ -8,7 +8,7 @@ from tests.test_inspect_results import results_of, unknown_numbers
 
 TEXT = """
 const part = arguments[0].cloneNode(true);
-part.querySelectorAll("svg, style, script, option, .quiet, h1, h2, h3").forEach((one) => one.remove());
+part.querySelectorAll("svg, style, script, option, .quiet, .key-ticks, h1, h2, h3").forEach((one) => one.remove());
 document.body.append(part);
 const text = part.innerText;
 part.remove();

@@ -32,7 +32,7 @@ export function show(root, data) {
       ] }),
     );
     const rows = data.layers.map((name, place) => [name, ...["accuracy", "control", "selectivity", "untrained"].map((what) => 100 * one[what][place]),
-      one.bits[place] / 1000, (one.bits[place] - one.data_bits[place]) / 1000, one.compression[place],
+      one.bits[place] / 1000, one.probe_bits[place] / 1000, one.compression[place],
       ...["accuracy", "selectivity"].map((what) => range(one.intervals[what][place], 100, 1)),
       range(one.intervals.bits[place], 0.001, 2), range(one.intervals.compression[place], 1, 2)]);
     figures.replaceChildren(table(

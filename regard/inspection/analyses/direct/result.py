@@ -85,6 +85,7 @@ class DirectAttribution(Result):
         note = (
             "Each row is an output token, each column a block of the decoder. A cell is what the block adds to the "
             "log-odds of the token against the runner-up, in nats; a row sums to the difference of the two "
-            "log-probabilities. L0 is the first layer. Later blocks that read what an earlier one wrote are credited themselves."
+            "log-probabilities. L0 is the first layer. A later block that reads what an earlier one wrote is credited "
+            "itself."
         )
         return [Panel("direct", self.to_json(), note=note)]

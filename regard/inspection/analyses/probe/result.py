@@ -66,6 +66,7 @@ class Curves:
             "intervals": self.intervals | self.code_intervals,
             "bits": self.code.bits,
             "data_bits": self.code.data,
+            "probe_bits": [whole - data for whole, data in zip(self.code.bits, self.code.data, strict=True)],
             "compression": self.code.compression,
             "control_bits": self.control_code.bits,
             "untrained_bits": self.untrained_code.bits,
