@@ -1,10 +1,11 @@
 """Write the reference pages that come from the code: settings.md from the configuration schema, commands.md from the help.
 
-`python docs/generate.py` writes both; `make docs` does it before it builds the site.
+`python docs/generate.py [DIRECTORY]` writes both, by default into docs; `make docs` does it before it builds the site.
 """
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,9 @@ def type_name(field: Schema) -> str:
         return " or ".join(dict.fromkeys(type_name(one) for one in several))
     kind = str(field.get("type", "any"))
     names = {"string": "text", "boolean": "`true` · `false`", "array": "list", "object": "mapping", "number": "number"}
-    low, high = (field.get(a, field.get(b)) for a, b in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")))
+    low, high = (
+        field.get(a, field.get(b)) for a, b in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+    )
     limits = f" {low} to {high}" if None not in (low, high) else f" from {low}" if low is not None else ""
     return names.get(kind, kind) + limits
 
@@ -120,7 +123,11 @@ def commands_page() -> str:
 
     from regard.cli.verbs import SECTIONS, Verbs
 
-    parts = ["# Command line\n", NOTE, "`regard help VERB` prints the same text. Exit codes are at the [end](#exit-codes).\n"]
+    parts = [
+        "# Command line\n",
+        NOTE,
+        "`regard help VERB` prints the same text. Exit codes are at the [end](#exit-codes).\n",
+    ]
     verbs = Verbs()
     for section, names in SECTIONS.items():
         parts.append(f"## {section}\n")
@@ -152,6 +159,8 @@ def pages() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("COLUMNS", "100")
+    os.environ["COLUMNS"] = "100"
+    sys.path.insert(0, str(DOCS.parent))  # the code of this checkout, whatever is installed
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
     for name, text in pages().items():
-        (DOCS / name).write_text(text, encoding="utf-8")
+        (directory / name).write_text(text, encoding="utf-8")
