@@ -1,4 +1,4 @@
-"""Write the reference pages that come from the code: settings.md from the configuration schema, commands.md from the help.
+"""Write the pages that come from the code: settings.md from the configuration schema, commands.md from the help.
 
 `python docs/generate.py [DIRECTORY]` writes both, by default into docs; `make docs` does it before it builds the site.
 """
@@ -20,8 +20,9 @@ def settings_page(schema: Schema) -> str:
     parts = [
         "# All settings\n",
         NOTE,
-        "Every setting of a [configuration](configuration.md), with its type, default and meaning. A default of *depends* follows from other\n"
-        "settings; `regard config show my.yaml` prints the value. `regard config schema` prints this page as a JSON Schema.\n",
+        "Every setting of a [configuration](configuration.md), with its type, default and meaning. A default of\n"
+        "*depends* follows from other settings; `regard config show my.yaml` prints the value. `regard config schema`\n"
+        "prints this page as a JSON Schema.\n",
     ]
     for name, places in sorted(sections(schema).items(), key=lambda item: (item[0] != "", item[1][0].replace("`", ""))):
         section = definition(schema, name)
