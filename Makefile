@@ -67,7 +67,7 @@ docs: setup
 	@cp -r $(SITE_PAGES) build/docs/ && cp -r benchmarks/results build/docs/benchmarks/
 	@cp README.md build/docs/index.md && rm -rf build/docs/docs/generate.py build/docs/docs/__pycache__
 	@$(BIN)/zensical build --clean --strict
-	@echo "The site is in build/site: open build/site/index.html"
+	@echo "The site is in build/site. To read it, with search: $(BIN)/python -m http.server --directory build/site"
 
 clean:
 	@rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
