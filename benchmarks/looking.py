@@ -20,7 +20,7 @@ import torch
 
 from regard.data.scenes import SIDE, Asked, Scene, questions, scenes
 from regard.foundation.display import bar, columns
-from regard.inspection.looks import Look, overlap
+from regard.inspection.analyses.attention.looks import Look, overlap
 from regard.tasks.loaded import LoadedRun, load_run
 
 EACH = 4

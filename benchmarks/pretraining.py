@@ -98,7 +98,7 @@ def measure(place: Path, sizes: list[int], seeds: list[int]) -> dict[str, dict[i
 
 def write(found: dict[str, dict[int, list[float]]]) -> None:
     """The table, for people and for programs, and the picture."""
-    from regard.inspection.drawing import COLOURS, INK, LINE, blank
+    from regard.inspection.drawing import COLOURS, INK, LINE, new_figure
 
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "pretraining.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -120,7 +120,7 @@ def write(found: dict[str, dict[int, list[float]]]) -> None:
         lines.append(f"| {size:,} | {' | '.join(told)} | {means[PRETRAINED] - means[SCRATCH]:+.1f} |")
     (RESULTS / "pretraining.md").write_text("\n".join(lines) + "\n")
 
-    figure = blank(6.4, 3.6, "Tagging with few labelled sentences", dpi=144)
+    figure = new_figure(6.4, 3.6, "Tagging with few labelled sentences", dpi=144)
     axes = figure.add_axes((0.09, 0.14, 0.88, 0.72))
     for (sort, by_size), colour in zip(found.items(), COLOURS, strict=False):
         means = [statistics.fmean(by_size[size]) for size in sizes]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from regard.data.scenes import SHAPES, SIDE, Scene, Thing, is_true, parse, scenes
 from regard.foundation.display import bar, columns
-from regard.inspection.looks import Look, overlap
+from regard.inspection.analyses.attention.looks import Look, overlap
 from regard.search import Search
 from regard.tasks.loaded import load_run
 

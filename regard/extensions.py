@@ -194,13 +194,19 @@ def task(settings: AnyTask) -> AnyTask:
 
 
 def analysis(name: str) -> Callable[[AnyAnalysis], AnyAnalysis]:
-    """Register an analysis of one trace for `regard inspect custom NAME RUN` and `model.explain(source, NAME)`.
+    """Register an analysis of one trace: `regard inspect NAME RUN TEXT`, `model.explain(source, NAME)`, and reports.
 
-    It is a function from a `regard.tasks.trace.Trace` (and options as keywords) to a `regard.inspection.result.Result`.
+    It is a function from a `regard.tasks.trace.Trace` to a `regard.inspection.result.Result`. Its docstring is the help
+    of the command, and its other parameters are options (`regard.inspection.options.Option` describes them).
     """
-    from regard.inspection import ANALYSES
+    from regard.inspection import registry
 
-    return _register(name, ANALYSES)
+    def register(function: AnyAnalysis) -> AnyAnalysis:
+        plugins.register(function.__module__)
+        registry.register(name, function)
+        return function
+
+    return register
 
 
 def constraint(name: str) -> Callable[[AnyConstraint], AnyConstraint]:

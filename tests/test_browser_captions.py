@@ -6,7 +6,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from regard.data.scenes import parse
-from regard.inspection.looks import Look, Looks
+from regard.inspection.analyses.attention.looks import Look, Looks
 from regard.tasks.trace import Side
 from tests.test_browser_pages import NARROW, all_of, one_of, opened
 

@@ -9,7 +9,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from regard import inspection
-from regard.inspection.maps import Attention, Heads
+from regard.inspection.analyses.attention.result import Attention, Heads
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side
 from tests.test_browser_pages import NARROW, all_of, luminance, one_of, opened

@@ -12,7 +12,7 @@ from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.scenes import SHAPES, SIDE, Scene, Thing, draw, scenes
 from regard.foundation.errors import RegardError, UsageError
-from regard.inspection.looks import Look, overlap
+from regard.inspection.analyses.attention.looks import Look, overlap
 from regard.nn import taps
 from regard.search import Search
 from regard.search.steps import SOURCE_ATTENTION

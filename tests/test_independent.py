@@ -12,8 +12,8 @@ from regard.data.batches import Batches
 from regard.data.cleaning import GRACE, Fate, survey
 from regard.data.corpus import Pair
 from regard.data.store import StoreWriter, TokenStore
-from regard.inspection.codelength import blocks, online_code
-from regard.inspection.effective import Mixed
+from regard.inspection.analyses.identify.effective import Mixed
+from regard.inspection.analyses.probe.codelength import blocks, online_code
 from regard.inspection.probes import Examples, Probes, train_probes
 from regard.metrics.cider import Cider
 from regard.models import build

@@ -14,11 +14,12 @@ from selenium.webdriver.common.by import By
 from regard import inspection
 from regard.cli import main
 from regard.foundation.errors import RegardError, UsageError
-from regard.inspection import alignments, reading_choice, word_weights
-from regard.inspection.links import Gold, combine, grow_diag, pharaoh, read_gold, score
-from regard.inspection.reading_choice import FILE, Asked, Association, choose, choose_for_run, maxima
-from regard.inspection.reading_choice import diagonal as diagonal_links
-from regard.inspection.word_weights import Pair
+from regard.inspection.analyses.align import compute as alignments
+from regard.inspection.analyses.align import reading_choice, word_weights
+from regard.inspection.analyses.align.links import Gold, combine, grow_diag, pharaoh, read_gold, score
+from regard.inspection.analyses.align.reading_choice import FILE, Asked, Association, choose, choose_for_run, maxima
+from regard.inspection.analyses.align.reading_choice import diagonal as diagonal_links
+from regard.inspection.analyses.align.word_weights import Pair
 from regard.tasks.loaded import load_run
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
@@ -111,7 +112,7 @@ def test_possible_links_in_both_formats(tmp_path):
     ("text", "message"),
     [
         ("0-0\n", "1 lines for 2 sentence pairs"),
-        ("0-0\n0_0\n", r'links:2: "0_0" is no link'),
+        ("0-0\n0_0\n", r'links:2: "0_0" is not a link'),
         ("0-0\n0-7\n", r'links:2: "0-7" points outside its pair of 2 source and 3 target words'),
         ("1 1 1 S\n3 1 1 S\n", "links:2 is about sentence 3"),
         ("1 0 1 S\n", "counted from 1"),

@@ -10,8 +10,9 @@ from selenium.webdriver.support.ui import Select
 from regard import inspection
 from regard.cli import main
 from regard.foundation.errors import UsageError
-from regard.inspection import other_word as other_words
-from regard.inspection.attribution import METHODS, along, attribute, borne, occlude
+from regard.inspection.analyses.attribute import other_word as other_words
+from regard.inspection.analyses.attribute.compute import attribute
+from regard.inspection.analyses.attribute.methods import METHODS, gradients_along_path, occlude, tolerance
 from regard.inspection.vectors import Question, Vectors
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
@@ -63,7 +64,7 @@ def test_integrated_gradients_sum_to_the_difference_of_outputs_within_the_shown_
     summed = found.source.sum(-1) + found.prefix.sum(-1)
     torch.testing.assert_close(answer.explained, difference, rtol=1e-4, atol=1e-5)
     assert ((summed - difference).abs() <= answer.gaps + 1e-5).all()
-    assert (answer.gaps <= borne(difference)).all() and answer.wide == []
+    assert (answer.gaps <= tolerance(difference)).all() and answer.wide == []
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -98,9 +99,9 @@ def test_gradient_times_input_is_integrated_gradients_where_the_model_is_linear(
     )
     questions = [Question(torch.tensor(TARGET), torch.tensor([7, 7, 7, 7]))]
     asked = [(0, place) for place in range(4)]
-    gradient = along(vectors, questions, asked, torch.ones(1), torch.ones(1))
+    gradient = gradients_along_path(vectors, questions, asked, torch.ones(1), torch.ones(1))
     points = torch.linspace(0.05, 0.95, 10)
-    integrated = along(vectors, questions, asked, points, torch.full((10,), 0.1))
+    integrated = gradients_along_path(vectors, questions, asked, points, torch.full((10,), 0.1))
     torch.testing.assert_close(gradient, integrated, rtol=1e-4, atol=1e-5)
     real = torch.zeros(1, 4)
     with torch.no_grad():
@@ -113,7 +114,7 @@ def test_why_this_and_not_that_is_the_difference_of_why_this_and_why_that():
     this, that = torch.tensor(TARGET), torch.tensor([7, 8, 7, 8])
     questions = [Question(this), Question(that), Question(this, that)]
     asked = [(number, place) for number in range(3) for place in range(4)]
-    found = along(vectors, questions, asked, torch.tensor([0.3, 0.9]), torch.tensor([0.5, 0.5]))
+    found = gradients_along_path(vectors, questions, asked, torch.tensor([0.3, 0.9]), torch.tensor([0.5, 0.5]))
     torch.testing.assert_close(found[2], found[0] - found[1], rtol=1e-3, atol=1e-5)
 
 
@@ -157,7 +158,7 @@ def test_the_whole_of_another_word_is_scored_at_one_place(monkeypatch):
     monkeypatch.setattr(other_words.Side, "of", lambda tokenizer, ids: words_of(ids))
     seen = pieced()
     for at, start in ((1, 0), (2, 2)):
-        other = other_words.other_word(seen, "ab", at)
+        other = other_words.compare_with_word(seen, "ab", at)
         assert (other.word, other.places[0], other.own) == (at - 1, start, [start, start + 1])
         read = [BOS, *TARGET[:start], 11]
         with torch.no_grad():
@@ -167,8 +168,8 @@ def test_the_whole_of_another_word_is_scored_at_one_place(monkeypatch):
         assert other.log_probs[1] == pytest.approx(expected.item(), abs=1e-4)
         assert other.log_probs[0] == pytest.approx(seen.said[other.places].sum().item(), abs=1e-5)
     with pytest.raises(UsageError, match="name one with --at") as error:
-        other_words.other_word(seen, "ab")
-    best = max((other_words.other_word(seen, "ab", at) for at in (1, 2)), key=lambda one: one.log_probs[1])
+        other_words.compare_with_word(seen, "ab")
+    best = max((other_words.compare_with_word(seen, "ab", at) for at in (1, 2)), key=lambda one: one.log_probs[1])
     assert f"highest in place of word {best.word + 1} “" in str(error.value)
 
 
@@ -218,14 +219,14 @@ def test_another_word_takes_over_the_punctuation_of_the_one_it_replaces(text, re
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no word that this model can say"), ("?", "no word that this model can say"), ("a b", "is several"),
+    [("", "not a word that this model can write"), ("?", "not a word that this model can write"), ("a b", "is several"),
      ("bare", "bare space mark")],
 )  # fmt: skip
 def test_what_is_no_word_to_be_set_against_is_refused(text, message):
     with pytest.raises(UsageError, match=message):
-        other_words.other_word(pieced(), text)
+        other_words.compare_with_word(pieced(), text)
     with pytest.raises(UsageError, match="no word 9"):
-        other_words.other_word(pieced(), "one", 9)
+        other_words.compare_with_word(pieced(), "one", 9)
 
 
 def test_a_table_says_how_much_of_what_all_tokens_do_is_covered(transformer_run):

@@ -12,10 +12,10 @@ from regard.cli import main
 from regard.config.cell import resolve
 from regard.config.model import Model as Cell
 from regard.foundation.errors import UsageError
+from regard.inspection.analyses.contributions.compute import contributions
 from regard.inspection.decomposition import Block
-from regard.inspection.flow import decomposed, flows, lacking, layers, rolled
+from regard.inspection.flow import attention_flows, decompose, layers, roll_out, why_not_applicable
 from regard.inspection.gain import Gain
-from regard.inspection.shares import contributions
 from regard.models import build
 from regard.nn.attention import Attention
 from regard.tasks.loaded import load_run
@@ -31,7 +31,7 @@ TRANSFORMERS = [name for name in CELLS if ">transformer" in name or name == "nar
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_the_parts_of_every_block_sum_to_what_it_gave_and_the_shares_of_every_row_to_one(name):
     seen, blocks = traced(name), []
-    if lacking(seen):
+    if why_not_applicable(seen):
         with pytest.raises(UsageError, match="regard inspect attribute"):
             contributions(seen)
         return
@@ -42,7 +42,7 @@ def test_the_parts_of_every_block_sum_to_what_it_gave_and_the_shares_of_every_ro
         torch.testing.assert_close(parts.sum(1) + bias, block.output(found), rtol=1e-4, atol=1e-5)
         return block.contributions(found)
 
-    for found in (layers(seen, measure), rolled(seen)):
+    for found in (layers(seen, measure), roll_out(seen)):
         source, prefix = found.roll()
         torch.testing.assert_close(source.sum(-1) + prefix.sum(-1), torch.ones(len(TARGET)))
         assert source.min() >= 0 and prefix.min() >= 0 and prefix.triu(1).max() == 0
@@ -73,12 +73,12 @@ def test_a_decoder_that_finds_nothing_in_the_source_has_no_share_of_it():
 
 def test_a_fixed_vector_brings_the_source_to_the_places_it_is_added_to():
     for form, reached in (("every-step", 4), ("transformed", 1)):
-        source, _ = decomposed(traced(f"transformer>transformer/{form}")).entered
+        source, _ = decompose(traced(f"transformer>transformer/{form}")).entered
         assert (source.sum(-1) > 0).tolist() == [place < reached for place in range(4)]
 
 
 def test_rollout_gives_every_word_the_same_source_share():
-    source, _ = rolled(traced("transformer>transformer/attention")).roll()
+    source, _ = roll_out(traced("transformer>transformer/attention")).roll()
     torch.testing.assert_close(source.sum(-1), torch.full((4,), 1 - 0.5**2))
 
 
@@ -125,7 +125,7 @@ def test_heads_that_were_taken_out_contribute_nothing():
     }
     torch.manual_seed(0)
     model = build(resolve(Cell.model_validate(settings), shared_vocabulary=True), 23, 23).eval()
-    found = decomposed(trace(model, side(SOURCE), side(TARGET), side(INPUTS)))
+    found = decompose(trace(model, side(SOURCE), side(TARGET), side(INPUTS)))
     torch.testing.assert_close(found.encoder[0], torch.eye(len(SOURCE)))
     assert found.roll()[0].sum() > 0
 
@@ -133,7 +133,7 @@ def test_heads_that_were_taken_out_contribute_nothing():
 def test_a_recurrent_decoder_is_told_of_attribution(copy_run, capsys):
     assert main(["inspect", "contributions", str(copy_run), "a b"]) == 2
     assert "regard inspect attribute" in capsys.readouterr().err
-    assert [one.name for one in flows(load_run(copy_run).trace("a b"))] == ["attention"]
+    assert [one.name for one in attention_flows(load_run(copy_run).trace("a b"))] == ["attention"]
 
 
 def test_a_copying_model_gets_each_word_from_the_one_it_copies(transformer_run):
@@ -207,4 +207,4 @@ def test_table_data_and_page_say_how_much_is_the_source(transformer_run, capsys,
 
 
 def test_what_is_shown_is_in_the_interface():
-    assert {"attribute", "contributions"} <= set(inspection.__all__)
+    assert {"attribute", "contributions"} <= set(dir(inspection))

@@ -13,13 +13,13 @@ from regard.data.conllu import Sentence, Word, read_conllu
 from regard.data.corpus import Pair
 from regard.data.store import TokenStore
 from regard.foundation.errors import RegardError, UsageError
-from regard.inspection.dependencies import Dependencies, is_reported, merging, sign_test
-from regard.inspection.habits import COMMON, Frequencies, Habits
-from regard.inspection.importance import absences, gradients, importance
+from regard.inspection.analyses.heads.compute import _roles as named_roles
+from regard.inspection.analyses.heads.compute import describe_heads
+from regard.inspection.analyses.heads.dependencies import Dependencies, is_reported, merging, sign_test
+from regard.inspection.analyses.heads.habits import COMMON, Frequencies, HeadHabits
+from regard.inspection.analyses.heads.importance import head_gradients, importance, losses_without_heads
+from regard.inspection.corpus import MatchedSentence, match_tokens
 from regard.inspection.interventions import attentions
-from regard.inspection.roles import _roles as named_roles
-from regard.inspection.roles import describe
-from regard.inspection.words import Matched, match
 from regard.tasks.loaded import load_run
 from regard.tasks.preparation import prepare
 from regard.tasks.training_batch import TrainingBatch
@@ -42,7 +42,7 @@ def translator():
 @pytest.fixture(scope="module")
 def found(translator):
     read = texts(60)
-    return describe(translator, [Pair(text, text) for text in read[:20]], read)
+    return describe_heads(translator, [Pair(text, text) for text in read[:20]], read)
 
 
 def test_the_planted_model_says_its_source_again(translator):
@@ -67,7 +67,7 @@ def test_the_head_that_copies_is_the_one_that_is_needed(found, translator):
     across = max((one for one in found.heads if one.kind == "source"), key=lambda one: one.rise)
     assert across.head == 1 and across.importance == pytest.approx(1.0)
     read = texts(6, seed=4)
-    told = describe(translator, [Pair(text, text) for text in read], read, score=True)
+    told = describe_heads(translator, [Pair(text, text) for text in read], read, score=True)
     lost = {(one.attention, one.head): one.score_lost for one in told.heads}
     assert told.metric == "bleu"
     assert lost[SOURCE, 1] > 50 and lost[SOURCE, 0] == lost[ENCODER, 2] == 0
@@ -83,7 +83,7 @@ def within(size: int, real: int) -> torch.Tensor:
 
 def test_a_row_without_real_tokens_counts_for_nothing():
     weights = torch.eye(4).expand(1, 2, 4, 4)
-    habits = Habits(2)
+    habits = HeadHabits(2)
     habits.add(weights, within(4, 3))
     assert habits.rows == 3 and habits.surest.tolist() == [3.0, 3.0]
     assert habits.best_offset(0) == (0, 3) and habits.reachable(-1) == 2 and habits.reachable(5) == 0
@@ -91,7 +91,7 @@ def test_a_row_without_real_tokens_counts_for_nothing():
 
 def test_the_end_symbol_is_not_looked_at():
     weights = torch.tensor([[0.1, 0.2, 0.7]]).expand(1, 1, 3, 3)
-    habits = Habits(1)
+    habits = HeadHabits(1)
     habits.add(weights, within(3, 2))
     assert habits.surest.item() == pytest.approx(0.4)
     assert dict(habits.offsets[0]) == {1: 1, 0: 1}
@@ -106,7 +106,7 @@ def test_only_sentences_with_a_rare_token_are_asked_for_it():
     assert rarity.two[0].tolist() == [False, True, False, True]
     weights = torch.zeros(2, 1, 4, 4)
     weights[:, :, :, 1] = 1.0
-    habits = Habits(1)
+    habits = HeadHabits(1)
     habits.add(weights, within(4, 4).expand(2, -1, -1), None, rarity)
     assert habits.rare_rows == 4 and habits.rare.item() == 4 and habits.chance == 2.0
 
@@ -135,7 +135,7 @@ CONLLU = """# text = the dog barks loudly
 """
 
 
-def sentence(number: int, chance: random.Random) -> Matched:
+def sentence(number: int, chance: random.Random) -> MatchedSentence:
     """Words that depend on each other at random: `near` mostly on the word before, `far` anywhere, and punctuation."""
     length = chance.randint(5, 12)
     words = []
@@ -145,10 +145,10 @@ def sentence(number: int, chance: random.Random) -> Matched:
         form = f"w{number}x{place}"
         words.append(Word(form, 0, 1, "_", "_", "_", {}, head if head != place else -1, name))
     text = " ".join(word.form for word in words)
-    return Matched(Sentence(text, words, number), list(range(length)), [[place] for place in range(length)])
+    return MatchedSentence(Sentence(text, words, number), list(range(length)), [[place] for place in range(length)])
 
 
-def maps(batch: list[Matched], heads: int, generator: torch.Generator, planted: dict[int, str] | None = None):
+def maps(batch: list[MatchedSentence], heads: int, generator: torch.Generator, planted: dict[int, str] | None = None):
     """Attention of random heads B×H×S×S; a planted head looks along a relation (to the head), or one word back."""
     size = max(len(one.ids) for one in batch)
     weights = torch.rand(len(batch), heads, size, size, generator=generator)
@@ -239,7 +239,7 @@ def test_random_heads_have_no_role(translator):
     simulations, false = 60, 0
     for seed in range(simulations):
         generator = torch.Generator().manual_seed(seed)
-        habits = Habits(4)
+        habits = HeadHabits(4)
         size = 9
         ids = torch.randint(0, 40, (10, size), generator=generator)
         counted = Frequencies(torch.arange(600, 0, -1).numpy())
@@ -284,7 +284,7 @@ def test_relations_are_counted_each_direction_apart_against_the_best_offset(tmp_
     path = tmp_path / "small.conllu"
     path.write_text(CONLLU)
     tokenizer = load_run(copy_run).source_tokenizer
-    batch = [match(one, tokenizer) for one in read_conllu(path)]
+    batch = [match_tokens(one, tokenizer) for one in read_conllu(path)]
     looks = torch.zeros(2, 2, 5, 5)
     looks[:, 0] = torch.diag(torch.ones(4), 1)  # head 0 looks at the next word
     looks[1, 0, 1] = torch.tensor([0.1, 0.3, 0.6, 0, 0])  # the last one at the end symbol, which is no word
@@ -308,7 +308,7 @@ def test_relations_are_counted_each_direction_apart_against_the_best_offset(tmp_
 def test_a_word_is_given_the_sum_and_gives_the_mean(tmp_path, copy_run):
     path = tmp_path / "small.conllu"
     path.write_text(CONLLU)
-    batch = [match(one, load_run(copy_run).source_tokenizer) for one in read_conllu(path)]
+    batch = [match_tokens(one, load_run(copy_run).source_tokenizer) for one in read_conllu(path)]
     batch[0].tokens[1][:] = [1, 2]  # as if `dog` were two tokens
     giving, given = merging(batch, 6)
     assert giving[0, 1].tolist() == [0, 0.5, 0.5, 0, 0, 0] and given[0, :, 1].tolist() == [0, 1, 1, 0, 0, 0]
@@ -334,12 +334,12 @@ def test_gradients_say_how_the_loss_of_a_sentence_moves_with_a_head(name):
     rows = [
         written_batch(source[row : row + 1], target[row : row + 1, :-1], target[row : row + 1, 1:]) for row in range(3)
     ]
-    together = gradients(task, model, [lesson])
-    apart = [gradients(task, model, [row]) for row in rows]
+    together = head_gradients(task, model, [lesson])
+    apart = [head_gradients(task, model, [row]) for row in rows]
     for one in attentions(model):  # the mean over answers, so that a sentence of many has as many votes
         mean = sum(each[one] * row.count for each, row in zip(apart, rows, strict=True)) / lesson.count
         torch.testing.assert_close(together[one], mean, rtol=1e-3, atol=1e-6)
-    whole, without = absences(task, model, [lesson])
+    whole, without = losses_without_heads(task, model, [lesson])
     assert set(without) == set(attentions(model)) and whole > 0
 
 
@@ -425,9 +425,9 @@ def test_a_model_without_attention_has_no_heads(translator):
     without = planted()
     without.model = model_of("gru-both>gru/transformed")
     with pytest.raises(UsageError, match="no attention"):
-        describe(without, [Pair("a", "a")], ["a b"])
+        describe_heads(without, [Pair("a", "a")], ["a b"])
     with pytest.raises(UsageError, match="at least one example"):
-        describe(translator, [], ["a b"])
+        describe_heads(translator, [], ["a b"])
 
 
 def test_a_head_can_be_picked_in_the_page_and_the_colours_changed(found, tmp_path, browser):

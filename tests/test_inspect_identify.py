@@ -13,13 +13,14 @@ from regard import inspection
 from regard.cli.verbs import app
 from regard.data.batches import SOURCE_FRAME
 from regard.foundation.errors import RegardError
-from regard.inspection import identification
-from regard.inspection.effective import Mixed, Slices, elsewhere, project
-from regard.inspection.identification import likenesses, read_texts
+from regard.inspection.analyses.identify import identification
+from regard.inspection.analyses.identify.effective import Mixed, Slices, other_weights, project
+from regard.inspection.analyses.identify.identification import attention_similarities
+from regard.inspection.analyses.identify.token_identity import token_identity
+from regard.inspection.analyses.identify.token_mixing import mixing
+from regard.inspection.corpus import read_texts
 from regard.inspection.interventions import attentions
 from regard.inspection.states import layer_taps
-from regard.inspection.token_identity import token_identity
-from regard.inspection.token_mixing import mixing
 from regard.nn import taps
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
@@ -74,7 +75,7 @@ def test_the_effective_part_of_any_weights_finds_the_same(length, width, lost, c
         if sums:
             torch.testing.assert_close(part.sum(-1), torch.ones(length), atol=1e-5, rtol=1e-5)
         assert part.norm() <= weights.norm() + 1e-5  # what is idle was only taken away
-    other = elsewhere(weights, what, causal=causal)
+    other = other_weights(weights, what, causal=causal)
     torch.testing.assert_close(other.double() @ rows, weights.double() @ rows, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(other.sum(-1), torch.ones(length), atol=1e-5, rtol=1e-5)
     assert other.min() >= 0
@@ -129,9 +130,9 @@ def test_equal_values_share_what_they_are_given():
 def test_neither_company_nor_padding_changes_ranks_and_likeness():
     model = model_of("transformer>transformer/attention")
     sources, targets = [LONG[:-1], LONG[:3], LONG[2:14]], [LONG[4:16], LONG[:2], LONG[:-1]]
-    together = likenesses(model, sources, targets, SOURCE_FRAME)
+    together = attention_similarities(model, sources, targets, SOURCE_FRAME)
     pairs = zip(sources, targets, strict=True)
-    alone = [one for source, target in pairs for one in likenesses(model, [source], [target], SOURCE_FRAME)]
+    alone = [one for source, target in pairs for one in attention_similarities(model, [source], [target], SOURCE_FRAME)]
     key = lambda one: (one.kind, one.layer, one.length, one.rank, one.identifiable)  # noqa: E731
     assert sorted(map(key, together)) == sorted(map(key, alone))
     pairwise = zip(sorted(together, key=key), sorted(alone, key=key), strict=True)

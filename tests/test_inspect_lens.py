@@ -8,7 +8,7 @@ from selenium.webdriver.common.by import By
 
 from regard import inspection
 from regard.cli import main
-from regard.inspection.layer_lens import LAYERS
+from regard.inspection.states import DECODER_LAYERS
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, trace
 from regard.text.specials import BOS, EOS
@@ -61,7 +61,7 @@ def test_a_layer_is_read_through_the_final_norm_and_the_output_layer(place):
 
 def test_a_layer_that_changes_nothing_says_what_the_layer_before_says(copier):
     seen = copier.trace("d a c b")
-    names = [name for name in seen.activations if LAYERS.fullmatch(name)]
+    names = [name for name in seen.activations if DECODER_LAYERS.fullmatch(name)]
     again = seen.again({names[-1]: lambda _: seen.activations[names[0]][None]})
     found = inspection.lens(again)
     torch.testing.assert_close(found.probabilities[0], found.probabilities[1])

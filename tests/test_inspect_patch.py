@@ -10,10 +10,11 @@ from selenium.webdriver.common.keys import Keys
 
 from regard import inspection
 from regard.cli import main
-from regard.inspection import copying, patching
-from regard.inspection.copying import Spot, differences
-from regard.inspection.patching import ENCODER_LAYERS, SUMMARY
-from regard.inspection.removal import without_heads
+from regard.inspection.analyses.patch import compute as patching
+from regard.inspection.analyses.patch import copying
+from regard.inspection.analyses.patch.compute import ENCODER_LAYERS, SUMMARY
+from regard.inspection.analyses.patch.copying import Spot, differences
+from regard.inspection.analyses.prune.removal import without_heads
 from regard.models import build
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, trace

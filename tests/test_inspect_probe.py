@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 from regard import inspection
 from regard.cli.verbs import app
 from regard.foundation.errors import RegardError, UsageError
-from regard.inspection import codelength, probing
-from regard.inspection.codelength import blocks, online_code
+from regard.inspection.analyses.probe import codelength
+from regard.inspection.analyses.probe import compute as probing
+from regard.inspection.analyses.probe.codelength import blocks, online_code
+from regard.inspection.analyses.probe.compute import control_labels, untrained
 from regard.inspection.probes import Examples, train_probes
-from regard.inspection.probing import control_labels, untrained
 from regard.inspection.states import Reading, layer_taps, word_states
 from regard.tasks.loaded import load_run
 from regard.text.specials import EOS

@@ -11,9 +11,9 @@ from regard import inspection
 from regard.cli import main
 from regard.config.loading import dump, from_mapping, load
 from regard.foundation.errors import UsageError
-from regard.inspection.gates import HIGH, LOW, TEMPERATURE, Gates, closed
+from regard.inspection.analyses.prune.gates import HIGH, LOW, TEMPERATURE, Gates, closed
+from regard.inspection.analyses.prune.removal import without_heads
 from regard.inspection.interventions import attentions, scale_heads
-from regard.inspection.removal import without_heads
 from regard.models import Model, build
 from regard.nn import taps
 from regard.runs.run import Run
@@ -209,7 +209,7 @@ def test_a_price_that_no_head_is_worth_closes_all_and_what_is_left_still_runs(tr
         (["--keep", "4"], "keep from 0 to 3"),
         (["--keep", "-1"], "keep from 0 to 3"),
         (["--lambda", "0"], "above 0"),
-        (["--keep", "1", "--which", "nobody"], "say one of encoder"),
+        (["--keep", "1", "--which", "nobody"], "use one of encoder"),
         (["--keep", "1", "--steps", "3"], "at least 20 steps"),
         (["--keep", "1", "-o", "x.doc"], "no ending"),
     ],

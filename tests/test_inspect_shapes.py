@@ -14,12 +14,12 @@ from regard.cli import main
 from regard.config.loading import dump, from_mapping
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
-from regard.inspection.copying import Spot, differences
+from regard.inspection.analyses.attribute.one_side import amounts_of
+from regard.inspection.analyses.heads.compute import describe_heads, training_batches
+from regard.inspection.analyses.patch.copying import Spot, differences
+from regard.inspection.analyses.prune.compute import choose_attentions
+from regard.inspection.analyses.prune.removal import without_heads
 from regard.inspection.interventions import attentions, scale_head, scale_heads
-from regard.inspection.pruning import chosen
-from regard.inspection.reasons import trusted
-from regard.inspection.removal import without_heads
-from regard.inspection.roles import describe, training_batches
 from regard.nn import taps
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.preparation import prepare
@@ -79,7 +79,7 @@ def test_there_is_one_way_to_a_probability_and_it_leads_by_the_fit_temperature(k
     said, trace = found.predict(text).facts["probabilities"], found.trace(text)
     assert max(said.values()) > max(untempered.values()) + 0.01
     assert trace.log_probabilities[0].exp().tolist() == pytest.approx(list(said.values()), abs=1e-5)
-    reasons = inspection.reasons(trace).to_json()
+    reasons = inspection.attribute(trace).to_json()
     assert all(chance == pytest.approx(said[name], abs=1e-4) for name, chance in reasons["likeliest"][0])
     assert inspection.lens(trace).probabilities[-1].tolist() == pytest.approx([max(said.values())], abs=1e-5)
 
@@ -123,21 +123,24 @@ def test_an_intervention_reaches_every_text(pairs, tmp_path):
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_reasons_sum_to_what_all_words_did(kind, encoder, tmp_path):
     trace = reader(kind, tmp_path, model={"encoder": {"kind": encoder}}).trace(TEXTS[kind])
-    found = inspection.reasons(trace, ["integrated", "occlusion"])
-    for reason in found.reasons:
-        amounts = reason.methods["integrated"]
-        assert amounts.shape == (len(trace.target), len(trace.source)) and trusted(reason)
+    found = inspection.attribute(trace, ["integrated", "occlusion"])
+    for reason in found.answers:
+        amounts = amounts_of(reason.methods["integrated"])
+        assert amounts.shape == (len(trace.target), len(trace.source)) and not reason.wide
         special = torch.tensor(trace.source.special)
-        assert amounts[:, special].abs().max() == 0 and reason.methods["occlusion"][:, special].abs().max() == 0
+        assert (
+            amounts[:, special].abs().max() == 0
+            and amounts_of(reason.methods["occlusion"])[:, special].abs().max() == 0
+        )
 
 
 @pytest.mark.parametrize("pairs", ["apart", "attended"])
 def test_reasons_know_both_texts(pairs, tmp_path):
     trace = reader("pairs", tmp_path, task={"pairs": pairs}).trace(TEXTS["pairs"])
-    found = inspection.reasons(trace, ["integrated"])
-    amounts = found.reasons[0].methods["integrated"]
+    found = inspection.attribute(trace, ["integrated"])
+    amounts = amounts_of(found.answers[0].methods["integrated"])
     first = trace.parts[0]
-    assert trusted(found.reasons[0]) and amounts[:, :first].any() and amounts[:, first:].any()
+    assert not found.answers[0].wide and amounts[:, :first].any() and amounts[:, first:].any()
 
 
 def test_the_word_that_was_planted_is_the_reason(tmp_path):
@@ -149,12 +152,12 @@ def test_the_word_that_was_planted_is_the_reason(tmp_path):
     predictor = load_run(tmp_path / "run")
     for text, label, word in (("good w1", "yes", "good"), ("w3 bad", "no", "bad")):
         trace = predictor.trace(text)
-        found = inspection.reasons(trace)
-        for amounts in found.reasons[0].methods.values():
+        found = inspection.attribute(trace)
+        for amounts in found.answers[0].methods.values():
             best = found.read.word_texts[int(found.words(amounts)[0].argmax())]
             assert (trace.target.tokens, best) == ([label], word)
-    against = inspection.reasons(predictor.trace("good w1", "no"), ["occlusion"])
-    worst = against.words(against.reasons[0].methods["occlusion"])[0]
+    against = inspection.attribute(predictor.trace("good w1", "no"), ["occlusion"])
+    worst = against.words(against.answers[0].methods["occlusion"])[0]
     assert against.read.word_texts[int(worst.argmin())] == "good"
 
 
@@ -177,9 +180,9 @@ def test_a_language_model_is_looked_into_by_its_text(decoder, tmp_path):
     found = writer(tmp_path, model={"decoder": {"kind": decoder}})
     trace = found.trace("w1 w2 w3 w4")
     assert len(trace.source) == 0 and trace.target.tokens == ["w1", "w2", "w3", "w4", "</s>"]
-    reasons = inspection.reasons(trace, ["integrated", "occlusion"])
-    amounts = reasons.reasons[0].methods["integrated"]
-    assert trusted(reasons.reasons[0]) and amounts.triu(1).abs().max() < 1e-6  # nobody has read what comes behind
+    reasons = inspection.attribute(trace, ["integrated", "occlusion"])
+    amounts = amounts_of(reasons.answers[0].methods["integrated"])
+    assert not reasons.answers[0].wide and amounts.triu(1).abs().max() < 1e-6  # nobody has read what comes behind
     assert inspection.lens(trace).ranks.shape[1] == 5
     if decoder == "transformer":
         assert {one.kind for one in inspection.attention(trace).heads} == {"decoder"}
@@ -298,7 +301,7 @@ def loss_of(subject: LoadedRun, given: list[TrainingBatch], write: dict[str, Any
 @pytest.mark.parametrize("kind", ATTENDING)
 def test_every_head_of_every_shape_is_described_by_the_shapes_own_loss(kind, tmp_path):
     subject, examples = attending(kind, tmp_path)
-    found = describe(subject, examples)
+    found = describe_heads(subject, examples)
     every = [(name, head) for name, one in attentions(subject.model).items() for head in range(one.heads)]
     assert [(one.attention, one.head) for one in found.heads] == every
     given = list(training_batches(subject.task, examples, subject.model.device))
@@ -330,7 +333,7 @@ def test_a_head_made_to_look_at_the_token_before_is_found_to_do_so_in_every_shap
         bias[1, middle] = 100.0
     corpus = [" ".join(f"w{n % 12}" for n in range(start, start + 5)) for start in range(9)]
     for over in (None, corpus):
-        before, itself = (one for one in describe(subject, examples, over).heads if one.attention == name)
+        before, itself = (one for one in describe_heads(subject, examples, over).heads if one.attention == name)
         assert before.offset == -1 and before.of_possible == 1.0 and "positional" in before.roles
         assert itself.offset == 0 and itself.of_possible == itself.same == 1.0
 
@@ -340,7 +343,7 @@ def test_a_word_that_comes_later_cannot_be_followed_by_a_language_model(tmp_path
     path = tmp_path / "small.conllu"
     row = "1\tw{0}\tw\tX\t_\t_\t2\tdet\t_\t_\n2\tw{1}\tw\tX\t_\t_\t0\troot\t_\t_\n3\tw3\tw\tX\t_\t_\t2\tobj\t_\t_\n\n"
     path.write_text("".join(row.format(number % 10, number // 10) for number in range(100)))  # both halves have some
-    found = describe(subject, examples, path)
+    found = describe_heads(subject, examples, path)
     assert {(one.name, one.direction) for one in found.relations} == {("det", "to dependent"), ("obj", "to head")}
     assert all(one.offset == -1 and one.baseline == 1.0 for one in found.relations)
     assert all(offset <= 0 for one in found.heads for offset in one.offsets)
@@ -355,7 +358,7 @@ def test_removed_heads_are_zeroed_heads_in_every_shape(kind, tmp_path):
     def build(cell: Any) -> Any:
         return task.configured(task.config.model_copy(update={"model": cell})).build()
 
-    _, names = chosen(model, "all")
+    _, names = choose_attentions(model, "all")
     assert set(attentions(model)) - set(names) == ({"between"} if kind == "pairs" else set())
     for kept in ([1], []):
         smaller = without_heads(model, dict.fromkeys(names, kept), build).eval()

@@ -148,7 +148,12 @@ def hash_of(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def report() -> str:
-    panel = Panel("table", {"head": [EVIL], "rows": [[EVIL, float("nan")]]}, title=EVIL, note=EVIL)
+    panel = Panel(
+        "formatted_table",
+        {"head": [EVIL], "rows": [[EVIL, float("nan")]], "texts": [[EVIL, "nan"]]},
+        title=EVIL,
+        note=EVIL,
+    )
     return panels.render_parts(EVIL, [EVIL], [Part("one", EVIL, [panel])], {EVIL: EVIL}, find=find_view, run=EVIL)
 
 
@@ -169,14 +174,16 @@ def test_texts_cannot_leave_their_place(report) -> None:
 
 def test_data_is_json_whatever_is_in_it(report) -> None:
     data = json.loads(re.search(r'id="data">(.*?)</script>', report, re.DOTALL)[1])
-    assert data[0]["data"] == {"head": [EVIL], "rows": [[EVIL, None]]}
+    assert data[0]["data"] == {"head": [EVIL], "rows": [[EVIL, None]], "texts": [[EVIL, "nan"]]}
     assert json.loads(json_block({"a": [1.5, float("inf"), {"b": (float("nan"),)}]})) == {
         "a": [1.5, None, {"b": [None]}]
     }
 
 
 def test_a_page_names_its_run_and_has_one_main(report) -> None:
-    page = panels.render("Title", [Panel("table", {"head": [], "rows": []})], find=find_view, run="runs/mine")
+    page = panels.render(
+        "Title", [Panel("formatted_table", {"head": [], "rows": [], "texts": []})], find=find_view, run="runs/mine"
+    )
     assert "<title>Title · runs/mine</title>" in page and "runs/mine</p>" in page
     assert page.count("<main>") == report.count("<main>") == 1
 

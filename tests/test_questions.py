@@ -20,7 +20,7 @@ from regard.data.pictures import as_floats
 from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights
-from regard.inspection.looks import overlap
+from regard.inspection.analyses.attention.looks import overlap
 from regard.runs.run import Run
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.preparation import prepare
@@ -144,9 +144,9 @@ def test_a_picture_is_looked_at_once_for_all_its_questions(tmp_path):
 
 
 def test_reasons_are_given_in_words_of_the_question(tmp_path):
-    found = inspection.reasons(looker(tmp_path).trace(ASKED[1]), ["occlusion"])
+    found = inspection.attribute(looker(tmp_path).trace(ASKED[1]), ["occlusion"])
     assert found.read.word_texts[1:-1] == ["how", "many", "stars", "are", "there", "?"]
-    assert found.reasons[0].methods["occlusion"].abs().sum() > 0
+    assert found.answers[0].methods["occlusion"].source.abs().sum() > 0
 
 
 @pytest.fixture(scope="module")

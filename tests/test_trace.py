@@ -10,7 +10,7 @@ from regard.config.text import Tokenizer as Settings
 from regard.data.conllu import read_conllu
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import interventions
-from regard.inspection.words import match
+from regard.inspection.corpus import match_tokens
 from regard.nn import taps
 from regard.tasks.loaded import load_run
 from regard.tasks.trace import Side, Trace, trace
@@ -200,14 +200,16 @@ def test_words_of_a_treebank_know_their_characters(tmp_path):
 def test_every_word_of_a_treebank_gets_tokens_and_every_letter_one_word(tmp_path, pieces):
     (tmp_path / "a.conllu").write_text(ROWS, encoding="utf-8")
     [sentence] = read_conllu(tmp_path / "a.conllu")
-    found = match(sentence, pieces)
+    found = match_tokens(sentence, pieces)
     assert all(found.tokens)
     assert sorted(place for places in found.tokens for place in places) == sorted(
         {place for places in found.tokens for place in places}
     )
     whole = learn(Settings(kind="bpe"), lambda: iter([sentence.text] * 30), "source")
     assert len(whole.encode("know").ids) == 1
-    assert match(sentence, whole).tokens[3] == [match(sentence, whole).ids.index(whole.encode("know").ids[0])]
+    assert match_tokens(sentence, whole).tokens[3] == [
+        match_tokens(sentence, whole).ids.index(whole.encode("know").ids[0])
+    ]
 
 
 @pytest.mark.parametrize(

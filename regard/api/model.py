@@ -10,7 +10,6 @@ regard.load("runs/sentiment")("so good")    # Label('positive', probability=0.98
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from inspect import signature
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,25 +120,20 @@ class Model:
 
         Args:
             source: One input.
-            how: attention, attribute, contributions, identify, lens, reasons, or an analysis of an extension.
+            how: The name of an analysis of one input (see docs/inspection.md), built in or of an extension.
             target: The output to explain; by default the model's own.
             options: Passed to the analysis.
         """
-        from regard.inspection import ANALYSES
-        from regard.inspection.opening import reading_text
+        from regard.inspection import registry
         from regard.inspection.result import Result as Explanation
 
-        if not isinstance(how, str) or how not in ANALYSES:
-            raise UsageError(f"There is no explanation {how!r}: use {', '.join(ANALYSES)}.")
-        known = list(signature(ANALYSES[how]).parameters.values())[1:]
-        if not any(one.kind is one.VAR_KEYWORD for one in known):
-            names = [one.name for one in known]
-            for name in options:
-                if name not in names:
-                    raise UsageError(f"{name!r} is not an option of {how}: it has {', '.join(names) or 'none'}.")
-        if how in ("attribute", "reasons"):
-            reading_text(self.loaded, "Words of a text are blanked in turn")
-        found = ANALYSES[how](self.trace(source, target), **options)
+        analysis = registry.get(how) if isinstance(how, str) else None
+        if analysis is None or analysis.needs == "run":
+            names = ", ".join(one.name for one in registry.explanations())
+            raise UsageError(f"There is no explanation {how!r}: use {names}.")
+        analysis.check_options(options)
+        analysis.check(self.loaded)
+        found = analysis.explain(self.trace(source, target), **options)
         return found.named(self.run.directory) if isinstance(found, Explanation) else found
 
     def evaluate(

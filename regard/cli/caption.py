@@ -13,7 +13,7 @@ from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn, count
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
-    from regard.inspection.looks import Look
+    from regard.inspection.analyses.attention.looks import Look
     from regard.search import Hypothesis, Search
     from regard.tasks.loaded import LoadedRun
 
@@ -157,7 +157,7 @@ def caption(
     finally:  # what has been seen is shown, whatever came behind it
         if output is not None and looks:
             from regard.cli.inspect.output import show
-            from regard.inspection.looks import Looks
+            from regard.inspection.analyses.attention.looks import Looks
 
             show(Looks(looks), output, as_json=False, run=run)
     if failed:
@@ -191,7 +191,7 @@ def _failed(name: str, error: RegardError, form: str, count: int) -> str:
 
 
 def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look":
-    from regard.inspection.looks import Look
+    from regard.inspection.analyses.attention.looks import Look
 
     said = captioner.trace_hypothesis(name, best[0])
     return Look.of(said, [(one.text, one.score) for one in best[1:]])

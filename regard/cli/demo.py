@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from regard.data.corpus import Pair
-    from regard.inspection.maps import Attention
+    from regard.inspection.analyses.attention.result import Attention
     from regard.tasks.loaded import LoadedRun
 
 SHOWN = 8
@@ -32,7 +32,8 @@ def demo(
     """Train a date normaliser on generated data, use it, and show where it looks (about two minutes)."""
     from rich.console import Console
 
-    from regard.inspection.maps import attention, draw_alignments
+    from regard.inspection.analyses.attention.compute import attention
+    from regard.inspection.analyses.attention.result import draw_alignments
     from regard.tasks.loaded import load_run
     from regard.tasks.preparation import prepare
 

@@ -1,53 +1,40 @@
-"""From a trace to an explanation, and the views that draw it.
+"""Analyses of a trained model, and the pages, pictures and tables that show them.
 
-import regard
-from regard import inspection
-trace = regard.load("runs/mine").trace("source text")
-inspection.attention(trace).save("page.html")
+    import regard
+    from regard import inspection
+
+    trace = regard.load("runs/mine").trace("source text")
+    inspection.attention(trace).save("page.html")
+
+`inspection.NAME` is the function `NAME` of `regard/inspection/analyses/NAME/compute.py`; it is imported when it is
+first used, and no other analysis with it. `regard.inspection.registry` lists them all.
 """
 
-from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from regard.inspection.alignments import align
-from regard.inspection.attribution import attribute
-from regard.inspection.identifiability import identify
-from regard.inspection.identification import identify_corpus
-from regard.inspection.layer_lens import lens
-from regard.inspection.maps import attention
-from regard.inspection.patching import patch
-from regard.inspection.patching_pairs import patch_pairs
-from regard.inspection.probing import probe
-from regard.inspection.pruning import prune
-from regard.inspection.reasons import explain_words, reasons
-from regard.inspection.reports import report
-from regard.inspection.roles import heads
-from regard.inspection.shares import contributions
-
-ANALYSES: dict[str, Callable[..., Any]] = {
-    "attention": attention,
-    "attribute": explain_words,
-    "contributions": contributions,
-    "identify": identify,
-    "lens": lens,
-    "reasons": reasons,
+MORE = {
+    "identify_corpus": "identify.identification",
+    "patch_pairs": "patch.pairs",
+    "report": "all.compute",
 }
-"""The analyses of one trace by name, those of extensions included."""
+"""Functions that are not called like their analysis, and where they are."""
 
-__all__ = [
-    "ANALYSES",
-    "align",
-    "attention",
-    "attribute",
-    "contributions",
-    "heads",
-    "identify",
-    "identify_corpus",
-    "lens",
-    "patch",
-    "patch_pairs",
-    "probe",
-    "prune",
-    "reasons",
-    "report",
-]
+
+def __getattr__(name: str) -> Any:
+    """Import an analysis when it is first used."""
+    if name not in MORE and name not in _analyses():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = MORE.get(name, f"{name}.compute")
+    return getattr(import_module(f"regard.inspection.analyses.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_analyses(), *MORE])
+
+
+def _analyses() -> list[str]:
+    """Return the names of the analyses: the folders that have a computation."""
+    folders = import_module("regard.inspection.analyses").__path__
+    return [found.parent.name for folder in folders for found in Path(folder).glob("*/compute.py")]

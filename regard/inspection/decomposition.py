@@ -34,7 +34,7 @@ class Block:
     own: bool
     """Whether position i of what is read is the residual of position i; else the residual is one more, the last."""
     norm: nn.Module | None = None
-    """The norm behind the sum, where the model has it there."""
+    """The norm after the sum, if the model has one there."""
 
     @classmethod
     def of_self(cls, attention: Attention, weights: Tensor, states: Tensor, norm: nn.Module, *, pre: bool) -> "Block":

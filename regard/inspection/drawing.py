@@ -1,4 +1,4 @@
-"""What the pictures of all analyses share: a figure, its ink, a map of tokens by tokens."""
+"""Shared parts of pictures: figures, colours, maps of tokens by tokens."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ KEY = 0.4
 """Inches that a colour key takes below what it explains."""
 
 
-def blank(width: float, height: float, title: str | None = None, **more: Any) -> "Figure":
+def new_figure(width: float, height: float, title: str | None = None, **more: Any) -> "Figure":
     """An empty figure of a size in inches; `more` goes to matplotlib's `Figure`."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -43,7 +43,7 @@ def blank(width: float, height: float, title: str | None = None, **more: Any) ->
     return figure
 
 
-def below_title(figure: "Figure") -> None:
+def reserve_title(figure: "Figure") -> None:
     """Keep what a figure lays out by itself clear of its title."""
     engine = figure.get_layout_engine()
     if engine is not None:
@@ -62,9 +62,9 @@ def draw_map(
     """A matrix rows × columns, dark where it is large; with `signed`, red below zero."""
     low = -top if signed else 0.0
     axes.imshow(values.numpy(), cmap=_shades(signed), vmin=low, vmax=top or 1.0, aspect="auto", interpolation="nearest")
-    across = labels(columns)
+    across = token_labels(columns)
     axes.set_xticks(range(len(across)), across)
-    axes.set_yticks(range(len(rows)), labels(rows))
+    axes.set_yticks(range(len(rows)), token_labels(rows))
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=9, labelcolor=INK, pad=3)
     if max(map(len, across), default=0) > 3:
@@ -92,7 +92,7 @@ def draw_key(figure: "Figure", left: float, low: str, high: str, *, signed: bool
     axes.text(1.04, 0.5, high, transform=axes.transAxes, ha="left", va="center", fontsize=8, color=QUIET)
 
 
-def name_height(names: Sequence[str]) -> float:
+def label_height(names: Sequence[str]) -> float:
     """Inches that the names of columns take above a map: they lean, so that long ones need height."""
     return 0.15 + 0.065 * min(max(map(len, names), default=0), 40)
 
@@ -103,7 +103,7 @@ def _shades(signed: bool) -> "LinearSegmentedColormap":
     return LinearSegmentedColormap.from_list("regard", SIGNED if signed else SHADES)
 
 
-def plain(axes: "Axes") -> None:
+def style_axes(axes: "Axes") -> None:
     """Axes of a chart without a box, with a quiet grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(LINE)
@@ -112,6 +112,6 @@ def plain(axes: "Axes") -> None:
     axes.tick_params(length=0, labelsize=9, labelcolor=INK)
 
 
-def labels(tokens: Sequence[str]) -> list[str]:
+def token_labels(tokens: Sequence[str]) -> list[str]:
     """Tokens for labels: the end symbol as a return sign, dollar signs as themselves."""
     return [{"</s>": "↵"}.get(token, token).replace("$", r"\$") for token in tokens]

@@ -28,7 +28,7 @@ class Mixing:
     past: Tensor
     """T×T: the positions before it, and its own."""
     source: Tensor | None
-    """T×S: the encoder's positions; none where the layer does not look at them."""
+    """T×S: the encoder's positions; None if the layer does not attend to them."""
     kept: Tensor
     """T: what is left of the target's own when the source has been read."""
 
@@ -61,23 +61,23 @@ class Layers:
         return source.cpu(), prefix.cpu()
 
 
-def decomposed(trace: Trace) -> Layers:
+def decompose(trace: Trace) -> Layers:
     """Every attention block decomposed with its residual (ALTI); feed-forward layers mix no positions."""
     return layers(trace, Block.contributions, half=None)
 
 
-def rolled(trace: Trace) -> Layers:
+def roll_out(trace: Trace) -> Layers:
     """Mean attention of each layer, half of every position being its own (Abnar and Zuidema, 2020)."""
-    return layers(trace, _half_and_half, half=0.5)
+    return layers(trace, _half_residual, half=0.5)
 
 
-def flows(trace: Trace) -> list[Influence]:
+def attention_flows(trace: Trace) -> list[Influence]:
     """Contributions, rollout and the attention itself; for models without decomposition the attention alone, if any."""
     found = []
-    if not lacking(trace):
-        source, prefix = decomposed(trace).roll()
+    if not why_not_applicable(trace):
+        source, prefix = decompose(trace).roll()
         found.append(Influence("contributions (ALTI+)", source, prefix, signed=False, note=CONTRIBUTIONS))
-        source, prefix = rolled(trace).roll()
+        source, prefix = roll_out(trace).roll()
         found.append(Influence("attention rollout", source, prefix, signed=False, note=ROLLOUT, splits=False))
     to_source = [one for one in trace.matching(SOURCE_ATTENTION).values() if len(one)]
     if to_source:
@@ -104,8 +104,8 @@ ATTENTION = (
 )
 
 
-def lacking(trace: Trace) -> str | None:
-    """Why the contributions of a model cannot be had, in a sentence; nothing where they can."""
+def why_not_applicable(trace: Trace) -> str | None:
+    """Return why the contributions of a model cannot be computed, in a sentence; None if they can."""
     if not isinstance(trace.model, Model):
         return NO_DECODER
     model = trace.model
@@ -116,22 +116,22 @@ def lacking(trace: Trace) -> str | None:
         return f"Contributions are read from the blocks of a Transformer decoder, which this model lacks: {other}"
     if model.decoder.fixed is not None and isinstance(model.encoder, RnnEncoder):
         return (
-            "The single vector of a recurrent encoder is no sum over source tokens, so that their contributions to it "
-            f"cannot be told apart: {other}"
+            "The single vector of a recurrent encoder is not a sum over source tokens, so their contributions to it "
+            f"cannot be separated: {other}"
         )
     return None
 
 
 def layers(trace: Trace, measure: Measure, half: float | None = None) -> Layers:
     """How every layer mixes, each block by a measure; `half` is the share of a fixed vector, if not measured too."""
-    why = lacking(trace)
+    why = why_not_applicable(trace)
     if why:
         raise UsageError(why)
     with torch.no_grad():
         return Layers(_encoder(trace, measure), _entered(trace, half), _decoder(trace, measure))
 
 
-def _half_and_half(block: Block, found: Tensor) -> Tensor:
+def _half_residual(block: Block, found: Tensor) -> Tensor:
     """Mean weights and the residual, half each: T×N, or T×(N+1); the residual alone, where no head is left."""
     mean = block.weights.sum(0) / (2 * max(1, len(block.weights)))  # T×N
     rest = 1 - mean.sum(-1)  # T
@@ -144,13 +144,16 @@ def _encoder(trace: Trace, measure: Measure) -> list[Tensor]:
     if not isinstance(encoder, TransformerEncoder):
         return []
     found = []
-    states = encoder.entrance.linear(_seen(trace, "encoder.entrance.embedded"))
+    states = encoder.entrance.linear(_activation(trace, "encoder.entrance.embedded"))
     for depth, layer in enumerate(encoder.layers):
         name = f"encoder.layers.{depth}"
-        weights, output = _seen(trace, f"{name}.attention.weights"), _seen(trace, f"{name}.attention.output")
+        weights, output = (
+            _activation(trace, f"{name}.attention.weights"),
+            _activation(trace, f"{name}.attention.output"),
+        )
         block = Block.of_self(layer.attention, weights, states, layer.attention_norm, pre=layer.pre)
         found.append(measure(block, output))
-        states = _seen(trace, f"{name}.states")
+        states = _activation(trace, f"{name}.states")
     return found
 
 
@@ -160,18 +163,21 @@ def _decoder(trace: Trace, measure: Measure) -> list[Mixing]:
     found = []
     for depth, layer in enumerate(_transformer(trace).layers):
         name = f"decoder.layers.{depth}"
-        weights, output = _seen(trace, f"{name}.attention.weights"), _seen(trace, f"{name}.attention.output")
+        weights, output = (
+            _activation(trace, f"{name}.attention.weights"),
+            _activation(trace, f"{name}.attention.output"),
+        )
         block = Block.of_self(layer.attention, weights, states, layer.attention_norm, pre=layer.pre)
         past = measure(block, output)
         kept, source = past.new_ones(len(past)), None
         if layer.source_attention is not None and layer.source_norm is not None:
             middle, norm = block.output(output), layer.source_norm
-            weights, output = (_seen(trace, f"{name}.source_attention.{tap}") for tap in ("weights", "output"))
+            weights, output = (_activation(trace, f"{name}.source_attention.{tap}") for tap in ("weights", "output"))
             across = Block.of_source(layer.source_attention, weights, memory, middle, norm, pre=layer.pre)
             shares = measure(across, output)  # T×(S+1)
             source, kept = shares[:, :-1], shares[:, -1]
         found.append(Mixing(past, source, kept))
-        states = _seen(trace, f"{name}.states")
+        states = _activation(trace, f"{name}.states")
     return found
 
 
@@ -193,7 +199,7 @@ def _entered(trace: Trace, half: float | None) -> tuple[Tensor, Tensor]:
 def _bottom(trace: Trace) -> tuple[Tensor, Tensor]:
     """What a fixed vector's source tokens and the own token bring, T×(S+1)×D, and the first states T×D."""
     decoder, encoder, memory = _transformer(trace), trace.writer.encoder, _memory(trace)
-    tokens = decoder.entrance.linear(_seen(trace, "decoder.entrance.embedded"))  # T×D
+    tokens = decoder.entrance.linear(_activation(trace, "decoder.entrance.embedded"))  # T×D
     if decoder.fixed is None:
         return tokens[:, None], tokens
     pooled = memory if isinstance(encoder, BagEncoder) and encoder.pool == "sum" else memory / len(memory)  # S×D
@@ -207,10 +213,10 @@ def _memory(trace: Trace) -> Tensor:
     """What the encoder left: S×D."""
     encoder = trace.writer.encoder
     if isinstance(encoder, TransformerEncoder):
-        states: Tensor = encoder.norm(_seen(trace, f"encoder.layers.{len(encoder.layers) - 1}.states"))
+        states: Tensor = encoder.norm(_activation(trace, f"encoder.layers.{len(encoder.layers) - 1}.states"))
         return states
     *_, last = trace.matching("encoder.states*")
-    return _seen(trace, last)
+    return _activation(trace, last)
 
 
 def _transformer(trace: Trace) -> TransformerDecoder:
@@ -219,6 +225,6 @@ def _transformer(trace: Trace) -> TransformerDecoder:
     return decoder
 
 
-def _seen(trace: Trace, name: str) -> Tensor:
+def _activation(trace: Trace, name: str) -> Tensor:
     """An activation where the model is."""
     return trace.activations[name].to(trace.model.device)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from regard.inspection.plain_data import rounded
 from regard.inspection.vectors import Question, Vectors
 from regard.tasks.trace import Side, Trace
 
@@ -19,8 +20,8 @@ class Gain:
 
         log P(y_t | x, y_1 … y_{t−1}) − log P(y_t | blank, y_1 … y_{t−1})
 
-    A word's gain is the sum of its tokens'. Where it is below zero, the source spoke against the word: whatever made
-    the model say it, the source did not, and the word is flagged as perhaps invented.
+    A word's gain is the sum of its tokens'. If it is below zero, the source made the word less likely: whatever made
+    the model write it, the source did not, and the word is flagged as possibly invented.
     """
 
     tokens: Tensor
@@ -44,24 +45,28 @@ class Gain:
 
     @property
     def unsupported(self) -> list[bool]:
-        """Which words the source spoke against; the end symbol is no word."""
+        """Which words have a gain below zero; the end symbol is not a word."""
         special = dict(zip(self.target.words, self.target.special, strict=True))
         return [gain < 0 and not special[word] for word, gain in enumerate(self.words.tolist())]
 
     @property
     def flagged(self) -> list[bool]:
-        """Which tokens are of such a word."""
+        """Which tokens belong to such a word."""
         words = self.unsupported
         return [words[word] for word in self.target.words]
 
-    def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
-        rounded = [[round(one, 4) for one in some.tolist()] for some in (self.tokens, self.words)]
-        return {"tokens": rounded[0], "words": rounded[1], "flagged": self.flagged, "unsupported": self.unsupported}
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "tokens": rounded(self.tokens),
+            "words": rounded(self.words),
+            "flagged": self.flagged,
+            "unsupported": self.unsupported,
+        }
 
 
 NOTE = (
     "Underlined red are words that are less likely with their source than with a blank one (gain below zero): perhaps "
     "invented."
 )
-"""What pages say of it."""
+"""How pages explain the gain."""

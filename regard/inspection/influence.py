@@ -1,4 +1,4 @@
-"""How much each token that was read had to do with each token that was said: one matrix per method, one pane for all.
+"""How much each input token influenced each output token: one matrix per method, one set of data for all.
 
 Axes: S source tokens, T target tokens; the prefix has T columns, the start symbol first.
 """
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from regard.foundation.display import columns
-from regard.inspection.drawing import CELL, COLOURS, INK, KEY, LINE, QUIET, blank, draw_key, draw_map, name_height
+from regard.inspection.drawing import CELL, COLOURS, INK, KEY, LINE, QUIET, draw_key, draw_map, label_height, new_figure
 from regard.inspection.gain import Gain
+from regard.inspection.plain_data import rounded, rounded_number, side_data
 from regard.tasks.trace import Side, Trace
 from regard.text.specials import SPECIALS
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALTERNATIVES = 5
-"""Tokens shown that might have been said at each step."""
+"""How many alternatives are shown at each output position."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class Influence:
     """One method's answer. Amounts have a sign and a unit; shares are never negative and sum to one in each row."""
 
     name: str
-    """What people call the method."""
+    """The name of the method."""
     source: Tensor
     """T×S."""
     prefix: Tensor
-    """T×T: row t may have something at columns 0 … t, the tokens that had been read."""
+    """T×T: row t has values at columns 0 … t, the tokens that had been read."""
     signed: bool
     """Amounts (in nats) or shares."""
     by_word: tuple[Tensor, Tensor] | None = None
@@ -41,7 +42,7 @@ class Influence:
     note: str = ""
     """How to read it."""
     splits: bool = True
-    """Whether what it gives the source, against the prefix, means anything."""
+    """Whether the share of the source, against the prefix, is meaningful."""
 
     @property
     def source_share(self) -> Tensor:
@@ -63,18 +64,20 @@ class Influence:
         return trace.target.averaged(source), trace.target.averaged(prefix)
 
 
-def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influence]]], **more: Any) -> dict[str, Any]:
-    """The data of the view `influence`: the sentence pair, what might have been said, and matrices by question.
+def influence_data(
+    trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influence]]], **more: Any
+) -> dict[str, Any]:
+    """Return the data of the view `influence`: the sentence pair, alternatives, and matrices by question.
 
     `methods` are (question, its matrices); `more` is added as it is.
     """
     return {
-        "source": _side(trace.source),
-        "target": _side(trace.target),
-        "inputs": _side(trace.inputs),
-        "probabilities": _rounded(trace.said.exp()),
+        "source": side_data(trace.source),
+        "target": side_data(trace.target),
+        "inputs": side_data(trace.inputs),
+        "probabilities": rounded(trace.said.exp()),
         "alternatives": alternatives(trace),
-        "gain": gain.facts(),
+        "gain": gain.to_json(),
         "questions": [
             {
                 "name": question,
@@ -84,8 +87,8 @@ def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influen
                         "signed": one.signed,
                         "note": one.note,
                         "splits": one.splits,
-                        "tokens": {"source": _rounded(one.source), "prefix": _rounded(one.prefix)},
-                        "words": dict(zip(("source", "prefix"), map(_rounded, one.words(trace)), strict=True)),
+                        "tokens": {"source": rounded(one.source), "prefix": rounded(one.prefix)},
+                        "words": dict(zip(("source", "prefix"), map(rounded, one.words(trace)), strict=True)),
                     }
                     for one in found
                 ],
@@ -97,12 +100,12 @@ def pane(trace: Trace, gain: Gain, methods: Sequence[tuple[str, Sequence[Influen
 
 
 def alternatives(trace: Trace) -> list[list[list[Any]]]:
-    """The likeliest tokens at each target position, with their probabilities; none where nobody knows their names."""
+    """Return the likeliest tokens at each target position with their probabilities; empty without a tokenizer."""
     if trace.tokenizer is None:
         return [[] for _ in trace.target.ids]
     best = trace.log_probabilities.exp().topk(min(ALTERNATIVES, trace.log_probabilities.shape[1]))
     return [
-        [[token_text(trace, token), round(chance, 4)] for token, chance in zip(tokens, chances, strict=True)]
+        [[token_text(trace, token), rounded_number(chance)] for token, chance in zip(tokens, chances, strict=True)]
         for tokens, chances in zip(best.indices.tolist(), best.values.tolist(), strict=True)
     ]
 
@@ -114,25 +117,25 @@ def token_text(trace: Trace, token: int) -> str:
     return Side.of(trace.tokenizer, [token]).tokens[0]
 
 
-def listing(
+def influence_table(
     trace: Trace, gain: Gain, one: Influence, heads: Sequence[str] = (), cells: Sequence[Sequence[str]] = ()
 ) -> str:
-    """For each target token its chance, its gain, and what had most to do with it on both sides.
+    """Return a table: for each target token its probability, its gain, and the strongest influences of both sides.
 
-    `cells` are more columns of it under `heads`. Below stands what ▾ means, or that there is none.
+    `cells` are further columns under `heads`. A note below explains ▾.
     """
     rows = [["said", "P", "gain ", *heads, "source", "prefix"]]
     more = cells or [[] for _ in trace.target.ids]
     tokens = zip(trace.target.tokens, trace.said.exp().tolist(), gain.tokens.tolist(), gain.flagged, strict=True)
     for place, (token, chance, gained, low) in enumerate(tokens):
-        source = _most(one.source[place], trace.source.tokens, 3, one.signed)
-        prefix = _most(one.prefix[place, : place + 1], trace.inputs.tokens[: place + 1], 2, one.signed)
+        source = _strongest(one.source[place], trace.source.tokens, 3, one.signed)
+        prefix = _strongest(one.prefix[place, : place + 1], trace.inputs.tokens[: place + 1], 2, one.signed)
         rows.append([token, f"{chance:.2f}", f"{gained:+.2f}{'▾' if low else ' '}", *more[place], source, prefix])
-    return f"{columns(rows, right=range(1, 3 + len(heads)))}\n\n{_told(gain)}"
+    return f"{columns(rows, right=range(1, 3 + len(heads)))}\n\n{_gain_note(gain)}"
 
 
-def _told(gain: Gain) -> str:
-    """What is to be known of the gain below a table."""
+def _gain_note(gain: Gain) -> str:
+    """Return the note about the gain below a table."""
     low = [text for text, unsupported in zip(gain.target.word_texts, gain.unsupported, strict=True) if unsupported]
     if not low:
         return "gain: nats by which a token is likelier with its source than with a blank one; no word is below zero."
@@ -147,7 +150,7 @@ def draw_influences(trace: Trace, gain: Gain, found: Sequence[Influence], shares
     """
     rows, sides = len(trace.target), (trace.source, trace.inputs)
     left, right, gap, heading = 1.0, 0.4, 0.25, 0.35
-    above = max(name_height(side.tokens) for side in sides) + heading
+    above = max(label_height(side.tokens) for side in sides) + heading
     wide = [len(side) * CELL for side in sides]
     bars = [("gain, nats", gain.tokens, gain.flagged)]
     if shares is not None:
@@ -156,7 +159,7 @@ def draw_influences(trace: Trace, gain: Gain, found: Sequence[Influence], shares
     tall = rows * CELL
     below = 0.25 * any(gain.flagged)
     height = len(found) * (tall + above) + KEY + 0.25 + below
-    figure = blank(width, height)
+    figure = new_figure(width, height)
     for number, one in enumerate(found):
         bottom = height - (number + 1) * (tall + above)
         values = torch.cat([one.source, one.prefix], dim=1)
@@ -208,18 +211,8 @@ def draw_bars(axes: "Axes", name: str, lengths: Tensor, flagged: Sequence[bool])
     axes.spines[:].set_visible(False)
 
 
-def _most(values: Tensor, tokens: Sequence[str], count: int, signed: bool) -> str:
+def _strongest(values: Tensor, tokens: Sequence[str], count: int, signed: bool) -> str:
     """The largest of some values with their tokens."""
     places = values.abs().topk(min(count, len(values))).indices.tolist()
     form = "{} {:+.2f}" if signed else "{} {:.2f}"
     return "  ".join(form.format(tokens[place], values[place].item()) for place in places if values[place] != 0)
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {"tokens": side.tokens, "words": side.words, "wordTexts": side.word_texts, "special": side.special}
-
-
-def _rounded(values: Tensor) -> list[Any]:
-    """Four digits are more than an eye can see, and half the bytes."""
-    rounded: list[Any] = (values.double() * 1e4).round().div(1e4).tolist()
-    return rounded

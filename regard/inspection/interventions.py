@@ -39,7 +39,7 @@ def _scaling(attention: str, factors: Mapping[int, float]) -> Write:
         heads = found.shape[1]
         unknown = sorted(head for head in factors if not 0 <= head < heads)
         if unknown:
-            raise UsageError(f"{attention} has heads 0 to {heads - 1}: there is no head {unknown[0]}.")
+            raise UsageError(f"{attention} has no head {unknown[0]}: use 0 to {heads - 1}.")
         scales = found.new_ones(heads)
         for head, factor in factors.items():
             scales[head] = factor

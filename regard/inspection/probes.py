@@ -1,4 +1,4 @@
-"""Probes: small classifiers that are asked what a frozen state knows, one for each layer, all trained side by side.
+"""Probes: small classifiers on frozen states, one for each layer, all trained together.
 
 Axes: L layers, N words, D width, C labels.
 """
@@ -40,13 +40,13 @@ class Examples:
     states: Tensor
     """L×N×D."""
     labels: Tensor
-    """N: numbers of classes; N×E where vectors are to be found."""
+    """N: class numbers; N×E if vectors are predicted."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def first(self, count: int) -> "Examples":
-        """The first so many words."""
+        """Return the first words."""
         return Examples(self.states[:, :count], self.labels[:count])
 
     def between(self, start: int, end: int) -> "Examples":

@@ -1,4 +1,4 @@
-"""What every analysis gives: a result that becomes a page, a picture, JSON or a table, by a file's ending."""
+"""The result of an analysis: it becomes a page, a picture, JSON or a table, by the ending of a file."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ ENDINGS = ("html", "json", "txt", *PICTURES)
 
 
 class Result(ABC):
-    """Something found out about a model. An analysis says the four things; the rest follows."""
+    """What an analysis found. A subclass defines JSON, table, picture and page; saving and showing follow from them."""
 
     run_name: str = ""
     """The run that was analysed, as pages name it."""
@@ -52,6 +52,19 @@ class Result(ABC):
     @abstractmethod
     def title(self) -> str:
         """What it is, in a few words: the heading of the page."""
+
+    @property
+    def size(self) -> str:
+        """How large it is, in a few words; for `repr`."""
+        return ""
+
+    def __repr__(self) -> str:
+        size = f", {self.size}" if self.size else ""
+        return f"<{type(self).__name__}: {self.title}{size}>"
+
+    def messages(self, *, saved: bool) -> list[str]:
+        """What a command prints on standard error with the result; `saved` if it was written to a file."""
+        return []
 
     def page(self) -> str:
         """A page that is one file, opens from disk and fetches nothing."""

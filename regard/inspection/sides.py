@@ -1,7 +1,7 @@
-"""What stands along the rows and the columns of an attention's maps, for a batch of any task.
+"""The tokens along the rows and the columns of attention maps, for a batch of any task.
 
 One contract for all of them: the name of an attention says which sides it joins (`kind_of`), and the tensors of a
-lesson (`regard.tasks.task.Lesson`) hold what is on those sides.
+training batch (`regard.tasks.training_batch.TrainingBatch`) hold what is on those sides.
 
 Axes: B rows of a batch, H heads, T tokens (or places) that look, S tokens (or places) that are looked at.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.inspection.maps import Kind, kind_of
+from regard.inspection.attention_kinds import Kind, kind_of
 from regard.models import Model
 from regard.models.reader import Reader
 from regard.nn.taps import Recording
@@ -20,17 +20,17 @@ from regard.text.specials import SPECIALS, UNK
 
 
 @dataclass(frozen=True)
-class Along:
+class MapSide:
     """One side of a map."""
 
     ids: Tensor | None
-    """B×n: its tokens; nothing where they are the places of a picture, or the one state that an answer comes from."""
+    """B×n: its tokens; None for the positions of a picture, and for the single state that an answer comes from."""
     real: Tensor
     """B×n: true at tokens that are words or parts of them, and at all places."""
 
     @classmethod
-    def of(cls, ids: Tensor | None, rows: int, count: int) -> "Along":
-        """Tokens B×n, or so many places in each of so many rows."""
+    def of(cls, ids: Tensor | None, rows: int, count: int) -> "MapSide":
+        """Make a side of tokens B×n, or of `count` positions in each of `rows` rows."""
         if ids is None:
             return cls(None, torch.ones(rows, count, dtype=torch.bool))
         known = ids.cpu()
@@ -38,13 +38,13 @@ class Along:
 
 
 @dataclass(frozen=True)
-class Looked:
+class BatchAttention:
     """What the heads of one attention did in a batch."""
 
     weights: Tensor
     """B×H×T×S."""
-    rows: Along
-    columns: Along
+    rows: MapSide
+    columns: MapSide
     causal: bool
     """Whether a row sees only columns up to its own."""
 
@@ -55,17 +55,19 @@ class Looked:
         return allowed.tril() if self.causal else allowed
 
 
-def looked(model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen: Recording) -> Iterator[Looked]:
+def batch_attention(
+    model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen: Recording
+) -> Iterator[BatchAttention]:
     """The weights of an attention that were recorded while a batch was read; text by text, where those are apart."""
     kind = kind_of(name)
     sides = sides_of(model, kind, tensors)
     passes = [seen[f"{name}.weights"]] if len(sides) == 1 else seen.passes(f"{name}.weights")
     for weights, (down, across) in zip(passes, sides, strict=True):
         rows, _, tall, wide = weights.shape
-        yield Looked(
+        yield BatchAttention(
             weights.detach().float().cpu(),
-            Along.of(down, rows, tall),
-            Along.of(across, rows, wide),
+            MapSide.of(down, rows, tall),
+            MapSide.of(across, rows, wide),
             causal=kind == "decoder",
         )
 
@@ -73,7 +75,7 @@ def looked(model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen
 def sides_of(
     model: Model | Reader, kind: Kind, tensors: Mapping[str, Tensor]
 ) -> list[tuple[Tensor | None, Tensor | None]]:
-    """The tokens B×T that look and B×S that are looked at, once for each pass; nothing for what has none."""
+    """Return the tokens B×T of the rows and B×S of the columns, once for each pass; None for what has no tokens."""
     source = tensors["source"]
     text = None if source.is_floating_point() else source  # pixels are numbers
     match kind:

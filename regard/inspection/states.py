@@ -3,6 +3,7 @@
 Axes: B batch, S positions, D width, L layers (the embedding first), N words or tokens of the corpus.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -20,9 +21,22 @@ from regard.models.reader import Reader
 from regard.nn import taps
 from regard.text.specials import BOS
 
+DECODER_LAYERS = re.compile(r"decoder\.(layers\.\d+\.states|states\.\d+)")
+"""The taps after each layer of a decoder of any kind."""
+
+
+def layer_name(tap: str) -> str:
+    """Return what the layer of a tap is called in tables and on maps, such as `layer 0` or `layer 0, attention`."""
+    if tap.endswith("embedded"):
+        return "embedding"
+    layer = f"layer {next((part for part in tap.split('.') if part.isdigit()), 0)}"
+    inside = {"after_attention": ", attention", "after_source_attention": ", source attention"}
+    return layer + inside.get(tap.rpartition(".")[2], "")
+
+
 End = Literal["encoder", "decoder"]
 Pool = Literal["mean", "last"]
-"""What stands for a word of several tokens: the mean of their states, or the state of the last."""
+"""How a word of several tokens is represented: by the mean of their states, or by the state of the last."""
 
 LONGEST = 256
 """Longer sentences are left out of a corpus analysis."""
@@ -38,13 +52,13 @@ class Reading:
     source: list[int]
     """Without special tokens."""
     target: list[int] | None
-    """What the decoder reads, without special tokens; nothing where only the encoder is looked at."""
+    """What the decoder reads, without special tokens; None if only the encoder is read."""
     words: list[list[int]]
     """The places of each word's tokens: in the source, or in the target if there is one."""
 
 
 def end_of_text(model: Model | Reader) -> End | None:
-    """The end by which a model reads a text by itself; none where it reads pictures, and words only beside them."""
+    """Return the side of a model that reads text alone, encoder or decoder; None if there is none."""
     if isinstance(model, Reader):
         return "encoder"
     if model.encoder is None:
@@ -53,7 +67,7 @@ def end_of_text(model: Model | Reader) -> End | None:
 
 
 def read_text(model: Model | Reader, ids: Tensor) -> None:
-    """Let a model read texts B×S by themselves, special tokens included, for whoever watches."""
+    """Run a model on texts B×S alone, special tokens included; hooks see the activations."""
     if isinstance(model, Reader) or model.encoder is not None:
         for text in model.texts(ids):
             model.encode(text)
@@ -69,7 +83,7 @@ def layer_taps(model: nn.Module, end: End = "encoder") -> list[str]:
 
 
 def layer_names(count: int) -> list[str]:
-    """Names of so many layers for people: the embedding, then as in the names of the model, from 0."""
+    """Return names of layers: the embedding, then as in the names of the model, from 0."""
     return ["embedding", *(str(depth) for depth in range(count - 1))]
 
 
@@ -136,7 +150,7 @@ def _read(model: Model | Reader, readings: Sequence[Reading], names: Sequence[st
 
 
 def _pooling(words: Sequence[Sequence[Sequence[int]]], pool: Pool, *, shift: int) -> tuple[Tensor, ...]:
-    """Row, token, word (counted through the batch) and share of every token that stands for a word."""
+    """Return row, token, word (counted through the batch) and share of every token that represents a word."""
     rows: list[int] = []
     tokens: list[int] = []
     numbers: list[int] = []

@@ -1,4 +1,4 @@
-"""A sentence pair as the vectors that enter its model, and what may be asked of what comes out.
+"""A sentence pair as the embedding vectors that enter the model, and questions about the output.
 
 Axes: S source tokens, T target tokens, E embedding width, V vocabulary, B rows that are read at once. A model that only
 reads has no vectors on the second side, a language model none on the first.
@@ -24,7 +24,7 @@ TOKENS = 4096
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of each target token: why it was said, or why it and not another.
+    """A question about each target token: why it was written, or why it and not another.
 
         log P(said)   or   log P(said) − log P(other),
 
@@ -32,7 +32,7 @@ class Question:
     """
 
     said: Tensor
-    """T: the tokens that were said."""
+    """T: the output tokens."""
     others: Tensor | None = None
     """T: a token each that was not."""
     number: bool = False

@@ -143,13 +143,14 @@ class TransformerEncoderLayer(nn.Module):
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
+        self.after_attention = Tap(time=1)
         self.states = Tap(time=1)
 
     def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """States B×S×D, each of which may look where mask B×1×1×S is true; without one, everywhere."""
         normed = self.attention_norm(states) if self.pre else states
         states = states + self.dropout(self.attention(normed, normed, mask))
-        states = states if self.pre else self.attention_norm(states)
+        states = self.after_attention(states if self.pre else self.attention_norm(states))
         normed = self.feed_forward_norm(states) if self.pre else states
         states = states + self.dropout(self.feed_forward(normed))
         result: Tensor = self.states(states if self.pre else self.feed_forward_norm(states))

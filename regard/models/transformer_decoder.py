@@ -38,6 +38,8 @@ class TransformerDecoderLayer(nn.Module):
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
+        self.after_attention = Tap(time=1)
+        self.after_source_attention = None if self.source_attention is None else Tap(time=1)
         self.states = Tap(time=1)
 
     def forward(
@@ -57,11 +59,12 @@ class TransformerDecoderLayer(nn.Module):
             past.write(depth, own.keys[:, :, 0], own.values[:, :, 0])
             found = self.attention(normed, past.key_values(depth), past.filled)
         states = states + self.dropout(found)
-        states = states if self.pre else self.attention_norm(states)
+        states = self.after_attention(states if self.pre else self.attention_norm(states))
         if self.source_attention is not None and self.source_norm is not None and source is not None:
             normed = self.source_norm(states) if self.pre else states
             states = states + self.dropout(self.source_attention(normed, source, source_mask))
             states = states if self.pre else self.source_norm(states)
+            states = states if self.after_source_attention is None else self.after_source_attention(states)
         normed = self.feed_forward_norm(states) if self.pre else states
         states = states + self.dropout(self.feed_forward(normed))
         result: Tensor = self.states(states if self.pre else self.feed_forward_norm(states))

@@ -111,7 +111,8 @@ class Attention(nn.Module):
         key_width = (query_width if project else memory_width) // heads
         self.score = make_score(score, heads=self.heads, query_width=self.head_width, key_width=key_width)
         self.queries, self.keys, self.values = Tap(time=2), Tap(time=2), Tap(time=2)
-        self.weights, self.head_outputs, self.output = Tap(time=2), Tap(time=2), Tap(time=1)
+        self.scores, self.weights, self.head_outputs = Tap(time=2), Tap(time=2), Tap(time=2)
+        self.output = Tap(time=1)
 
     def key_values(self, memory: Tensor, start: int = 0) -> KeyValues:
         """Keys and values of states B×S×D at positions start, start+1, …"""
@@ -130,7 +131,8 @@ class Attention(nn.Module):
         query, with as many queries as keys. A memory whose keys and values are known may be given as these.
         """
         found = memory if isinstance(memory, KeyValues) else self.key_values(memory)
-        if found.rows is not None and (self.queries.watched or self.weights.watched or self.head_outputs.watched):
+        seen = self.scores.watched or self.weights.watched or self.head_outputs.watched
+        if found.rows is not None and (self.queries.watched or seen):
             found, mask = _row_by_row(found, found.rows, mask)
         rows = found.rows
         q = queries if self.query is None else self.query(queries)  # B×T×D
@@ -141,8 +143,8 @@ class Attention(nn.Module):
             shift = self.distances.shift(q, found.query_position, found.keys.shape[2])
             q = self.distances.rotate(q, found.query_position)
         q = self.score.prepare_queries(q)
-        seen = self.weights.watched or self.head_outputs.watched or self.dropout.active
-        if self.score.scale is None or not self.heads or seen or queries.shape[1] == 1:
+        explicit = seen or self.dropout.active or queries.shape[1] == 1
+        if self.score.scale is None or not self.heads or explicit:
             outputs = self._open(q, found, mask, shift, causal)
         else:
             outputs = self._fused(q, found, mask, shift, causal, self.score.scale)
@@ -156,6 +158,7 @@ class Attention(nn.Module):
         scores = self.score(q, memory.keys)  # B×H×T×S
         if shift is not None:
             scores = scores + shift
+        scores = self.scores(scores)
         mask = causal_mask(scores.shape[-1], scores.device) if causal else mask
         weights = self.weights(attention_weights(scores, mask))  # B×H×T×S
         weights = self.dropout(weights)

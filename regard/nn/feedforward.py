@@ -1,6 +1,6 @@
 """The position-wise half of a Transformer layer.
 
-Axes: B batch, T positions, D width.
+Axes: B batch, T positions, D width, I inner width.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.dropout import Dropout
+from regard.nn.taps import Tap
 
 
 def swiglu(states: Tensor) -> Tensor:
@@ -32,12 +33,13 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(width, 2 * inner if activation == "swiglu" else inner)
         self.outer = nn.Linear(inner, width)
         self.dropout = Dropout(dropout)
+        self.hidden = Tap(time=1)
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
     def forward(self, states: Tensor) -> Tensor:
         """B×T×D to B×T×D."""
-        hidden = ACTIVATIONS[self.activation](self.inner(states))
+        hidden = self.hidden(ACTIVATIONS[self.activation](self.inner(states)))  # B×T×I
         result: Tensor = self.outer(self.dropout(hidden))
         return result

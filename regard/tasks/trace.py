@@ -292,11 +292,11 @@ def _letters(spelt: re.Match[str]) -> str:
 
 
 def check_cost(model: nn.Module, tokens: int) -> None:
-    """Refuse what would not fit: a trace keeps every weight of every head."""
+    """Refuse what would not fit: a trace keeps every score and weight of every head."""
     heads = sum(module.heads for module in model.modules() if isinstance(module, Attention))
-    needed = 4 * heads * tokens**2
+    needed = 8 * heads * tokens**2  # scores and weights
     if needed > MOST_BYTES:
-        fits = int((MOST_BYTES / (4 * heads)) ** 0.5)
+        fits = int((MOST_BYTES / (8 * heads)) ** 0.5)
         raise UsageError(
             f"Looking inside at {tokens:,} tokens would take {needed / 2**30:.1f} GiB for the weights of all {heads} "
             f"heads: this model can be looked into at up to {fits:,} tokens. Split the text."

@@ -9,14 +9,6 @@ import typer
 if TYPE_CHECKING:
     from regard.inspection.result import Result
 
-Run = Annotated[Path, typer.Argument(help="Directory of a trained run.")]
-Source = Annotated[str, typer.Argument(help="The source text, or the name of a picture.")]
-Second = Annotated[
-    str | None, typer.Argument(help="The second text of a pair, or the question about a picture.", metavar="[SECOND]")
-]
-Target = Annotated[
-    str | None, typer.Option("--target", help="A target to be read, instead of what the model says.", metavar="TEXT")
-]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write a page (.html), picture (.png, .svg, .pdf), .json or .txt."),
@@ -24,21 +16,19 @@ Output = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 
 
-def joined(source: str, second: str | None) -> str:
-    """A source of one text, or of two."""
-    return source if second is None else f"{source}\t{second}"
-
-
-def check(output: Path | None) -> None:
-    """Refuse a file that cannot be written before the work begins, not behind it."""
+def check(output: Path | None, *, pictures: bool = True) -> None:
+    """Refuse a file that cannot be written before the work begins."""
     from regard.cli.places import check_places
     from regard.foundation.errors import UsageError
-    from regard.inspection.result import ENDINGS
+    from regard.inspection.result import ENDINGS, PICTURES
 
     if output is None:
         return
-    if output.suffix.lower().removeprefix(".") not in ENDINGS:
+    ending = output.suffix.lower().removeprefix(".")
+    if ending not in ENDINGS:
         raise UsageError(f"{output} has no ending that says what to write: use one of .{', .'.join(ENDINGS)}.")
+    if ending in PICTURES and not pictures:
+        raise UsageError(f"A report is no picture: write {output.with_suffix('.html')}, or draw single analyses.")
     check_places(output)
 
 

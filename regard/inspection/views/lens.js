@@ -2,7 +2,7 @@
 import { choice, controls, el, formatNumber, heading, hint, onTheme, roving, shader, tint } from "./kit.js";
 
 export function show(root, data) {
-  const layers = data.layers, names = layers.map((_, layer) => `layer ${layer}`);
+  const layers = data.layers, names = data.names;
   let by = "probability", opened = null;
   const cells = [];
   const detail = el("div", { class: "lens-detail", "aria-live": "polite" });
@@ -33,7 +33,7 @@ export function show(root, data) {
     const said = data.target[place], settled = data.decided[place];
     detail.replaceChildren(
       heading(root, {}, `“${said}”, position ${place + 1}`),
-      el("p", { class: "quiet" }, settled !== null ? `First from layer ${settled} on.` : "Not the first word of the last layer."),
+      el("p", { class: "quiet" }, settled !== null ? `First from ${names[settled]} on.` : "Not the first word of the last layer."),
       el("div", { class: "lens-layers" }, layers.map((one, number) => el("div", { class: number === layer ? "now" : null },
         el("b", {}, names[number]), el("span", { class: "quiet" }, ` “${said}” is #${one.ranks[place].toLocaleString("en")}, ${share(one.probabilities[place])}`),
         one.top[place].map(([word, value]) => el("div", { class: "lens-word" }, el("span", { class: word === said ? "said" : null }, word),

@@ -3,7 +3,7 @@ import { choice, controls, el, formatNumber, heading, scroller } from "./kit.js"
 import { heatmap, key } from "./heatmap.js";
 
 export function show(root, data) {
-  const PARTS = { states: "states", attention: "what attention adds", heads: "heads" };
+  const PARTS = { states: "states", attention: "what attention adds", heads: "heads", feed_forward: "feed-forward hidden units" };
   const present = Object.keys(PARTS).filter((part) => data.maps.some((one) => one.part === part));
   const body = el("div", { class: "patch-maps" });
   const said = el("p", { class: "patch-said", "aria-live": "polite" });

@@ -1,0 +1,156 @@
+"""Generates the commands of `regard inspect` from the registry of analyses."""
+
+import inspect
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from regard.cli.help import grouped
+from regard.cli.inspect.output import AsJson, Output, check, show
+from regard.inspection.options import Option, Parameter
+from regard.inspection.registry import Analysis, InspectedRun, every_analysis, get
+
+if TYPE_CHECKING:
+    from regard.foundation.progress import Progress
+    from regard.inspection.result import Result
+
+Run = Annotated[Path, typer.Argument(help="Directory of a trained run.", metavar="RUN")]
+SOURCE = "The source text, or the name of a picture{}."
+Second = Annotated[
+    str | None, typer.Argument(help="The second text of a pair, or the question about a picture.", metavar="[SECOND]")
+]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", help="A target that the model reads, instead of its own output.", metavar="TEXT"),
+]
+
+
+class AnalysisGroup(TyperGroup):
+    """A group whose commands are the analyses; the declaration of an analysis is imported when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all analyses."""
+        return [one.name for one in every_analysis()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of an analysis, or None."""
+        found = get(cmd_name)
+        return None if found is None else command_of(found)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the analyses with their questions; nothing is built for that, so that help is fast."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(one.name, _capitalised(one.question) or one.help) for one in every_analysis()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; `custom NAME` is the earlier name of an extension's analysis."""
+        return super().resolve_command(ctx, args[1:] if args[0] == "custom" and len(args) > 1 else args)
+
+
+def command_of(analysis: Analysis) -> Any:
+    """Return the command that runs an analysis."""
+
+    def command(**given: Any) -> None:
+        run_command(analysis, given)
+
+    alternatives = analysis.inspect_corpus is not None  # a source or a corpus: neither is required by itself
+    options = [_typer_parameter(one, optional=alternatives) for one in analysis.options]
+    parameters = [_parameter("run", Run), *_subject(analysis), *options]
+    parameters += [_parameter("output", Output, None), _parameter("as_json", AsJson, False)]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__doc__ = analysis.description
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command(analysis.name, epilog=_epilog(analysis), cls=grouped({}))(command)
+    return get_command(app)
+
+
+def run_command(analysis: Analysis, given: dict[str, Any]) -> None:
+    """Run an analysis with what the command line gives, and show what it finds."""
+    from regard.foundation.display import bar
+
+    output, as_json = given.pop("output"), given.pop("as_json")
+    check(output, pictures=analysis.pictures)
+    directory = given.pop("run")
+    run = InspectedRun(directory, analysis)
+    with bar() if analysis.reports_progress else nullcontext() as progress:  # pruning draws its training itself
+        found = _find(analysis, run, given, progress=progress, brief=output is None and not as_json)
+    for line in found.messages(saved=output is not None):
+        print(line, file=sys.stderr)
+    show(found, output, as_json, directory)
+
+
+def _find(
+    analysis: Analysis, run: InspectedRun, given: dict[str, Any], *, progress: "Progress | None", brief: bool
+) -> "Result":
+    """Call the analysis with what it needs."""
+    from regard.foundation.errors import UsageError
+
+    if analysis.needs == "run":
+        return analysis.call(analysis.inspect, run, progress=progress, brief=brief, **given)
+    source, second, target = given.pop("source"), given.pop("second", None), given.pop("target")
+    own = {one.name for one in analysis.parameters}
+    options = {name: value for name, value in given.items() if name in own}
+    if analysis.inspect_corpus is not None:
+        corpus = given["corpus"]
+        if (source is None) == (corpus is None):
+            raise UsageError("Give a source text, or a --corpus of many: one of the two.")
+        if corpus is not None:
+            both = {one.name for one in analysis.corpus_parameters}
+            alone = [one for one in analysis.parameters if one.name not in both]
+            if target is not None or any(given[one.name] != one.default for one in alone):
+                flags = " and ".join(["--target", *(one.flag for one in alone)])
+                raise UsageError(f"{flags} go with one source text, not with a --corpus.")
+            rest = {name: value for name, value in given.items() if name in both}
+            return analysis.call(analysis.inspect_corpus, run, progress=progress, brief=brief, **rest)
+    trace = run.loaded.trace(source if second is None else f"{source}\t{second}", target)
+    return analysis.call(analysis.inspect, trace, progress=progress, brief=brief, **options)
+
+
+def _subject(analysis: Analysis) -> list[inspect.Parameter]:
+    """Return the parameters that say which input is inspected."""
+    if analysis.needs == "run":
+        return []
+    optional = analysis.inspect_corpus is not None
+    argument = typer.Argument(help=SOURCE.format("; or use --corpus" if optional else ""))
+    source = Annotated[str | None, argument] if optional else Annotated[str, argument]
+    found = [_parameter("source", source, None) if optional else _parameter("source", source)]
+    if analysis.needs == "input":
+        found.append(_parameter("second", Second, None))
+    found.append(_parameter("target", Target, None))
+    return found
+
+
+def _typer_parameter(one: Parameter, *, optional: bool) -> inspect.Parameter:
+    """Return an option of an analysis as Typer reads it; with `optional`, one that may always be left out."""
+    declared = one.declared
+    if isinstance(declared, Option):
+        more: dict[str, Any] = {} if declared.minimum is None else {"min": declared.minimum}
+        info: Any = typer.Option(one.flag, help=declared.help, metavar=declared.metavar, **more)
+    else:
+        info = typer.Argument(help=declared.help, metavar=declared.metavar)
+    if optional and one.required:
+        return _parameter(one.name, Annotated[one.type | None, info], None)
+    return _parameter(one.name, Annotated[one.type, info], one.default)
+
+
+def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _epilog(analysis: Analysis) -> str | None:
+    """Return the examples for the help of a command; a backspace keeps the lines of a paragraph as they are."""
+    examples, *paragraphs = inspect.cleandoc(analysis.examples).split("\n\n")
+    if not examples:
+        return None
+    shown = "\n".join(["Examples:", *(f"  {line}" for line in examples.splitlines())])
+    return "\n\n".join(f"\b\n{one}" for one in (shown, *paragraphs)) + "\n"

@@ -1,0 +1,1 @@
+"""The analyses: one folder each, found by `regard.inspection.registry`."""
