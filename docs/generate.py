@@ -148,8 +148,8 @@ def commands(title: str, command: Any, make_context: Any, parent: Any = None) ->
     context = make_context(command, info_name=title if parent is None else title.rpartition(" ")[2], parent=parent)
     context.terminal_width = context.max_content_width = 100
     yield title, command, context
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(f"{title} {name}", inner, make_context, context)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from commands(f"{title} {name}", command.get_command(context, name), make_context, context)
 
 
 def pages() -> dict[str, str]:

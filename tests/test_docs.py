@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.core
+import typer
 import yaml
 
 from regard.cli.verbs import Verbs, app
@@ -100,10 +100,20 @@ def command_of(words: tuple[str, ...]) -> tuple[Any, list[str]]:
         return None, []
     assert rest[0] in Verbs.names, f"regard has no verb {rest[0]}"
     command = Verbs()[rest.pop(0)]
-    while isinstance(command, typer.core.TyperGroup) and rest and not rest[0].startswith("-"):
-        assert rest[0] in command.commands, f"{command.name} has no command {rest[0]}"
-        command = command.commands[rest.pop(0)]
+    while subcommands(command) and rest and not rest[0].startswith("-"):
+        if "--plugin" in words and rest[0] not in subcommands(command):
+            return None, []  # an analysis of the extension
+        assert rest[0] in subcommands(command), f"{command.name} has no command {rest[0]}"
+        command = subcommands(command)[rest.pop(0)]
     return command, rest
+
+
+def subcommands(command: Any) -> dict[str, Any]:
+    """Return the commands of a group by name; a single command has none."""
+    if not hasattr(command, "list_commands"):
+        return {}
+    context = typer.Context(command, info_name="regard")
+    return {name: command.get_command(context, name) for name in command.list_commands(context)}
 
 
 def check_command(words: tuple[str, ...]) -> None:
@@ -174,7 +184,7 @@ def option_names(command: Any) -> Iterator[str]:
     yield "--help"
     for parameter in command.params:
         yield from (*parameter.opts, *parameter.secondary_opts)
-    for inner in getattr(command, "commands", {}).values():
+    for inner in subcommands(command).values():
         yield from option_names(inner)
 
 
