@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long lint bench clean
+.PHONY: help setup demo test test-fast test-long lint bench docs clean
 
 help:
 	@echo "make demo    train the date normaliser, translate, and see where it looked (three minutes)"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-long   try 5,000 damaged runs and break the code in 70 places (an hour or two)"
 	@echo "make lint    check style and types"
 	@echo "make bench   measure Regard and its peers side by side (25 minutes; PARTS=decode for one part)"
+	@echo "make docs    build the documentation site in build/site, with search, without a network"
 	@echo "make setup   install everything into .venv (the others do it by themselves)"
 	@echo "make clean   remove caches; keeps .venv and runs/"
 
@@ -57,6 +58,18 @@ lint: setup
 bench: setup
 	@$(BIN)/regard bench $(PARTS)
 
+# The sources are staged with the layout of the repository, so that their relative links hold on the site.
+SITE_PAGES := CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff docs recipes
+
+docs: setup
+	@$(BIN)/python docs/generate.py
+	@rm -rf build/docs build/site && mkdir -p build/docs/benchmarks
+	@cp -r $(SITE_PAGES) build/docs/ && cp -r benchmarks/results build/docs/benchmarks/
+	@cp README.md build/docs/index.md && rm -rf build/docs/docs/generate.py build/docs/docs/__pycache__
+	@$(BIN)/zensical build --clean --strict
+	@$(BIN)/python -m tests.test_docs_run
+	@echo "The site is in build/site. To read it, with search: $(BIN)/python -m http.server --directory build/site"
+
 clean:
-	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	@rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
