@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from regard.inspection.maps import Attention, Heads
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from regard import inspection
 from regard.cli import main
-from regard.inspection.maps import Attention, Heads
 from regard.inspection.page import Panel, render
 from regard.tasks.trace import Side
 from tests.test_browser_pages import NARROW, all_of, comparison, form, luminance, one_of, opened, tree

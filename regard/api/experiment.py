@@ -10,7 +10,7 @@ from regard.api.model import Model, load, resolve_config
 from regard.config.run import RunConfig
 from regard.foundation.weights import weights_of
 from regard.models import Model as WritingModel
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.runs.run import Run
 from regard.tasks.preparation import Prepared, prepare
 from regard.tasks.task import Task
@@ -44,7 +44,7 @@ class Experiment:
         for batch, _ in self.task.batches(self.prepared.train, training=True).after():
             yield self.task.training_batch(batch, random, training=True).to(place)
 
-    def save(self, model: WritingModel | Reader, *, steps: int = 0) -> Model:
+    def save(self, model: WritingModel | EncoderModel, *, steps: int = 0) -> Model:
         """Write the trained model into the run directory, and open the run."""
         model.eval()
         calibration = self.task.output.calibrate(model, self.prepared.validation_pairs)

@@ -1,4 +1,4 @@
-"""From as many vectors as a text has tokens to a single one.
+"""Pooling: reduces the states of a text to one vector.
 
 Axes: B batch, S source positions, D width.
 """
@@ -13,15 +13,15 @@ from regard.nn.taps import Tap
 
 
 class Pool(nn.Module):
-    """Memory → B×D; padding never changes a result."""
+    """Reduces a memory to one vector per row; padding never changes the result."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The whole source as one vector."""
+        """Return one vector per source: B×D."""
         raise NotImplementedError
 
 
 class Summary(Pool):
-    """The encoder's own: a bag's mean or sum, a recurrent network's last states, otherwise the mean."""
+    """The encoder's own summary: the mean or sum of a bag, the last states of an RNN, otherwise the mean."""
 
     def forward(self, memory: Memory) -> Tensor:
         """The summary B×D."""
@@ -29,7 +29,7 @@ class Summary(Pool):
 
 
 class First(Pool):
-    """The state of the first token, which stands before the text and belongs to no word (Devlin et al., 2019)."""
+    """The state of the first token, which precedes the text and belongs to no word (Devlin et al., 2019)."""
 
     def forward(self, memory: Memory) -> Tensor:
         """The first state B×D."""
@@ -54,7 +54,7 @@ class Mean(Pool):
 
 
 class Largest(Pool):
-    """Of each feature the largest value anywhere in the text (Collobert et al., 2011)."""
+    """Max pooling: the largest value of each feature (Collobert et al., 2011)."""
 
     def forward(self, memory: Memory) -> Tensor:
         """The maximum over real positions B×D."""
@@ -62,7 +62,7 @@ class Largest(Pool):
 
 
 class Attentive(Pool):
-    """Σ a_s h_s with a = softmax(v · tanh(W h)): the model learns where to look (Yang et al., 2016)."""
+    """Σ a_s h_s with a = softmax(v · tanh(W h)): attention with a learned query (Yang et al., 2016)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -79,12 +79,12 @@ class Attentive(Pool):
 
 
 def largest_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The largest of each feature over real positions of states B×S×D: B×D."""
+    """Return the maximum over real positions of states B×S×D: B×D."""
     return states.masked_fill(~mask[:, :, None], -torch.inf).amax(1)
 
 
 def make_pool(kind: str | None, width: int) -> Pool:
-    """The pooling of a name; by default the encoder's own."""
+    """Build the pooling called `kind`; by default the encoder's own summary."""
     match kind:
         case "attention":
             return Attentive(width)

@@ -13,7 +13,7 @@ from regard.data.store import TokenStore
 from regard.foundation.device import choose_device, keep_freed
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.runs.run import Run
 from regard.search import Hypothesis, Search, SearchTree
 from regard.tasks.bad_inputs import answer_all
@@ -85,7 +85,7 @@ class LoadedRun:
         """Whether it reads text and writes text."""
         return self.writes_text and self.config.task.input_kind().encoder and self.input.is_text
 
-    def untrained(self) -> Model | Reader:
+    def untrained(self) -> Model | EncoderModel:
         """A model of the same configuration that has learned nothing."""
         return self.task.build()
 
@@ -197,7 +197,7 @@ def load_run(directory: Path | str | Run, overrides: Sequence[str] = (), *, verb
     model = run.load_model(task.build, task.vocabularies.fingerprints)
     model = model.to(choose_device(config.training.device)).eval()
     if isinstance(model, Model):
-        model = model.laid_out()
+        model = model.optimize_layout()
     task.input.trained_length = trained_length(run) or task.input.trained_length
     return LoadedRun(task, model)
 

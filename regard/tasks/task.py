@@ -21,7 +21,7 @@ from regard.data.labels import Labels
 from regard.data.store import TokenStore
 from regard.foundation.progress import Progress
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.tasks.inputs import INPUTS, Input
 from regard.tasks.inputs.text import cut_rows
 from regard.tasks.outputs import OUTPUTS, Output
@@ -172,9 +172,9 @@ class Task:
 
     # Training
 
-    def build(self) -> Model | Reader:
+    def build(self) -> Model | EncoderModel:
         """A model, freshly initialised from torch's global generator."""
-        model: Model | Reader = self.output.build()
+        model: Model | EncoderModel = self.output.build()
         return model
 
     def batches(self, store: TokenStore, *, rank: int = 0, world_size: int = 1, training: bool = False) -> Batches:

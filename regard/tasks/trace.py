@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.foundation.errors import UsageError
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn import taps
 from regard.nn.attention import Attention
 from regard.nn.taps import Write
@@ -160,7 +160,7 @@ class Trace:
     reads has no inputs, and its target is what it says of the source; a language model has no source.
     """
 
-    model: Model | Reader
+    model: Model | EncoderModel
     """The model that was watched, for analyses that ask it more."""
     source: Side
     """S: the source tokens, the end symbol last; of texts that are read apart, one behind the other."""
@@ -232,7 +232,7 @@ class Trace:
 
 
 def trace(
-    model: Model | Reader,
+    model: Model | EncoderModel,
     source: Side,
     target: Side,
     inputs: Side,

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from regard.config.task import VisualQuestions
-from regard.models.acceptor import build_acceptor
-from regard.models.looker import Looker
-from regard.models.reader import Chooser
+from regard.models.classifier import build_classifier
+from regard.models.encoder_model import ChoiceModel
+from regard.models.visual_question_model import VisualQuestionModel
 from regard.tasks.outputs.output import Output, read_all
 from regard.tasks.trace import Side, Trace, check_cost, trace
 from regard.tasks.training_batch import TrainingBatch
 
-R = TypeVar("R", bound=Chooser)
+R = TypeVar("R", bound=ChoiceModel)
 
 LEAST_TO_FIT = 200
 """Validation examples that a temperature is fitted on. Of 150 fits to 200 answers with honest probabilities for two
@@ -40,9 +40,9 @@ class ChoiceOutput(Output[R]):
         task, cell = self.config.task, self.config.model
         tokens = self.input.optional_tokenizer.size if self.input.optional_tokenizer else 0
         if isinstance(task, VisualQuestions):
-            return cast(R, Looker(cell, task, tokens, self.outputs))
+            return cast(R, VisualQuestionModel(cell, task, tokens, self.outputs))
         texts = self.config.data.train.texts
-        return cast(R, build_acceptor(cell, task, tokens, self.outputs, texts=texts))
+        return cast(R, build_classifier(cell, task, tokens, self.outputs, texts=texts))
 
     def batch_scores(self, model: R, batch: TrainingBatch) -> Tensor:
         """Scores B×C of a batch."""

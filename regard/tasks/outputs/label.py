@@ -17,7 +17,7 @@ from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.foundation.errors import UsageError
 from regard.metrics.labels import calibration, confusion, score_labels
-from regard.models.reader import Chooser
+from regard.models.encoder_model import ChoiceModel
 from regard.objectives.objective import Loss
 from regard.tasks.judgement import Calibration, Judgement, Sample, Table
 from regard.tasks.outputs.choice import ChoiceOutput
@@ -36,7 +36,7 @@ TEMPERATURES = (0.2, 5.0)
 """The temperatures that a fit may give; beyond them the data does not determine it."""
 
 
-class LabelOutput(ChoiceOutput[Chooser]):
+class LabelOutput(ChoiceOutput[ChoiceModel]):
     """−log P(label | input), each label weighted as configured; judged by accuracy and macro-F1."""
 
     has_labels = True
@@ -113,7 +113,7 @@ class LabelOutput(ChoiceOutput[Chooser]):
         return TrainingBatch({**inputs, "label": batch.target[:, 0]}, len(batch))
 
     def loss(
-        self, model: Chooser, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self, model: ChoiceModel, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
         """Cross-entropy; in training label-smoothed and weighted by class."""
         scores = self.batch_scores(model, batch).float()  # B×C
@@ -130,13 +130,13 @@ class LabelOutput(ChoiceOutput[Chooser]):
             )
         return Loss(smoothed * scale, nll.detach(), batch.count)
 
-    def row_losses(self, model: Chooser, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def row_losses(self, model: ChoiceModel, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the loss of each example."""
         scores = self.batch_scores(model, batch).float()  # B×C
         found = F.cross_entropy(scores, batch["label"], reduction="none").double().cpu()
         return found, torch.ones_like(found)
 
-    def calibrate(self, model: Chooser, pairs: Sequence[Pair]) -> Calibration:
+    def calibrate(self, model: ChoiceModel, pairs: Sequence[Pair]) -> Calibration:
         """Fit the temperature at which probabilities are honest on validation data, where there is enough of it."""
         if warning := self.check_enough(pairs, "The temperature of probabilities"):
             model.temperature.fill_(1.0)
@@ -159,15 +159,15 @@ class LabelOutput(ChoiceOutput[Chooser]):
 
     # Using a model
 
-    def answer(self, model: Chooser, sources: Sequence[str]) -> list[Label]:
+    def answer(self, model: ChoiceModel, sources: Sequence[str]) -> list[Label]:
         """The likeliest label of each input, and the probability of every label."""
-        shares = model.tempered(self.scores(model, sources).double()).softmax(1)
+        shares = model.apply_temperature(self.scores(model, sources).double()).softmax(1)
         return [
             Label(self.labels[best], dict(zip(self.labels, row, strict=True)))
             for best, row in zip(shares.argmax(1).tolist(), shares.tolist(), strict=True)
         ]
 
-    def trace(self, model: Chooser, source: str, target: str | None = None) -> Trace:
+    def trace(self, model: ChoiceModel, source: str, target: str | None = None) -> Trace:
         """Run the model on a source; the answer is its own, or the label that is asked for."""
         if target is not None and target not in self.labels:
             raise UsageError(f"`{target[:40]}` is no label of this run: it has {', '.join(self.labels[:MOST_SHOWN])}.")
@@ -226,10 +226,10 @@ class LabelOutput(ChoiceOutput[Chooser]):
         ]
         return [Table(title="By the first words of the question", head=("question", "number", "right %"), rows=rows)]
 
-    def calibrated_loss(self, model: Chooser, pairs: Sequence[Pair]) -> tuple[float, float]:
+    def calibrated_loss(self, model: ChoiceModel, pairs: Sequence[Pair]) -> tuple[float, float]:
         """Return the mean of −log P(label | input) with the probabilities that are printed, and their temperature."""
         sources, _ = self.readable([pair.source for pair in pairs])
-        scores = model.tempered(self.scores(model, sources).double())
+        scores = model.apply_temperature(self.scores(model, sources).double())
         return F.cross_entropy(scores, self._numbers(pairs)).item(), float(model.temperature)
 
 

@@ -16,7 +16,7 @@ from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
 from regard.metrics.scoring import Scores
-from regard.models.masked import MaskedModel
+from regard.models.masked_language_model import MaskedLanguageModel
 from regard.objectives.objective import Loss, batch_loss, row_losses
 from regard.tasks.inputs.text import TextInput
 from regard.tasks.judgement import Judgement, Sample, Usage
@@ -38,7 +38,7 @@ BLANK = "___"
 """How a hidden word is written."""
 
 
-class MaskedWordsOutput(Output[MaskedModel]):
+class MaskedWordsOutput(Output[MaskedLanguageModel]):
     """−log P(hidden token | the other tokens), with new tokens hidden every time (Devlin et al., 2019)."""
 
     any_text = True
@@ -69,9 +69,9 @@ class MaskedWordsOutput(Output[MaskedModel]):
         """A store holds no targets: they are made from the sources."""
         return self.input.tokenizer.size
 
-    def build(self) -> MaskedModel:
+    def build(self) -> MaskedLanguageModel:
         """A model of the configured encoder."""
-        return MaskedModel(self.config.model, self.input.tokenizer.size)
+        return MaskedLanguageModel(self.config.model, self.input.tokenizer.size)
 
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
@@ -106,18 +106,23 @@ class MaskedWordsOutput(Output[MaskedModel]):
         return luck.gather(1, (starts[tokens].cumsum(1) - 1).clamp(min=0))
 
     def loss(
-        self, model: MaskedModel, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self,
+        model: MaskedLanguageModel,
+        batch: TrainingBatch,
+        *,
+        scale: float = 1.0,
+        point: TrainingPoint | None = None,
     ) -> Loss:
         """Cross-entropy of the hidden tokens."""
         smoothing = self.config.training.label_smoothing if point else 0.0
-        states = model.guesses(batch["source"])  # B×S×E
+        states = model.output_states(batch["source"])  # B×S×E
         return batch_loss(model, states, batch["outputs"], smoothing=smoothing, scale=scale)
 
-    def row_losses(self, model: MaskedModel, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def row_losses(self, model: MaskedLanguageModel, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the number of hidden tokens of each text."""
-        return row_losses(model, model.guesses(batch["source"]), batch["outputs"])
+        return row_losses(model, model.output_states(batch["source"]), batch["outputs"])
 
-    def judge(self, model: MaskedModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+    def judge(self, model: MaskedLanguageModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """How many hidden tokens are predicted right, in the first documents, the same words hidden every time."""
         random, decode = torch.Generator().manual_seed(0), self.input.tokenizer.decode
         longest = self.config.data.cleaning.max_length
@@ -140,7 +145,7 @@ class MaskedWordsOutput(Output[MaskedModel]):
         scores = Scores(values={"accuracy": 100 * right / count} if count else {}, sentences=len(rows))
         return Judgement(scores=scores, samples=samples)
 
-    def _read(self, model: MaskedModel, rows: list[list[int]], of: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    def _read(self, model: MaskedLanguageModel, rows: list[list[int]], of: Callable[[Tensor], Tensor]) -> list[Tensor]:
         self.text.check_lengths(rows)
         return read_all(self.input, model, [""] * len(rows), of, rows=rows)
 
@@ -150,7 +155,7 @@ class MaskedWordsOutput(Output[MaskedModel]):
         pieces = [WORD_START + BLANK if one == MASK else vocabulary[one] for one in ids if one >= MASK]
         return "".join(pieces).replace(WORD_START, " ").strip()
 
-    def answer(self, model: MaskedModel, sources: Sequence[str]) -> list[FilledText]:
+    def answer(self, model: MaskedLanguageModel, sources: Sequence[str]) -> list[FilledText]:
         """Texts with every blank `___` filled by its likeliest token, and the five likeliest of each."""
         rows = [self._with_blanks(text) for text in sources]
         most = min(GUESSES, self.input.tokenizer.size - len(SPECIALS))
@@ -167,7 +172,7 @@ class MaskedWordsOutput(Output[MaskedModel]):
             answers.append(FilledText(self.input.tokenizer.decode(filled), blanks))
         return answers
 
-    def trace(self, model: MaskedModel, source: str, target: str | None = None) -> Trace:
+    def trace(self, model: MaskedLanguageModel, source: str, target: str | None = None) -> Trace:
         """Run the model on a text with blanks."""
         if target is not None:
             raise UsageError("Write the words into the text: the model predicts what stands at its blanks.")

@@ -15,7 +15,7 @@ from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
 from regard.metrics.labels import score_numbers
-from regard.models.acceptor import Acceptor
+from regard.models.classifier import Classifier
 from regard.objectives.objective import Loss
 from regard.tasks.judgement import Calibration, Judgement, Sample
 from regard.tasks.outputs.choice import ChoiceOutput
@@ -26,7 +26,7 @@ from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 LARGEST = float(np.finfo(np.float32).max)
 
 
-class NumberOutput(ChoiceOutput[Acceptor]):
+class NumberOutput(ChoiceOutput[Classifier]):
     """(estimate − number)², judged by correlation; in a store a number is the two halves of a 32-bit float."""
 
     loss_name = "squared error per text"
@@ -65,20 +65,20 @@ class NumberOutput(ChoiceOutput[Acceptor]):
         return TrainingBatch({**inputs, "number": numbers_in(batch.target)}, len(batch))
 
     def loss(
-        self, model: Acceptor, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self, model: Classifier, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
         """The squared error."""
         estimates = self.batch_scores(model, batch)[:, 0].float()  # B
         error = F.mse_loss(estimates, batch["number"], reduction="sum")
         return Loss(error * scale, error.detach(), batch.count)
 
-    def row_losses(self, model: Acceptor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def row_losses(self, model: Classifier, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the squared error of each example."""
         estimates = self.batch_scores(model, batch)[:, 0].float()  # B
         found = F.mse_loss(estimates, batch["number"], reduction="none").double().cpu()
         return found, torch.ones_like(found)
 
-    def calibrate(self, model: Acceptor, pairs: Sequence[Pair]) -> Calibration:
+    def calibrate(self, model: Classifier, pairs: Sequence[Pair]) -> Calibration:
         """Fit on validation data the line from estimates to numbers: noise in training shifts and stretches them."""
         if warning := self.check_enough(pairs, "The shift and scale of estimates"):
             return Calibration(note="estimates as learnt", warning=warning)
@@ -93,11 +93,11 @@ class NumberOutput(ChoiceOutput[Acceptor]):
             last.bias.mul_(slope).add_(shift)
         return Calibration(note=f"estimates times {slope:.2f} plus {shift:.2f}")
 
-    def answer(self, model: Acceptor, sources: Sequence[str]) -> list[Number]:
+    def answer(self, model: Classifier, sources: Sequence[str]) -> list[Number]:
         """The estimate for each input."""
         return [Number(number) for number in self.scores(model, sources)[:, 0].tolist()]
 
-    def trace(self, model: Acceptor, source: str, target: str | None = None) -> Trace:
+    def trace(self, model: Classifier, source: str, target: str | None = None) -> Trace:
         """Run the model on a source."""
         if target is not None:
             raise UsageError("An estimate is one number, so that no other answer can be asked for: leave out --target.")

@@ -17,7 +17,7 @@ from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.foundation.errors import UsageError
 from regard.metrics.labels import score_labels
-from regard.models.transducer import Transducer
+from regard.models.tagger import Tagger
 from regard.objectives.objective import Loss
 from regard.tasks.inputs.text import TextInput
 from regard.tasks.judgement import Judgement, Sample, Table
@@ -31,7 +31,7 @@ from regard.text.specials import PAD, UNK
 NO_TAG = -1
 
 
-class TagsOutput(Output[Transducer]):
+class TagsOutput(Output[Tagger]):
     """−log P(tag | sentence) of every word, the words being what is between white space.
 
     A word's tag is read off its first token. In a store it is there too, as its number plus one; at the other tokens of
@@ -111,9 +111,9 @@ class TagsOutput(Output[Transducer]):
 
     # Training
 
-    def build(self) -> Transducer:
+    def build(self) -> Tagger:
         """A model of the configured encoder."""
-        return Transducer(self.config.model, self.input.tokenizer.size, self.known.size)
+        return Tagger(self.config.model, self.input.tokenizer.size, self.known.size)
 
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
@@ -123,7 +123,7 @@ class TagsOutput(Output[Transducer]):
         return TrainingBatch({**inputs, "tags": tags}, int((tags != NO_TAG).sum()))
 
     def loss(
-        self, model: Transducer, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self, model: Tagger, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
         """Cross-entropy of the tags, label-smoothed in training."""
         scores, tags = model(batch["source"]).float().flatten(0, 1), batch["tags"].flatten()  # BS×C, BS
@@ -133,7 +133,7 @@ class TagsOutput(Output[Transducer]):
             smoothed = F.cross_entropy(scores, tags, ignore_index=NO_TAG, reduction="sum", label_smoothing=smoothing)
         return Loss(smoothed * scale, nll.detach(), batch.count)
 
-    def row_losses(self, model: Transducer, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def row_losses(self, model: Tagger, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the number of words of each sentence."""
         scores, tags = model(batch["source"]).float(), batch["tags"]  # B×S×C, B×S
         found = F.cross_entropy(scores.transpose(1, 2), tags, ignore_index=NO_TAG, reduction="none")  # B×S
@@ -145,12 +145,12 @@ class TagsOutput(Output[Transducer]):
         """Return sentences as they are: long ones are tagged piece by piece."""
         return list(sources), 0
 
-    def answer(self, model: Transducer, sources: Sequence[str]) -> list[Tags]:
+    def answer(self, model: Tagger, sources: Sequence[str]) -> list[Tags]:
         """A tag for each word between white space."""
         sentences = [source.split() for source in sources]
         return [Tags(words, tags) for words, tags in zip(sentences, self.tags(model, sentences), strict=True)]
 
-    def tags(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def tags(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The likeliest tag of each word of sentences."""
         pieces = [self._pieces(words) for words in sentences]
         found = iter(self._tags_of(model, [piece for row in pieces for piece in row]))
@@ -171,7 +171,7 @@ class TagsOutput(Output[Transducer]):
             room -= len(tokens)
         return list(found)
 
-    def _tags_of(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def _tags_of(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         cut = [self._tokens(words) for words in sentences]
         positions = self.config.model.learned_positions
         most = None if positions is None else positions - 2
@@ -186,7 +186,7 @@ class TagsOutput(Output[Transducer]):
         starts = accumulate((len(word) for word in cut), initial=1)
         return [token for word in cut for token in word], list(starts)[:-1]
 
-    def trace(self, model: Transducer, source: str, target: str | None = None) -> Trace:
+    def trace(self, model: Tagger, source: str, target: str | None = None) -> Trace:
         """Run the model on a sentence; the tags are its own, or those that are asked for."""
         names = self.known.names
         ids, places = self._tokens(source.split())
