@@ -17,8 +17,8 @@ from regard.search.assembly import assemble, choose
 from regard.search.forbidden import Forbidden, Reading
 from regard.search.kept import Pieces, kept_rule
 from regard.search.rules import Every, Free, Rule, Stuck, may_end
-from regard.search.side_by_side import MOST, Interruptible, side_by_side
 from regard.search.steps import Source
+from regard.search.threads import MOST, Interruptible, run_in_threads
 from regard.text.loops import patience_for
 from regard.text.sentences import Piece
 from regard.text.tokenizer import Tokenizer
@@ -212,7 +212,7 @@ class TextGenerator:
 
         # Taps see one batch after the other, and a graphics card computes one after the other.
         single = len(batches) == 1 or with_attention or self.model.device.type != "cpu"
-        results = side_by_side(searched, batches, most=1 if single or taps.watched(self.model) else MOST)
+        results = run_in_threads(searched, batches, most=1 if single or taps.watched(self.model) else MOST)
         for batch in batches:
             try:
                 best = next(results)
