@@ -135,7 +135,7 @@ def test_wrong_inputs_are_refused(name, given, says):
 
 def test_what_a_run_cannot_do_is_refused():
     model = regard.load(STORED / "classes")
-    with pytest.raises(UsageError, match="writes no text"):
+    with pytest.raises(UsageError, match="does not generate text"):
         model.translate("w0")
     with pytest.raises(UsageError, match="no search options"):
         model("w0", beam=3)
@@ -271,7 +271,7 @@ class TestEvaluatedPairs:
         [
             ("classes", [("w0 w1", "yes"), ("w0", "maybe")], r"data\[1\] has the label `maybe`"),
             ("pairs", [(("w0", "w1"), "nowhere")], r"data\[0\] has the label `nowhere`"),
-            ("number", [(("w0", "w1"), "many")], r"data\[0\] has `many` where a number is wanted"),
+            ("number", [(("w0", "w1"), "many")], r"data\[0\] has `many` instead of a number"),
             ("tags", [("w0 w1", "first")], r"data\[0\] has 2 words and 1 tags"),
             ("classes", [], "at least one"),
             ("classes", "abc", "list of"),

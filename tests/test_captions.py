@@ -252,12 +252,12 @@ class TestCommand:
             (["caption", "RUN", "NAME", "--top-k", "3"], 2, "add --sample"),
             (["caption", "RUN", "NAME", "-o", "a.doc"], 2, "has no ending that says what to write"),
             (["caption", "RUN", "NAME", "-o", "a.html", "--format", "jsonl"], 2, "leave out --format"),
-            (["caption", "OTHER", "NAME"], 2, "captions no pictures (n → m"),
+            (["caption", "OTHER", "NAME"], 2, "is not a captioning run (n → m"),
             (["translate", "RUN", "TEXT"], 2, "use regard caption"),
             (["predict", "RUN", "TEXT"], 2, "regard caption"),
             (["generate", "RUN"], 2, "use regard caption"),
             (["inspect", "attention", "RUN", "a dog runs"], 1, "a dog runs does not exist"),
-            (["inspect", "attention", "RUN", "NAME", "--target", "a zebra"], 2, "cannot say"),
+            (["inspect", "attention", "RUN", "NAME", "--target", "a zebra"], 2, "has a word that is not in the vocabulary"),
         ],
     )
     def test_what_is_wrong_is_told_in_words(self, run, text_run, arguments, code, message, tmp_path, capsys):

@@ -61,7 +61,7 @@ def test_every_so_many_th_pair_is_taken_and_no_other_is_learnt_or_held_out(tmp_p
 def test_where_every_so_many_th_leaves_too_few_that_is_told(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="too few") as told:
         prepare(config(numbers(tmp_path / "x.tsv", 250), every=300), tmp_path / "thinned")
-    assert str(told.value).endswith("Only one example in 300 was taken: make data.every smaller.")
+    assert str(told.value).endswith("Only one example in 300 was used. Make data.every smaller.")
     with pytest.raises(RegardError, match="too few") as told:
         prepare(config(numbers(tmp_path / "one.tsv", 1)), tmp_path / "run")
     assert "data.every" not in str(told.value)

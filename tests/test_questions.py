@@ -189,8 +189,8 @@ def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
         (["inspect", "attention", str(run), SCENE, " "], "not empty"),
         (["inspect", "attention", str(run), SCENE, "is it ?", "--target", "perhaps"], "no label"),
         (["inspect", "lens", str(run), SCENE], "a tab between them"),
-        (["translate", str(run)], "translates nothing"),
-        (["caption", str(run), SCENE], "captions no pictures"),
+        (["translate", str(run)], "is not a translation run"),
+        (["caption", str(run), SCENE], "is not a captioning run"),
     ):
         assert main(words) in (1, 2)
         assert told in capsys.readouterr().err

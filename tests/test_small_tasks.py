@@ -113,7 +113,7 @@ class TestSettling:
         assert len(warned) == 1 and f"{LEAST_TO_FIT} are needed" in warned[0]
         if kind == "classes":
             assert load_run(tmp_path / "run").model.temperature.item() == 1.0
-        assert "as learnt" in Run.open(tmp_path / "run").info["result"]["choice"]
+        assert "not calibrated" in Run.open(tmp_path / "run").info["result"]["choice"]
 
     def test_a_temperature_that_data_do_not_determine_is_limited_and_told(self, tmp_path, monkeypatch):
         task = self.task("classes", tmp_path)

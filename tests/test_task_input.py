@@ -88,7 +88,7 @@ class TestBadInput:
         config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w0", "yes w0 w1"])}
         notes = prepare(from_mapping(config), tmp_path / "run").report.notes
         assert notes == [
-            "The validation data never shows `no`, which the training data has: of them nothing is measured."
+            "The validation data does not contain `no`, which the training data has, so that they are not evaluated."
         ]
         assert prepare(from_mapping(config), tmp_path / "run").report.notes == notes
 
@@ -180,7 +180,7 @@ class TestBadInput:
         train(config, tmp_path / "run", view=View())
         shutil.rmtree(tmp_path / "run" / "data")
         corpus(tmp_path / "labelled.txt", ["yes other words", "no than before"] * 30)
-        with pytest.raises(RegardError, match=r"data of .* are gone"):
+        with pytest.raises(RegardError, match=r"data is missing, and the trained model"):
             prepare(config, tmp_path / "run")
         assert main(["evaluate", str(tmp_path / "run")]) == 1
         (tmp_path / "in.txt").write_text("a b\n")

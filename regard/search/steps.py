@@ -107,7 +107,7 @@ class AttentiveSteps:
     def __init__(self, model: Model) -> None:
         if not any(name.endswith("source_attention.weights") for name in taps.names(model)):
             raise UsageError(
-                "A coverage penalty needs attention, but the join of this model is a fixed vector. Leave the penalty out."
+                "A coverage penalty needs attention, but the join of this model is a fixed vector. Leave it out."
             )
         self.model = ModelSteps(model)
 
