@@ -97,7 +97,7 @@ def test_alternatives_and_search_options():
     found = model("a b c", beam=4, count=3)
     assert len(found.alternatives) == 2 and found.score >= found.alternatives[0].score
     assert model("a b c", Search(beam=1)).text == model.translate("a b c", beam=1)
-    with pytest.raises(UsageError, match="not options of a search"):
+    with pytest.raises(UsageError, match="are not search options"):
         model("a", beams=3)
     with pytest.raises(UsageError, match="beam"):
         model("a", beam="5")

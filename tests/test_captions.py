@@ -257,7 +257,7 @@ class TestCommand:
             (["predict", "RUN", "TEXT"], 2, "regard caption"),
             (["generate", "RUN"], 2, "use regard caption"),
             (["inspect", "attention", "RUN", "a dog runs"], 1, "a dog runs does not exist"),
-            (["inspect", "attention", "RUN", "NAME", "--target", "a zebra"], 2, "has a word that is not in the vocabulary"),
+            (["inspect", "attention", "RUN", "NAME", "--target", "a zebra"], 2, "word that is not in the vocabulary"),
         ],
     )
     def test_what_is_wrong_is_told_in_words(self, run, text_run, arguments, code, message, tmp_path, capsys):

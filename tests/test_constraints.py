@@ -176,5 +176,5 @@ def test_contradictions_say_which(tokenizer, constraints, names):
 def test_rules_that_leave_nothing_are_told():
     model = model_of("gru-both>gru/attention")
     source = torch.tensor([[6, 7, 8, EOS]])
-    with pytest.raises(RegardError, match="nothing to say"):
+    with pytest.raises(RegardError, match="No output satisfies all constraints"):
         greedy(ModelSteps(model), source, [5], rules=[Every([Prefix((7,)), Only([(8,)])])])
