@@ -394,7 +394,7 @@ class TestFailingExtensions:
         error = capsys.readouterr().err
         assert re.search(told, error) and "bug in Regard" not in error
 
-    @pytest.mark.parametrize("input, told", [("smell", "names 'smell', which is not one of text"), (None, "has no `input`")])
+    @pytest.mark.parametrize("input, told", [("smell", "names 'smell', which is not one of"), (None, "has no `input`")])
     def test_a_task_that_cannot_work_is_refused_when_it_is_added(self, input, told):
         from typing import Literal
 

@@ -216,7 +216,8 @@ class Model:
             return self.loaded.write(texts, _with(search, options))
         if search is not None or options:
             raise UsageError(
-                f"This run does not generate text ({self.config.task.arrow}) and takes no search options. Leave them out."
+                f"This run does not generate text ({self.config.task.arrow}) and takes no search options. Leave them "
+                "out."
             )
         return self.loaded.answer(texts)
 

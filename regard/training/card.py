@@ -54,7 +54,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield ""
     yield f"{card.config.task.title}: {card.config.cell}. Trained with Regard {regard.__version__}."
     yield ""
-    yield "## Use it"
+    yield "## Usage"
     yield ""
     place = str(card.run.directory)
     usage = card.task.output.usage(place, Pair(*map(_texts, card.prepared.validation_pairs[0])))
@@ -62,13 +62,13 @@ def _lines(card: Card) -> Iterator[str]:
     yield ""
     yield f"```python\n{usage.python}\n```"
     yield ""
-    yield "## How good it is"
+    yield "## Scores"
     yield ""
     yield from _scores(card)
     yield ""
-    yield "## What it says"
+    yield "## Samples"
     yield ""
-    yield f"The first validation {card.task.noun}, not chosen:"
+    yield f"The first validation {card.task.noun}, without selection:"
     yield ""
     yield from _table(
         ("source", "reference", "model"),
@@ -78,7 +78,7 @@ def _lines(card: Card) -> Iterator[str]:
     if (card.run.directory / "curves.png").is_file():
         yield "![Loss and validation scores over the steps](curves.png)"
         yield ""
-    yield "## How it came about"
+    yield "## Training"
     yield ""
     yield from _table(("", ""), list(_facts(card)))
     yield ""
