@@ -56,7 +56,7 @@ class DecodingState:
     """Everything that decoding needs to continue. Immutable: each step returns a new state."""
 
     position: int
-    """How many tokens have been read."""
+    """The number of tokens read."""
     source: dict[str, Tensor]
     """Tensors computed once from the memory; their first axis is that of the memory."""
     past: dict[str, Tensor]

@@ -24,7 +24,7 @@ class Summary(Pool):
     """The encoder's own summary: the mean or sum of a bag, the last states of an RNN, otherwise the mean."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The summary B×D."""
+        """Return the summary B×D."""
         return memory.summary
 
 
@@ -32,7 +32,7 @@ class First(Pool):
     """The state of the first token, which precedes the text and belongs to no word (Devlin et al., 2019)."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The first state B×D."""
+        """Return the first state B×D."""
         return memory.states[:, 0]
 
 
@@ -40,7 +40,7 @@ class Last(Pool):
     """The state of the last token."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The last real state B×D."""
+        """Return the last real state B×D."""
         last = (memory.mask.sum(1) - 1)[:, None, None].expand(-1, 1, memory.states.shape[2])  # B×1×D
         return memory.states.gather(1, last).squeeze(1)
 
@@ -49,7 +49,7 @@ class Mean(Pool):
     """The mean state."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The mean over real positions B×D."""
+        """Return the mean over real positions B×D."""
         return mean_state(memory.states, memory.mask)
 
 
@@ -57,7 +57,7 @@ class Largest(Pool):
     """Max pooling: the largest value of each feature (Collobert et al., 2011)."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The maximum over real positions B×D."""
+        """Return the maximum over real positions B×D."""
         return largest_state(memory.states, memory.mask)
 
 
@@ -71,7 +71,7 @@ class Attentive(Pool):
         self.weights = Tap(time=1)
 
     def forward(self, memory: Memory) -> Tensor:
-        """The weighted mean B×D."""
+        """Return the weighted mean B×D."""
         scores = self.query(torch.tanh(self.hidden(memory.states))).transpose(1, 2)  # B×1×S
         weights = self.weights(attention_weights(scores, memory.mask[:, None]))  # B×1×S
         found: Tensor = (weights @ memory.states)[:, 0]  # B×D

@@ -197,7 +197,7 @@ class Pieces:
 
 
 class Copying(NamedTuple):
-    """Which items have been written, and which may be being written."""
+    """The items that have been written, and those that may have begun."""
 
     length: int
     """The number of generated tokens."""

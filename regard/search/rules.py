@@ -61,7 +61,7 @@ class Free:
         return None
 
     def after(self, state: Any, token: int) -> Any:
-        """No state."""
+        """Return the state unchanged."""
         return state
 
     def looked(self, state: Any, attention: Tensor) -> Any:
@@ -73,11 +73,11 @@ class Free:
         return None
 
     def met(self, state: Any) -> int:
-        """No token is required."""
+        """Return 0, since no token is required."""
         return 0
 
     def wanted(self, state: Any) -> Sequence[int]:
-        """No token is required."""
+        """Return no tokens, since none is required."""
         return ()
 
 
@@ -94,11 +94,11 @@ class Every(Free):
         return tuple(rule.start for rule in self.rules)
 
     def after(self, state: tuple[Any, ...], token: int) -> tuple[Any, ...]:
-        """The states of all rules."""
+        """Return the states of all rules."""
         return tuple(rule.after(own, token) for rule, own in zip(self.rules, state, strict=True))
 
     def looked(self, state: tuple[Any, ...], attention: Tensor) -> tuple[Any, ...]:
-        """The states of all rules."""
+        """Return the states of all rules."""
         return tuple(rule.looked(own, attention) for rule, own in zip(self.rules, state, strict=True))
 
     def allowed(self, state: tuple[Any, ...], left: int, size: int) -> Tensor | None:

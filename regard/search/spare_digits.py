@@ -29,7 +29,7 @@ class SpareDigits:
         self._completable: dict[str, bool] = {"": True}
 
     def is_whole(self, digits: str) -> bool:
-        """Whether the digits at the end of an output need no more."""
+        """Return whether the digits at the end of an output need no more."""
         return not digits or digits in self.numbers
 
     def following(self, digits: str, room: int, *, apart: bool) -> list[int]:
@@ -57,12 +57,12 @@ class SpareDigits:
         return self._following[digits]
 
     def _fits(self, text: str) -> bool:
-        """Whether all digits of a text are spare numbers, the last of which may still be completed."""
+        """Return whether all digits of a text are spare numbers, the last of which may still be completed."""
         rest = trailing_digits(text)
         return runs_of_digits(text[: len(text) - len(rest)]) <= self.numbers and self._can_complete(rest)
 
     def _can_complete(self, digits: str) -> bool:
-        """Whether some tokens make a whole number of these digits."""
+        """Return whether some tokens make a whole number of these digits."""
         if digits not in self._completable:
             longer = [number for number in self.numbers if number.startswith(digits) and number != digits]
             self._completable[digits] = digits in self.numbers or any(

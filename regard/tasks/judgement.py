@@ -37,7 +37,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What was fitted on validation data after training."""
+    """The result of calibration on validation data after training."""
 
     note: str
     """A short description."""

@@ -29,7 +29,7 @@ def is_wanted(config: RunConfig) -> bool:
 
 
 def can_fit() -> bool:
-    """Whether the `baselines` extra is installed."""
+    """Return whether the `baselines` extra is installed."""
     return importlib.util.find_spec("sklearn") is not None
 
 

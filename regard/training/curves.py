@@ -27,7 +27,7 @@ SCORES = {
 
 
 def can_draw() -> bool:
-    """Whether the `plots` extra is installed."""
+    """Return whether the `plots` extra is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 

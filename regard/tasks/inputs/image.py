@@ -119,7 +119,7 @@ class ImageInput(Input):
         self.images = other.images
 
     def encode(self, sources: Sequence[str]) -> Rows:
-        """The number of each image."""
+        """Return the number of each image."""
         return [[self.images.number(source.split(TAB)[0])] for source in sources]
 
     @property
@@ -128,7 +128,7 @@ class ImageInput(Input):
         return len(self.images)
 
     def describe(self) -> str:
-        """The size of the images."""
+        """Return the size of the images."""
         return f"pictures of {self.images.size} × {self.images.size} pixels"
 
     def batches(

@@ -97,7 +97,7 @@ class ImageAndTextInput(Input):
         return max(self.image.id_limit, self.text.id_limit)
 
     def describe(self) -> str:
-        """The vocabulary, and the size of the images."""
+        """Return the vocabulary, and the size of the images."""
         return f"{self.text.describe()}; {self.image.describe()}"
 
     def batches(
@@ -135,7 +135,7 @@ class ImageAndTextInput(Input):
         return [f"{name}{TAB}{question}" for name, question in zip(names, found, strict=True)], cut_short
 
     def rows(self, sources: Sequence[str]) -> Rows:
-        """The tokens of the questions."""
+        """Return the tokens of the questions."""
         return self.text.rows(self._parts(sources)[1])
 
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
@@ -152,18 +152,18 @@ class ImageAndTextInput(Input):
         return (*self.text.collate(sources, rows), *self.image.collate(names, rows))
 
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """The tokens of the question; the image is given with them."""
+        """Return the tokens of the question; the image is given with them."""
         (name,), (question,) = self._parts([source])
         text = self.text.view_of(self.text.rows([question])[0])
         picture = Picture(name, self.image.images.pixels([name])[0], self.image.grid)
         return SourceView(text.side, Given(text.given.source, [], picture, with_text=True))
 
     def breakdown(self, source: str) -> str | None:
-        """The first two words of the question."""
+        """Return the first two words of the question."""
         return " ".join(self.text_of(source).split()[:2])
 
     def _parts(self, sources: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Names of images and questions."""
+        """Return the names of images and questions."""
         names, questions = [], []
         for source in sources:
             name, tab, question = source.partition(TAB)

@@ -169,7 +169,7 @@ class Input(ABC):
 
     @abstractmethod
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """One source in the form that a trace shows."""
+        """Return one source in the form that a trace shows."""
 
     def breakdown(self, source: str) -> str | None:
         """Return the kind of a source, by which scores are broken down; `None` without one."""

@@ -66,7 +66,7 @@ class DocumentOutput(DecodedOutput):
         return config.data.cleaning.model_copy(update={"max_characters": ANY_LENGTH, "max_length": ANY_LENGTH})
 
     def targets(self, pairs: Sequence[Pair]) -> Rows:
-        """The tokens of the documents."""
+        """Return the tokens of the documents."""
         return self.tokenizer.encode_batch([pair.source for pair in pairs])
 
     def batches(self, store: TokenStore, *, rank: int, world_size: int) -> Batches:

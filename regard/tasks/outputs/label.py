@@ -68,7 +68,7 @@ class LabelOutput(ChoiceOutput[ChoiceModel]):
 
     @classmethod
     def labels_of(cls, pair: Pair) -> list[str]:
-        """The label."""
+        """Return the label."""
         return [pair.target.strip()]
 
     def check(self, pair: Pair, place: str) -> None:
@@ -84,7 +84,7 @@ class LabelOutput(ChoiceOutput[ChoiceModel]):
         return rare_labels(self.known)
 
     def targets(self, pairs: Sequence[Pair]) -> list[list[int]]:
-        """The number of each label."""
+        """Return the number of each label."""
         return [[self.known.number(pair.target.strip())] for pair in pairs]
 
     @property

@@ -48,7 +48,7 @@ class NumberOutput(ChoiceOutput[Classifier]):
         return None if finite else f"has `{given}` instead of a number. Fix it, or set task.kind=classification."
 
     def targets(self, pairs: Sequence[Pair]) -> list[list[int]]:
-        """The halves of each number."""
+        """Return the halves of each number."""
         numbers = np.asarray([float(pair.target) for pair in pairs], dtype="<f4")
         halves: list[list[int]] = numbers.view("<u2").reshape(-1, 2).tolist()
         return halves
@@ -61,13 +61,13 @@ class NumberOutput(ChoiceOutput[Classifier]):
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """The number B."""
+        """Return the number B."""
         return TrainingBatch({**inputs, "number": numbers_in(batch.target)}, len(batch))
 
     def loss(
         self, model: Classifier, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
-        """The squared error."""
+        """Return the squared error."""
         estimates = self.batch_scores(model, batch)[:, 0].float()  # B
         error = F.mse_loss(estimates, batch["number"], reduction="sum")
         return Loss(error * scale, error.detach(), batch.count)
@@ -94,7 +94,7 @@ class NumberOutput(ChoiceOutput[Classifier]):
         return Calibration(note=f"estimates times {slope:.2f} plus {shift:.2f}")
 
     def answer(self, model: Classifier, sources: Sequence[str]) -> list[Number]:
-        """The estimate for each input."""
+        """Return the estimate for each input."""
         return [Number(number) for number in self.scores(model, sources)[:, 0].tolist()]
 
     def trace(self, model: Classifier, source: str, target: str | None = None) -> Trace:

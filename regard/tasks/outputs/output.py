@@ -100,7 +100,7 @@ class Output(ABC, Generic[M]):
         return self.input.encode([pair.source for pair in pairs]), self.targets(pairs)
 
     def targets(self, pairs: Sequence[Pair]) -> Rows:
-        """The ids of targets."""
+        """Return the ids of targets."""
         return [[] for _ in pairs]
 
     @property

@@ -69,7 +69,7 @@ class TagsOutput(Output[Tagger]):
 
     @classmethod
     def labels_of(cls, pair: Pair) -> list[str]:
-        """The tags of a sentence."""
+        """Return the tags of a sentence."""
         return pair.target.split()
 
     def check(self, pair: Pair, place: str) -> None:
@@ -85,11 +85,11 @@ class TagsOutput(Output[Tagger]):
         return rare_labels(self.known)
 
     def word_tokens(self, words: Sequence[str]) -> Rows:
-        """The tokens of each word, at least one."""
+        """Return the tokens of each word, at least one."""
         return [ids or [UNK] for ids in self.input.tokenizer.encode_batch(words)]
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
-        """The tokens of all words; the tag of each word at its first token."""
+        """Return the tokens of all words; the tag of each word at its first token."""
         sources, targets = [], []
         for pair in pairs:
             words = self.word_tokens(pair.source.split())

@@ -37,7 +37,7 @@ class TextOutput(DecodedOutput):
         return given.model_copy(update={"max_ratio": math.inf}) if config.data.train.texts > 1 else given
 
     def targets(self, pairs: Sequence[Pair]) -> Rows:
-        """The tokens of the targets."""
+        """Return the tokens of the targets."""
         return self.tokenizer.encode_batch([pair.target for pair in pairs])
 
     def trace(self, model: Model, source: str, target: str | None = None) -> Trace:
