@@ -218,7 +218,7 @@ class TestBadInputs:
             BadInputs, match=r'inputs\[0\] \("nowhere.png", "is it red \?"\): nowhere.png does not exist'
         ):
             model([("nowhere.png", "is it red ?"), good])
-        with pytest.raises(BadInputs, match=r"inputs\[1\].*There is no question"):
+        with pytest.raises(BadInputs, match=r"inputs\[1\].*The question after the image is empty"):
             model([good, (good[0], " ")])
 
     def test_a_wrong_search_is_refused_as_such(self):
@@ -294,7 +294,7 @@ class TestEvaluatedPairs:
         assert model.evaluate(["w1 w2"]).facts() == model.evaluate([("w1 w2", "")]).facts()
 
     def test_metrics_are_for_translations(self):
-        with pytest.raises(UsageError, match="leave out `metrics`"):
+        with pytest.raises(UsageError, match="Leave out `metrics`"):
             regard.load(STORED / "classes").evaluate(metrics=["bleu"])
 
 

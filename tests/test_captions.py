@@ -317,7 +317,7 @@ class TestCommand:
 
 
 def test_an_image_run_refuses_what_only_text_has(run):
-    with pytest.raises(UsageError, match="read a text and write another"):
+    with pytest.raises(UsageError, match="reads a text and generates another"):
         load_run(run).forced(NAMES[0])
     assert inspection.attention(load_run(run).trace(NAMES[0])).look.caption == load_run(run).translate(NAMES[0])
 

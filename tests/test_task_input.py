@@ -79,7 +79,7 @@ class TestBadInput:
         lines = [line.replace("no ", f"l{number} ") for number, line in enumerate(labelled_lines(60))]
         config["data"]["train"] = {"labelled": corpus(tmp_path / "odd.txt", [*lines, *labelled_lines(200)[60:]])}
         prepared = prepare(from_mapping(config), tmp_path / "run")
-        assert any("label that no other shows" in note for note in prepared.report.notes)
+        assert any("that no training example has" in note for note in prepared.report.notes)
         assert prepared.validation_pairs and len(prepared.validation) == len(prepared.validation_pairs)
         assert all(pair.target in prepared.task.vocabularies.labels.names for pair in prepared.validation_pairs)
 
