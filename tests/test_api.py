@@ -118,8 +118,8 @@ def test_images_are_paths_pil_images_or_arrays(tmp_path):
 @pytest.mark.parametrize(
     ("name", "given", "says"),
     [
-        ("classes", 3, "reads text"),
-        ("classes", b"bytes", "reads text"),
+        ("classes", 3, "must be a text"),
+        ("classes", b"bytes", "must be a text"),
         ("pairs", "only one", "two texts|2 texts"),
         ("answering", "only one", "two texts|2 texts"),
         ("captions", "no-such-file.png", "does not exist"),
@@ -273,7 +273,7 @@ class TestEvaluatedPairs:
             ("pairs", [(("w0", "w1"), "nowhere")], r"data\[0\] has the label `nowhere`"),
             ("number", [(("w0", "w1"), "many")], r"data\[0\] has `many` instead of a number"),
             ("tags", [("w0 w1", "first")], r"data\[0\] has 2 words and 1 tags"),
-            ("classes", [], "at least one"),
+            ("classes", [], "or is empty"),
             ("classes", "abc", "list of"),
             ("classes", [("w0", "yes", "no")], r"data\[0\] is not a pair"),
             ("classes", [(3, "yes")], r"data\[0\] is of type int"),
