@@ -135,9 +135,9 @@ def test_errors_and_schema_know_the_names(my_parts):
 
 
 def test_a_name_is_taken_once(my_parts):
-    with pytest.raises(ValueError, match="taken"):
+    with pytest.raises(ValueError, match="already registered"):
         extensions.attention_score("dot")(lambda heads, query_width, key_width: None)
-    with pytest.raises(ValueError, match="taken"):
+    with pytest.raises(ValueError, match="already registered"):
         extensions.metric("bleu")(type("Other", (), {"__module__": "other"}))
 
 
@@ -417,7 +417,7 @@ class TestFailingExtensions:
         from regard.config.task import INPUTS, InputKind
 
         before = INPUTS["text"]
-        with pytest.raises(ValueError, match="taken"):
+        with pytest.raises(ValueError, match="already registered"):
             extensions.input("text", InputKind(arrow="other"))(type("Mine", (), {}))
         assert INPUTS["text"] is before
 
