@@ -58,7 +58,7 @@ class ImageAndTextInput(Input):
     @classmethod
     def problem(cls, source: str) -> str | None:
         """Return what is wrong with a source: it has no question."""
-        return None if cls.text_of(source).strip() else "has no question: write one, or leave the line out."
+        return None if cls.text_of(source).strip() else "has no question. Write one, or leave the line out."
 
     @classmethod
     def group(cls, source: str) -> str:
