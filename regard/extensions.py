@@ -1,6 +1,6 @@
 """Add your own components to Regard without changing it.
 
-A module of your own registers what it adds:
+Your module registers its components:
 
     from torch import Tensor
     from regard import extensions
@@ -10,8 +10,8 @@ A module of your own registers what it adds:
     class Cosine(Score):
         ...
 
-Configurations that list the module under `plugins` can then say `model.attention.score: cosine`, and errors, schema and
-help know the name. A run records which modules it needs, and is refused where they are not loaded.
+Configurations that list the module under `plugins` can then use `model.attention.score: cosine`; errors, schema and
+help include the name. A run records the modules it needs, and raises an error if they are not loaded.
 """
 
 from collections.abc import Callable
@@ -112,8 +112,8 @@ def recurrent_cell(name: str) -> Callable[[Cell], Cell]:
 def corpus_format(name: str) -> Callable[[AnyReader], AnyReader]:
     """Register a function that reads a corpus format as `data.train: {reader: NAME, paths: FILE, options: {…}}`.
 
-    It is called with the path of a file and the options as keywords, and gives (source, target) pairs of texts; for a
-    classifier the target is the label, for a tagger the tags of all words with spaces between them.
+    It is called with the path of a file and the options as keywords, and yields (source, target) pairs of texts; for a
+    classifier the target is the label, for a tagger the tags of all words, separated by spaces.
     """
     from regard.data.corpus import READERS
 
@@ -130,7 +130,8 @@ def metric(name: str) -> Callable[[AnyMetric], AnyMetric]:
 def encoder(settings: "type[EncoderSettings]") -> Callable[[AnyEncoder], AnyEncoder]:
     """Register a `regard.models.encoders.Encoder` as `model.encoder.kind: KIND`, the kind of its settings.
 
-    It is called with the cell, its settings, and the keywords `name` (its path in the model) and `drop_states`.
+    It is called with the model's configuration, its settings, and the keywords `name` (its path in the model) and
+    `drop_states`.
     """
     from regard.config.model import ENCODERS as SETTINGS
     from regard.models.components import ENCODERS
@@ -141,7 +142,7 @@ def encoder(settings: "type[EncoderSettings]") -> Callable[[AnyEncoder], AnyEnco
 def decoder(settings: "type[DecoderSettings]") -> Callable[[AnyDecoder], AnyDecoder]:
     """Register a `regard.models.decoder.Decoder` as `model.decoder.kind: KIND`, the kind of its settings.
 
-    It is called with the cell, its settings and the size of the target vocabulary.
+    It is called with the model's configuration, its settings and the size of the target vocabulary.
     """
     from regard.config.model import DECODERS as SETTINGS
     from regard.models.components import DECODERS
@@ -150,7 +151,7 @@ def decoder(settings: "type[DecoderSettings]") -> Callable[[AnyDecoder], AnyDeco
 
 
 def input(name: str, kind: "InputKind") -> Callable[[AnyInput], AnyInput]:
-    """Register a `regard.tasks.inputs.Input` that tasks name as their input; `kind` says what it needs."""
+    """Register a `regard.tasks.inputs.Input` that tasks name as their input; `kind` describes it."""
     from regard.config.task import INPUTS as KINDS
     from regard.tasks.inputs import INPUTS
 
@@ -163,7 +164,7 @@ def input(name: str, kind: "InputKind") -> Callable[[AnyInput], AnyInput]:
 
 
 def output(name: str, kind: "OutputKind") -> Callable[[AnyOutput], AnyOutput]:
-    """Register a `regard.tasks.outputs.Output` that tasks name as their output; `kind` says what it needs."""
+    """Register a `regard.tasks.outputs.Output` that tasks name as their output; `kind` describes it."""
     from regard.config.task import OUTPUTS as KINDS
     from regard.tasks.outputs import OUTPUTS
 
@@ -181,12 +182,12 @@ def task(settings: AnyTask) -> AnyTask:
 
     for name in ("input", "output", "title", "examples", "corpora"):
         if not hasattr(settings, name):
-            raise ValueError(f"the task {settings.__name__} has no `{name}`: set it in the class")
+            raise ValueError(f"The task {settings.__name__} has no `{name}`. Set it in the class.")
     for part, known in ((settings.input, INPUTS), (settings.output, OUTPUTS)):
         if part not in known:
             raise ValueError(
-                f"the task {settings.__name__} names {part!r}, but there are {', '.join(known)}: register it before "
-                "the task"
+                f"The task {settings.__name__} names {part!r}, which is not one of {', '.join(known)}. Register it "
+                "before the task."
             )
     TASKS.add(settings, plugins.register(settings.__module__))
     _rebuild_configuration()
@@ -249,7 +250,7 @@ def _register_section(settings: Any, sections: Any, registry: dict[str, Any]) ->
 
 
 def _rebuild_configuration() -> None:
-    """Let configurations know sections that were added."""
+    """Rebuild the configuration classes with added sections."""
     from regard.config.model import Model
     from regard.config.run import RunConfig
 
@@ -263,7 +264,7 @@ def _register(name: str, registry: dict[str, Any], *names: choices.Choices) -> C
     def register(component: Component) -> Component:
         plugin = plugins.register(component.__module__)
         if name in registry and getattr(registry[name], "__module__", "") != component.__module__:
-            raise ValueError(f"the name {name!r} is taken: choose another")
+            raise ValueError(f"The name {name!r} is already registered. Choose another.")
         for known in names:
             known.add(name, plugin)
         registry[name] = component

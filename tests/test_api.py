@@ -97,7 +97,7 @@ def test_alternatives_and_search_options():
     found = model("a b c", beam=4, count=3)
     assert len(found.alternatives) == 2 and found.score >= found.alternatives[0].score
     assert model("a b c", Search(beam=1)).text == model.translate("a b c", beam=1)
-    with pytest.raises(UsageError, match="not options of a search"):
+    with pytest.raises(UsageError, match="are not search options"):
         model("a", beams=3)
     with pytest.raises(UsageError, match="beam"):
         model("a", beam="5")
@@ -118,8 +118,8 @@ def test_images_are_paths_pil_images_or_arrays(tmp_path):
 @pytest.mark.parametrize(
     ("name", "given", "says"),
     [
-        ("classes", 3, "reads text"),
-        ("classes", b"bytes", "reads text"),
+        ("classes", 3, "must be a text"),
+        ("classes", b"bytes", "must be a text"),
         ("pairs", "only one", "two texts|2 texts"),
         ("answering", "only one", "two texts|2 texts"),
         ("captions", "no-such-file.png", "does not exist"),
@@ -135,7 +135,7 @@ def test_wrong_inputs_are_refused(name, given, says):
 
 def test_what_a_run_cannot_do_is_refused():
     model = regard.load(STORED / "classes")
-    with pytest.raises(UsageError, match="writes no text"):
+    with pytest.raises(UsageError, match="does not generate text"):
         model.translate("w0")
     with pytest.raises(UsageError, match="no search options"):
         model("w0", beam=3)
@@ -218,7 +218,7 @@ class TestBadInputs:
             BadInputs, match=r'inputs\[0\] \("nowhere.png", "is it red \?"\): nowhere.png does not exist'
         ):
             model([("nowhere.png", "is it red ?"), good])
-        with pytest.raises(BadInputs, match=r"inputs\[1\].*There is no question"):
+        with pytest.raises(BadInputs, match=r"inputs\[1\].*The question after the image is empty"):
             model([good, (good[0], " ")])
 
     def test_a_wrong_search_is_refused_as_such(self):
@@ -271,9 +271,9 @@ class TestEvaluatedPairs:
         [
             ("classes", [("w0 w1", "yes"), ("w0", "maybe")], r"data\[1\] has the label `maybe`"),
             ("pairs", [(("w0", "w1"), "nowhere")], r"data\[0\] has the label `nowhere`"),
-            ("number", [(("w0", "w1"), "many")], r"data\[0\] has `many` where a number is wanted"),
+            ("number", [(("w0", "w1"), "many")], r"data\[0\] has `many` instead of a number"),
             ("tags", [("w0 w1", "first")], r"data\[0\] has 2 words and 1 tags"),
-            ("classes", [], "at least one"),
+            ("classes", [], "or is empty"),
             ("classes", "abc", "list of"),
             ("classes", [("w0", "yes", "no")], r"data\[0\] is not a pair"),
             ("classes", [(3, "yes")], r"data\[0\] is of type int"),
@@ -294,7 +294,7 @@ class TestEvaluatedPairs:
         assert model.evaluate(["w1 w2"]).facts() == model.evaluate([("w1 w2", "")]).facts()
 
     def test_metrics_are_for_translations(self):
-        with pytest.raises(UsageError, match="leave out `metrics`"):
+        with pytest.raises(UsageError, match="Leave out `metrics`"):
             regard.load(STORED / "classes").evaluate(metrics=["bleu"])
 
 

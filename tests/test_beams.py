@@ -97,7 +97,7 @@ def test_stopping_gives_up_nothing_that_going_on_would_find(monkeypatch, full, p
     monkeypatch.setattr(Group, "extend", counted)
     stopped = search()
     steps.append(0)
-    monkeypatch.setattr(Group, "_that_can_improve", lambda self, living: living if self.room > 0 else [])
+    monkeypatch.setattr(Group, "_competitive", lambda self, living: living if self.room > 0 else [])
     assert [[one.tokens for one in found] for found in search()] == [[one.tokens for one in found] for found in stopped]
     assert steps[1] < steps[2] if penalty == 0.0 else steps[1] <= steps[2], "it does stop early"
 

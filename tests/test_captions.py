@@ -252,12 +252,12 @@ class TestCommand:
             (["caption", "RUN", "NAME", "--top-k", "3"], 2, "add --sample"),
             (["caption", "RUN", "NAME", "-o", "a.doc"], 2, "has no ending that says what to write"),
             (["caption", "RUN", "NAME", "-o", "a.html", "--format", "jsonl"], 2, "leave out --format"),
-            (["caption", "OTHER", "NAME"], 2, "captions no pictures (n → m"),
-            (["translate", "RUN", "TEXT"], 2, "use regard caption"),
+            (["caption", "OTHER", "NAME"], 2, "is not a captioning run (n → m"),
+            (["translate", "RUN", "TEXT"], 2, "Use regard caption"),
             (["predict", "RUN", "TEXT"], 2, "regard caption"),
-            (["generate", "RUN"], 2, "use regard caption"),
+            (["generate", "RUN"], 2, "Use regard caption"),
             (["inspect", "attention", "RUN", "a dog runs"], 1, "a dog runs does not exist"),
-            (["inspect", "attention", "RUN", "NAME", "--target", "a zebra"], 2, "cannot say"),
+            (["inspect", "attention", "RUN", "NAME", "--target", "a zebra"], 2, "word that is not in the vocabulary"),
         ],
     )
     def test_what_is_wrong_is_told_in_words(self, run, text_run, arguments, code, message, tmp_path, capsys):
@@ -317,7 +317,7 @@ class TestCommand:
 
 
 def test_an_image_run_refuses_what_only_text_has(run):
-    with pytest.raises(UsageError, match="read a text and write another"):
+    with pytest.raises(UsageError, match="reads a text and generates another"):
         load_run(run).forced(NAMES[0])
     assert inspection.attention(load_run(run).trace(NAMES[0])).look.caption == load_run(run).translate(NAMES[0])
 

@@ -10,7 +10,7 @@ from regard.config.text import Tokenizer as Settings
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import ModelSteps, beam, greedy, sample
-from regard.search.constraints import Constraints, spelt, writings
+from regard.search.constraints import Constraints, encode_phrase, writings
 from regard.search.forbidden import Forbidden
 from regard.search.phrases import Only, Prefix, Required
 from regard.search.rules import Every
@@ -149,7 +149,7 @@ def test_forbidden_phrases_are_whole_words_and_a_star_is_any_ending(tokenizer, t
 
 
 def test_phrases_are_written_as_inside_a_sentence(tokenizer):
-    assert spelt("the cat", tokenizer) == tuple(tokenizer.encode("the cat").ids)
+    assert encode_phrase("the cat", tokenizer) == tuple(tokenizer.encode("the cat").ids)
     for ways in (writings("cat", tokenizer), writings("new york", tokenizer)):
         assert 1 <= len(ways) <= 2
         for way in ways:
@@ -176,5 +176,5 @@ def test_contradictions_say_which(tokenizer, constraints, names):
 def test_rules_that_leave_nothing_are_told():
     model = model_of("gru-both>gru/attention")
     source = torch.tensor([[6, 7, 8, EOS]])
-    with pytest.raises(RegardError, match="nothing to say"):
+    with pytest.raises(RegardError, match="No output satisfies all constraints"):
         greedy(ModelSteps(model), source, [5], rules=[Every([Prefix((7,)), Only([(8,)])])])

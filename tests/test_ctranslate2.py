@@ -16,7 +16,7 @@ from regard.formats import ctranslate2_library
 from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
 from regard.search import Constraints, Search
-from regard.search.steps import sayable
+from regard.search.steps import mask_special_tokens
 from regard.tasks.loaded import load_run
 from regard.text.specials import BOS, EOS, SEP
 from tests.random_runs import random_run, run_of_two_texts
@@ -62,7 +62,7 @@ def test_an_exported_cell_gives_the_same_log_probabilities(model, target, tmp_pa
     theirs = engine.score_batch([source.tokens], [said.tokens])[0].log_probs
     with torch.inference_mode():
         logits = translator.model(torch.tensor([[*source.ids, EOS]]), torch.tensor([[BOS, *said.ids]]))[0]
-        ours = sayable(logits).log_softmax(-1).gather(1, torch.tensor([[*said.ids, EOS]]).T)[:, 0]
+        ours = mask_special_tokens(logits).log_softmax(-1).gather(1, torch.tensor([[*said.ids, EOS]]).T)[:, 0]
     assert torch.allclose(torch.tensor(theirs), ours, atol=1e-4)
 
 
@@ -99,7 +99,7 @@ def test_the_score_that_the_engine_reports_is_ours(run, penalty):
                 continue
             source, target = fast.forced(text, one.text)
             with torch.inference_mode():
-                scores = sayable(fast.model(source, target[:, :-1])[0]).log_softmax(-1)
+                scores = mask_special_tokens(fast.model(source, target[:, :-1])[0]).log_softmax(-1)
             total = float(scores.gather(1, target[0, 1:, None]).sum())
             assert one.score == pytest.approx(total / (len(one.tokens) + 1) ** penalty, abs=1e-4)
 

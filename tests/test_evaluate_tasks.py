@@ -169,7 +169,7 @@ def test_what_does_not_go_together_is_reported_in_a_sentence(runs, capsys, tmp_p
     assert "worse.tsv:2 has `x`" in refusal(capsys, runs["number"], "--data", bad)
     short = corpus(tmp_path / "short.txt", ["yes"])
     assert "1 answers for" in refusal(capsys, runs["classes"], "--hypotheses", short)
-    assert "no label of this run" in refusal(
+    assert "not a label of this run" in refusal(
         capsys, runs["classes"], "--hypotheses", corpus(tmp_path / "odd.txt", ["perhaps"] * 11)
     )
     assert "no --hypotheses" in refusal(capsys, runs["language"], "--hypotheses", short)

@@ -135,9 +135,9 @@ def test_errors_and_schema_know_the_names(my_parts):
 
 
 def test_a_name_is_taken_once(my_parts):
-    with pytest.raises(ValueError, match="taken"):
+    with pytest.raises(ValueError, match="already registered"):
         extensions.attention_score("dot")(lambda heads, query_width, key_width: None)
-    with pytest.raises(ValueError, match="taken"):
+    with pytest.raises(ValueError, match="already registered"):
         extensions.metric("bleu")(type("Other", (), {"__module__": "other"}))
 
 
@@ -394,7 +394,7 @@ class TestFailingExtensions:
         error = capsys.readouterr().err
         assert re.search(told, error) and "bug in Regard" not in error
 
-    @pytest.mark.parametrize("input, told", [("smell", "names 'smell', but there are text"), (None, "has no `input`")])
+    @pytest.mark.parametrize("input, told", [("smell", "names 'smell', which is not one of"), (None, "has no `input`")])
     def test_a_task_that_cannot_work_is_refused_when_it_is_added(self, input, told):
         from typing import Literal
 
@@ -417,7 +417,7 @@ class TestFailingExtensions:
         from regard.config.task import INPUTS, InputKind
 
         before = INPUTS["text"]
-        with pytest.raises(ValueError, match="taken"):
+        with pytest.raises(ValueError, match="already registered"):
             extensions.input("text", InputKind(arrow="other"))(type("Mine", (), {}))
         assert INPUTS["text"] is before
 

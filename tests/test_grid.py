@@ -180,7 +180,7 @@ def test_an_intervention_changes_what_comes_behind_it_and_only_while_it_lasts():
         assert not torch.allclose(plain, silenced, atol=1e-4)
         torch.testing.assert_close(model(source, inputs), plain, rtol=0, atol=0)
     with (
-        pytest.raises(KeyError, match="no tap is named nowhere"),
+        pytest.raises(KeyError, match="The model has no tap called nowhere"),
         taps.watch(model, write={"nowhere": torch.zeros_like}),
     ):
         pass

@@ -86,7 +86,7 @@ def test_it_is_evaluated_and_looked_into(run, capsys):
     assert json.loads(capsys.readouterr().out)["scores"]["accuracy"] == 100.0
     trace = regard.load(run).trace(run.parent / "pictures" / "3.png")
     assert trace.target.tokens == ["red"] and trace.picture is not None and len(trace.source) == 25
-    with pytest.raises(UsageError, match="is no label"):
+    with pytest.raises(UsageError, match="is not a label"):
         regard.load(run).trace(run.parent / "pictures" / "3.png", "green")
 
 

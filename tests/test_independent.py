@@ -89,7 +89,7 @@ def test_a_moving_average_forgets_its_start_by_its_warm_up():
     expected = 0.0
     for step in range(1, 30):
         model.weight.data.fill_(float(step))
-        average.follow(step)
+        average.update(step)
         decay = min(0.999, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * step
     assert average.shadow["weight"].item() == pytest.approx(expected, rel=1e-5)

@@ -81,7 +81,7 @@ def test_the_command_writes_what_the_ending_says(transformer_run, tmp_path, caps
 
 def test_an_empty_source_is_refused_and_nothing_written(transformer_run, tmp_path, capsys):
     assert main(["inspect", "attention", str(transformer_run), " ", "-o", str(tmp_path / "page.html")]) == 2
-    assert "nothing to look into" in capsys.readouterr().err and not (tmp_path / "page.html").exists()
+    assert "text is empty" in capsys.readouterr().err and not (tmp_path / "page.html").exists()
 
 
 @given(st.lists(st.floats(-(2.0**99), 2.0**99, allow_subnormal=False, width=32), min_size=1, max_size=20))

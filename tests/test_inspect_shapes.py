@@ -201,7 +201,7 @@ def test_a_pair_is_two_texts(text, tmp_path):
 
 
 def test_a_text_with_nothing_in_it_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="nothing to look into"):
+    with pytest.raises(UsageError, match="text is empty"):
         reader("classes", tmp_path).trace(" ")
 
 

@@ -61,7 +61,7 @@ def test_every_so_many_th_pair_is_taken_and_no_other_is_learnt_or_held_out(tmp_p
 def test_where_every_so_many_th_leaves_too_few_that_is_told(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="too few") as told:
         prepare(config(numbers(tmp_path / "x.tsv", 250), every=300), tmp_path / "thinned")
-    assert str(told.value).endswith("Only one example in 300 was taken: make data.every smaller.")
+    assert str(told.value).endswith("Only one example in 300 was used. Make data.every smaller.")
     with pytest.raises(RegardError, match="too few") as told:
         prepare(config(numbers(tmp_path / "one.tsv", 1)), tmp_path / "run")
     assert "data.every" not in str(told.value)
@@ -153,7 +153,7 @@ def test_an_interrupted_build_is_done_anew(tmp_path: Path, monkeypatch: pytest.M
 def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     settings = config(numbers(tmp_path / "data" / "test.jsonl", 100))
-    with pytest.raises(RegardError, match="choose another directory"):
+    with pytest.raises(RegardError, match="Choose another directory"):
         prepare(settings, tmp_path)
     assert (tmp_path / "data" / "test.jsonl").read_text().startswith("row 0")
 
@@ -192,7 +192,7 @@ def test_a_corpus_too_small_to_split_says_so(lines: str, message: str, tmp_path:
 
 def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "run", "a file in the way")
-    with pytest.raises(RegardError, match="cannot write"):
+    with pytest.raises(RegardError, match="Cannot write"):
         prepare(config(numbers(tmp_path / "x.tsv", 50)), tmp_path / "run")
 
 
@@ -209,7 +209,7 @@ def test_damaged_preparation_says_how_to_mend_it(tmp_path: Path) -> None:
     settings = config(numbers(tmp_path / "x.tsv", 50))
     prepare(settings, tmp_path / "run")
     (tmp_path / "run" / "data" / "validation.jsonl").write_text("{")
-    with pytest.raises(RegardError, match=r"line 1 is not an example.*Put it back"):
+    with pytest.raises(RegardError, match=r"line 1 is not an example.*Restore it"):
         prepare(settings, tmp_path / "run")
 
 

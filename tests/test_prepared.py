@@ -127,7 +127,7 @@ def test_a_model_laid_out_for_steps_is_the_same_model_with_the_same_weights(name
     model, (source, inputs) = model_of(name), given(name, 3, 5, 7, seed=17)
     before, weight = model(source, inputs), model.output_weight
     copied = weight.clone()
-    assert model.laid_out() is model and model.output_weight is weight
+    assert model.optimize_layout() is model and model.output_weight is weight
     assert torch.equal(weight, copied)
     torch.testing.assert_close(model(source, inputs), before, **CLOSE)
     torch.testing.assert_close(torch.stack(decoded(model, source, inputs), dim=1), before, **CLOSE)

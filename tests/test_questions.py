@@ -178,7 +178,7 @@ def test_a_run_answers_by_the_command_line(run, tmp_path, capsys):
 def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
     for line, code, told in (
         (SCENE, 1, "Line 1: This run reads 2 texts at once"),
-        (f"{SCENE}\t ", 1, "Line 1: There is no question"),
+        (f"{SCENE}\t ", 1, "Line 1: The question after the image is empty"),
         ("nowhere.png\tis there a red circle ?", 1, "nowhere.png"),
         ("shapes: red potato 0 0\tis there a red circle ?", 1, "no thing of a scene"),
     ):
@@ -186,11 +186,11 @@ def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
         assert told in capsys.readouterr().err
     for words, told in (
         (["inspect", "attention", str(run), SCENE], "a tab between them"),
-        (["inspect", "attention", str(run), SCENE, " "], "not empty"),
-        (["inspect", "attention", str(run), SCENE, "is it ?", "--target", "perhaps"], "no label"),
+        (["inspect", "attention", str(run), SCENE, " "], "is empty"),
+        (["inspect", "attention", str(run), SCENE, "is it ?", "--target", "perhaps"], "not a label"),
         (["inspect", "lens", str(run), SCENE], "a tab between them"),
-        (["translate", str(run)], "translates nothing"),
-        (["caption", str(run), SCENE], "captions no pictures"),
+        (["translate", str(run)], "is not a translation run"),
+        (["caption", str(run), SCENE], "is not a captioning run"),
     ):
         assert main(words) in (1, 2)
         assert told in capsys.readouterr().err

@@ -11,7 +11,7 @@ from regard.foundation.errors import UsageError
 from regard.search import ModelSteps, greedy, sample
 from regard.search.ensemble import EnsembleSteps, join_sources
 from regard.search.mbr import expected_utilities, utility_of
-from regard.search.sampling import truncated
+from regard.search.sampling import truncate
 from regard.search.steps import Source
 from regard.text.loops import PATIENCE, loop_start, patience_for
 from regard.text.specials import EOS
@@ -95,10 +95,10 @@ def test_the_score_of_a_sample_is_the_models_own():
 
 def test_truncation_keeps_the_best_and_the_nucleus():
     scores = torch.tensor([[0.5, 0.1, 0.3, 0.1]]).log()
-    assert truncated(scores, 2, None).isfinite().tolist() == [[True, False, True, False]]
-    assert truncated(scores, None, 0.5).isfinite().tolist() == [[True, False, False, False]]
-    assert truncated(scores, None, 0.51).isfinite().tolist() == [[True, False, True, False]]
-    assert truncated(scores, None, 1.0).isfinite().all() and truncated(scores, 9, None).isfinite().all()
+    assert truncate(scores, 2, None).isfinite().tolist() == [[True, False, True, False]]
+    assert truncate(scores, None, 0.5).isfinite().tolist() == [[True, False, False, False]]
+    assert truncate(scores, None, 0.51).isfinite().tolist() == [[True, False, True, False]]
+    assert truncate(scores, None, 1.0).isfinite().all() and truncate(scores, 9, None).isfinite().all()
 
 
 @pytest.mark.parametrize("name", KINDS)

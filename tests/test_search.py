@@ -231,7 +231,7 @@ def test_coverage_needs_attention_and_says_so():
     with pytest.raises(UsageError, match="fixed vector"):
         AttentiveSteps(model_of("gru-both>gru/initial"))
     model, (source, _) = model_of("gru-both>gru/attention"), sentences(2, 4, seed=1)
-    with pytest.raises(UsageError, match="where it looked"):
+    with pytest.raises(UsageError, match="states have `attention`"):
         beam(ModelSteps(model), source, [4, 4], width=2, coverage_penalty=0.1)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from regard.nn import taps
 from regard.search import ModelSteps, Search, greedy
-from regard.search.side_by_side import Interruptible, Stopped, side_by_side
+from regard.search.threads import Interruptible, Stopped, run_in_threads
 from regard.tasks.loaded import load_run
 from tests.cells import model_of, sentences
 from tests.random_runs import random_run
@@ -28,11 +28,11 @@ def test_results_come_in_order_whichever_is_done_first(two_threads):
         time.sleep(0.02 * (task % 2 == 0))
         return task, get_ident()
 
-    results = list(side_by_side(slow_if_even, range(9)))
+    results = list(run_in_threads(slow_if_even, range(9)))
     assert [task for task, _ in results] == list(range(9))
     assert len({thread for _, thread in results}) == 2
     assert torch.get_num_threads() == 2
-    assert len({thread for _, thread in side_by_side(slow_if_even, range(3), most=1)} | {get_ident()}) == 1
+    assert len({thread for _, thread in run_in_threads(slow_if_even, range(3), most=1)} | {get_ident()}) == 1
 
 
 def test_when_one_fails_the_others_stop_between_two_steps(two_threads):
@@ -51,7 +51,7 @@ def test_when_one_fails_the_others_stop_between_two_steps(two_threads):
             raise
 
     with pytest.raises(KeyboardInterrupt):
-        list(side_by_side(work, range(4)))
+        list(run_in_threads(work, range(4)))
     assert 1 in stopped
     with pytest.raises(Stopped):
         told = Event()

@@ -138,8 +138,8 @@ def test_a_setting_is_looked_for_in_its_own_section_first(setting, told, capsys)
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "cannot meet"),
-        ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "nowhere.invalid", "MASTER_PORT": "1"}, "cannot meet"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "cannot connect"),
+        ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "nowhere.invalid", "MASTER_PORT": "1"}, "cannot connect"),
     ],
 )
 def test_processes_that_cannot_meet_are_told_with_a_remedy(monkeypatch, environment, told):

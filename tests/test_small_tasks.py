@@ -12,7 +12,7 @@ from regard.config.loading import dump, from_mapping
 from regard.config.task import Classification as Settings
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.labels import score_numbers
-from regard.models.acceptor import build_acceptor
+from regard.models.classifier import build_classifier
 from regard.runs.run import Run
 from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.loaded import load_run
@@ -54,7 +54,7 @@ class TestDropout:
             given = {"width": 32, "dropout": dropout, "encoder": {"kind": encoder}}
             cell = from_mapping({"data": {"train": {"generate": "copy"}}, "model": given}).model
             torch.manual_seed(1)
-            model = build_acceptor(cell, Settings(pool=pool, pairs=pairs), 60, 3, texts=1 if pairs == "joined" else 2)
+            model = build_classifier(cell, Settings(pool=pool, pairs=pairs), 60, 3, texts=1 if pairs == "joined" else 2)
             with torch.no_grad():
                 plain = model.eval().features(source)
                 model.train()
@@ -63,11 +63,11 @@ class TestDropout:
         assert shift[0.3] < most, shift
 
     def test_other_readers_still_drop_their_states(self):
-        from regard.models.transducer import Transducer
+        from regard.models.tagger import Tagger
 
         given = {"width": 32, "dropout": 0.5, "encoder": {"kind": "rnn"}}
         cell = from_mapping({"data": {"train": {"generate": "copy"}}, "model": given}).model
-        states = Transducer(cell, 60, 3).train().encode(torch.randint(6, 60, (4, 9))).states
+        states = Tagger(cell, 60, 3).train().encode(torch.randint(6, 60, (4, 9))).states
         assert 0.3 < (states == 0).float().mean() < 0.7
 
 
@@ -113,7 +113,7 @@ class TestSettling:
         assert len(warned) == 1 and f"{LEAST_TO_FIT} are needed" in warned[0]
         if kind == "classes":
             assert load_run(tmp_path / "run").model.temperature.item() == 1.0
-        assert "as learnt" in Run.open(tmp_path / "run").info["result"]["choice"]
+        assert "not calibrated" in Run.open(tmp_path / "run").info["result"]["choice"]
 
     def test_a_temperature_that_data_do_not_determine_is_limited_and_told(self, tmp_path, monkeypatch):
         task = self.task("classes", tmp_path)

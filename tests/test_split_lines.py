@@ -78,7 +78,7 @@ def test_a_resumed_text_is_read_without_the_space_that_is_not_written(translator
     forbidden = Forbidden(("ab", "a b"), translator.target_tokenizer)
     ids = translator.target_tokenizer.encode("b").ids
     for space in ("", " "):
-        rule = forbidden.resumed([forbidden.behind(forbidden.start, "a" + space)])
+        rule = forbidden.resumed([forbidden.after_text(forbidden.start, "a" + space)])
         state = rule.start
         for token in ids:
             state = rule.after(state, token)

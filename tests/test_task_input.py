@@ -79,7 +79,7 @@ class TestBadInput:
         lines = [line.replace("no ", f"l{number} ") for number, line in enumerate(labelled_lines(60))]
         config["data"]["train"] = {"labelled": corpus(tmp_path / "odd.txt", [*lines, *labelled_lines(200)[60:]])}
         prepared = prepare(from_mapping(config), tmp_path / "run")
-        assert any("label that no other shows" in note for note in prepared.report.notes)
+        assert any("that no training example has" in note for note in prepared.report.notes)
         assert prepared.validation_pairs and len(prepared.validation) == len(prepared.validation_pairs)
         assert all(pair.target in prepared.task.vocabularies.labels.names for pair in prepared.validation_pairs)
 
@@ -88,7 +88,7 @@ class TestBadInput:
         config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w0", "yes w0 w1"])}
         notes = prepare(from_mapping(config), tmp_path / "run").report.notes
         assert notes == [
-            "The validation data never shows `no`, which the training data has: of them nothing is measured."
+            "The validation data does not contain `no`, which the training data has, so that they are not evaluated."
         ]
         assert prepare(from_mapping(config), tmp_path / "run").report.notes == notes
 
@@ -180,7 +180,7 @@ class TestBadInput:
         train(config, tmp_path / "run", view=View())
         shutil.rmtree(tmp_path / "run" / "data")
         corpus(tmp_path / "labelled.txt", ["yes other words", "no than before"] * 30)
-        with pytest.raises(RegardError, match=r"data of .* are gone"):
+        with pytest.raises(RegardError, match=r"data is missing, and the trained model"):
             prepare(config, tmp_path / "run")
         assert main(["evaluate", str(tmp_path / "run")]) == 1
         (tmp_path / "in.txt").write_text("a b\n")

@@ -8,12 +8,12 @@ from regard.config.loading import from_mapping
 from regard.config.model import Model as Cell
 from regard.config.task import Classification as Settings
 from regard.models import Model
-from regard.models.acceptor import build_acceptor
-from regard.models.masked import MaskedModel
+from regard.models.classifier import build_classifier
+from regard.models.encoder_model import EncoderModel
+from regard.models.masked_language_model import MaskedLanguageModel
 from regard.models.memory import Memory
 from regard.models.pooling import make_pool
-from regard.models.reader import Reader
-from regard.models.transducer import Transducer
+from regard.models.tagger import Tagger
 from regard.nn import taps
 from regard.runs.run import Run
 from regard.search import Search
@@ -50,7 +50,7 @@ def language_model(decoder: str, positions: str | None = None) -> Model:
     return made
 
 
-def reader(kind: str, encoder: str, pool: str | None = None, pairs: str = "joined") -> Reader:
+def reader(kind: str, encoder: str, pool: str | None = None, pairs: str = "joined") -> EncoderModel:
     torch.manual_seed(0)
     cell = resolve(
         Cell.model_validate({"width": 16, "encoder": ENCODERS[encoder], "attention": {"project": True}}),
@@ -58,9 +58,9 @@ def reader(kind: str, encoder: str, pool: str | None = None, pairs: str = "joine
         decoder_wanted=False,
     )
     made = {
-        "tags": lambda: Transducer(cell, VOCABULARY, 5),
-        "masked": lambda: MaskedModel(cell, VOCABULARY),
-        "classes": lambda: build_acceptor(
+        "tags": lambda: Tagger(cell, VOCABULARY, 5),
+        "masked": lambda: MaskedLanguageModel(cell, VOCABULARY),
+        "classes": lambda: build_classifier(
             cell, Settings.model_validate({"pool": pool, "pairs": pairs}), VOCABULARY, 3, texts=2
         ),
     }[kind]()

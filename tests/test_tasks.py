@@ -14,7 +14,7 @@ from regard.data.corpus import Pair, read
 from regard.foundation.weights import read_weights
 from regard.metrics.labels import confusion, correlation, ranks, score_labels, score_numbers
 from regard.metrics.scoring import score_text
-from regard.models.acceptor import apart
+from regard.models.classifier import split_pair
 from regard.nn import taps
 from regard.runs.run import Run
 from regard.tasks.outputs.label import fit_temperature
@@ -114,12 +114,12 @@ class TestAcceptors:
 
     def test_two_texts_are_reported_apart_at_the_separator(self):
         source = torch.tensor([[BOS, 7, 8, SEP, 9, EOS, PAD], [BOS, 7, SEP, 8, 9, 10, EOS]])
-        first, second = apart(source)
+        first, second = split_pair(source)
         assert first.tolist() == [[BOS, 7, 8, EOS], [BOS, 7, EOS, PAD]]
         assert second.tolist() == [[BOS, 9, EOS, PAD, PAD], [BOS, 8, 9, 10, EOS]]
 
     def test_a_source_without_separator_has_an_empty_second_text(self):
-        first, second = apart(torch.tensor([[BOS, 7, 8, EOS, PAD], [BOS, 7, SEP, 9, EOS]]))
+        first, second = split_pair(torch.tensor([[BOS, 7, 8, EOS, PAD], [BOS, 7, SEP, 9, EOS]]))
         assert first.tolist() == [[BOS, 7, 8, EOS], [BOS, 7, EOS, PAD]]
         assert second.tolist() == [[BOS, EOS, PAD], [BOS, 9, EOS]]
 

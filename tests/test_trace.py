@@ -111,7 +111,7 @@ def test_frozen_attention_does_not_depend_on_what_is_read(transformer):
 
 def test_an_intervention_on_nothing_is_refused(transformer):
     seen = transformer.trace("a b")
-    with pytest.raises(UsageError, match=r"no tap encoder.layers.9.states: did you mean encoder"):
+    with pytest.raises(UsageError, match=r"no tap encoder.layers.9.states. Did you mean encoder"):
         seen.again({"encoder.layers.9.states": lambda value: value})
     with pytest.raises(UsageError, match="no head 7"):
         seen.again(interventions.scale_head("encoder.layers.0.attention", 7, 0.0))

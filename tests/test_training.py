@@ -390,9 +390,9 @@ class TestUpdate:
         start = model.weight.detach().clone()
         with torch.no_grad():
             model.weight += 1
-        average.follow(1000)
+        average.update(1000)
         torch.testing.assert_close(average.shadow["weight"], start + 0.1)
-        with average.speaking():
+        with average.applied():
             torch.testing.assert_close(model.weight.detach(), start + 0.1)
         torch.testing.assert_close(model.weight.detach(), start + 1)
 

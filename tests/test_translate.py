@@ -332,7 +332,7 @@ def test_samples_can_be_chosen_among_by_any_metric(run, source, capfd, metric):
     code, out, _ = typed(capfd, run, source, "--mbr", metric, "--samples", 4)
     assert code == 0 and out.count("\n") == len(LINES)
     code, _, error = typed(capfd, run, source, "--mbr", "cider")
-    assert code == 2 and "use chrf" in error
+    assert code == 2 and "Use chrf" in error
 
 
 def test_help_shows_examples_without_torch():

@@ -1,1 +1,1 @@
-"""What `import regard` offers: `load`, `train`, and the typed results of a model."""
+"""The public Python API: `load`, `train`, and the result types of models."""

@@ -1,4 +1,4 @@
-"""The pieces of training for a loop of your own: prepared data, batches, and a run directory to save the model in."""
+"""The parts of training for your own training loop: prepared data, batches, and a run directory for the model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from regard.api.model import Model, load, resolve_config
 from regard.config.run import RunConfig
 from regard.foundation.weights import weights_of
 from regard.models import Model as WritingModel
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.runs.run import Run
 from regard.tasks.preparation import Prepared, prepare
 from regard.tasks.task import Task
@@ -20,8 +20,8 @@ from regard.tasks.training_batch import TrainingBatch
 class Experiment:
     """A run whose data is prepared and whose model you train yourself.
 
-    `task.build()` gives the model, `batches` the training batches, `task.output.loss` the loss of one; `save` makes it
-    a finished run that every command can use.
+    `task.build()` builds the model, `batches` yields training batches, and `task.output.loss` computes the loss of a
+    batch. `save` writes a finished run that every command can use.
     """
 
     def __init__(self, run: Run, prepared: Prepared) -> None:
@@ -39,13 +39,13 @@ class Experiment:
         return self.prepared.task
 
     def batches(self, random: torch.Generator, device: torch.device | str = "cpu") -> Iterator[TrainingBatch]:
-        """Training batches without end, in the order of `regard train`; `random` is the source of added noise."""
+        """Yield training batches without end, in the order of `regard train`; `random` is used for added noise."""
         place = torch.device(device)
         for batch, _ in self.task.batches(self.prepared.train, training=True).after():
             yield self.task.training_batch(batch, random, training=True).to(place)
 
-    def save(self, model: WritingModel | Reader, *, steps: int = 0) -> Model:
-        """Write the trained model into the run directory, and open the run."""
+    def save(self, model: WritingModel | EncoderModel, *, steps: int = 0) -> Model:
+        """Write the trained model to the run directory, and load the run."""
         model.eval()
         calibration = self.task.output.calibrate(model, self.prepared.validation_pairs)
         self.run.note(
@@ -56,7 +56,7 @@ class Experiment:
             },
         )
         self.run.save_weights(weights_of(model))
-        choice = f"weights of a training loop of one's own{f'; {calibration.note}' if calibration else ''}"
+        choice = f"weights of a custom training loop{f'; {calibration.note}' if calibration else ''}"
         command = self.task.output.next_command(str(self.run.directory))
         self.run.note(status="finished", step=steps, steps=steps, result={"choice": choice, "next": command})
         return load(self.run.directory)

@@ -66,19 +66,19 @@ class Model:
         return self.config.task.kind
 
     def __call__(self, inputs: Any, search: Search | None = None, **options: Any) -> Any:
-        """Answer an input, or each of a list of inputs.
+        """Return the result for an input, or for each of a list of inputs.
 
         Args:
             inputs: One input or a list of inputs; see the class.
-            search: How text is searched for, where the task writes text.
+            search: Options of search, for tasks that generate text.
             options: Fields of `Search`, such as `beam=8` or `count=3`, as a short form.
 
         Returns:
             A `Text`, `Label`, `Number`, `Tags` or `FilledText`; a list of them for a list of inputs.
 
         Raises:
-            BadInputs: Inputs of a list cannot be answered, such as damaged pictures. The error says which and why, and
-                has the answers to the others.
+            BadInputs: Some inputs of a list fail, such as damaged images. The error lists them with reasons, and has
+                the results for the others.
         """
         with self._in_memory() as keep:
             if not isinstance(inputs, list):
@@ -89,16 +89,16 @@ class Model:
             return answer_all(lambda some: self._answer(some, search, options), texts, self.loaded.check, inputs=inputs)
 
     def translate(self, text: Any, search: Search | None = None, **options: Any) -> Any:
-        """Answer with plain strings: a text for a text, a list for a list; for tasks that write text."""
+        """Return generated texts as plain strings: one for one input, a list for a list of inputs."""
         self._writing("translate")
         found = self(text, search, **options)
         return [one.line for one in found] if isinstance(found, list) else found.line
 
     def hypotheses(self, inputs: Sequence[Any], search: Search | None = None, **options: Any) -> list[list[Hypothesis]]:
-        """Return the best hypotheses for each input of a list, best first; for tasks that write text."""
+        """Return the best hypotheses for each input of a list, best first; for tasks that generate text."""
         opened, settled = self._writing("hypotheses"), _with(search, options)
         if isinstance(inputs, str) or not isinstance(inputs, Sequence):
-            raise UsageError("Hypotheses are for a list of inputs: write [input].")
+            raise UsageError("`hypotheses` takes a list of inputs, but this is a single input. Write [input].")
 
         def find(some: list[str]) -> list[list[Hypothesis]]:
             found: list[list[Hypothesis]] = opened.hypotheses(some, settled)
@@ -111,12 +111,12 @@ class Model:
     def trace(self, source: Any, target: str | None = None) -> Trace:
         """Run the model on one input and record every activation by name."""
         if target is not None and not isinstance(target, str):
-            raise UsageError(f"The target is of type {type(target).__name__}: give the answer as text.")
+            raise UsageError(f"The target is of type {type(target).__name__}. It must be a text.")
         with self._in_memory() as keep:
             return self.loaded.trace(self._as_text(source, keep, "The input"), target)
 
     def explain(self, source: Any, how: str = "attention", target: str | None = None, **options: Any) -> Any:
-        """Explain the answer to one input by an analysis of `regard.inspection`; the result can be shown and saved.
+        """Explain the prediction for one input by an analysis of `regard.inspection`; returns a result to show or save.
 
         Args:
             source: One input.
@@ -130,7 +130,7 @@ class Model:
         analysis = registry.get(how) if isinstance(how, str) else None
         if analysis is None or analysis.needs == "run":
             names = ", ".join(one.name for one in registry.explanations())
-            raise UsageError(f"There is no explanation {how!r}: use {names}.")
+            raise UsageError(f"There is no explanation {how!r}. Use {names}.")
         analysis.check_options(options)
         analysis.check(self.loaded)
         found = analysis.explain(self.trace(source, target), **options)
@@ -147,8 +147,8 @@ class Model:
         """
         if metrics is not None and self.config.task.output != "text":
             raise UsageError(
-                f"This run writes no translations ({self.config.task.arrow}) and is judged as its task is: "
-                "leave out `metrics`."
+                f"This run is not a translation run ({self.config.task.arrow}) and has its own metrics. Leave out "
+                "`metrics`."
             )
         if data is None:
             return self._evaluate_own(metrics)
@@ -172,13 +172,13 @@ class Model:
         return judge_run(self.loaded.task, self.model, pairs)
 
     def _evaluate_own(self, metrics: Sequence[str] | None) -> "Evaluation | Judged":
-        """Score the model on the run's own data, next to the linear model of the same data where there is one."""
+        """Score the model on the run's own data, with the linear baseline for comparison if there is one."""
         from regard.evaluation.judged import Judged
         from regard.tasks.preparation import is_prepared, prepare
         from regard.training.baseline import stored_baseline
 
         if not is_prepared(self.run.directory):
-            raise UsageError(f"{self.run.directory} has no data of its own any more: give (input, reference) pairs.")
+            raise UsageError(f"{self.run.directory} no longer has its data. Give (input, reference) pairs.")
         prepared = prepare(self.config, self.run.directory)
         found = self._evaluate(prepared.test_pairs or prepared.validation_pairs, metrics)
         if not isinstance(found, Judged):
@@ -186,18 +186,20 @@ class Model:
         return replace(found, baseline=stored_baseline(self.run.info, "test" if prepared.test_pairs else "validation"))
 
     def _pairs(self, data: Sequence[tuple[Any, str]], keep: Any) -> list[Pair]:
-        """Pairs of an input and its reference as tasks read them; what is wrong with one is said with its index."""
+        """Convert (input, reference) pairs to those of tasks; errors name the index of a pair."""
         if not isinstance(data, Sequence) or isinstance(data, str) or not data:
-            raise UsageError("Give a list of (input, reference) pairs to evaluate, with at least one in it.")
+            raise UsageError(
+                "The data to evaluate is not a list of pairs, or is empty. Give a list of (input, reference) pairs."
+            )
         task, pairs = self.loaded.task, []
         for index, given in enumerate(data):
             name = f"data[{index}]"
             example: Any = (given, "") if task.output.any_text and isinstance(given, str) else given
             if not isinstance(example, tuple | list) or len(example) != 2:
-                raise UsageError(f"{name} is not a pair: write (input, reference).")
+                raise UsageError(f"{name} is not a pair. Write (input, reference).")
             source, reference = self._as_text(example[0], keep, f"The input of {name}"), example[1]
             if not isinstance(reference, str | Real):
-                raise UsageError(f"The reference of {name} is of type {type(reference).__name__}: give it as text.")
+                raise UsageError(f"The reference of {name} is of type {type(reference).__name__}. It must be a text.")
             try:
                 self.loaded.check(source)
             except RegardError as error:
@@ -213,21 +215,26 @@ class Model:
         if self.loaded.writes_text:
             return self.loaded.write(texts, _with(search, options))
         if search is not None or options:
-            raise UsageError(f"This run writes no text ({self.config.task.arrow}): it takes no search options.")
+            raise UsageError(
+                f"This run does not generate text ({self.config.task.arrow}) and takes no search options. Leave them "
+                "out."
+            )
         return self.loaded.answer(texts)
 
     def _writing(self, what: str) -> LoadedRun:
-        """The loaded run, or why it cannot search for text."""
+        """Return the loaded run; raises `UsageError` if it does not generate text."""
         if not self.loaded.writes_text:
-            raise UsageError(f"This run writes no text ({self.config.task.arrow}), so there is no `{what}`: call it.")
+            raise UsageError(
+                f"This run does not generate text ({self.config.task.arrow}), so it has no `{what}`. Call the model."
+            )
         return self.loaded
 
     def _in_memory(self) -> AbstractContextManager[Callable[[object], str]]:
-        """What gives names to inputs that are objects: images, or sounds."""
+        """Return a context manager whose function registers images or sounds in memory and returns their names."""
         return sounds_in_memory() if self.config.task.input_kind().sound else in_memory()
 
     def _as_text(self, given: Any, keep: Any, name: str) -> str:
-        """One input, which errors call `name`, as the text that tasks read: parts with tabs, objects by their names."""
+        """Convert one input, called `name` in errors, to a text: parts are joined by tabs, objects become names."""
         reads = self.config.task.input_kind()
         parts = given if isinstance(given, tuple) and not reads.sound else (given,)
         objects = reads.image or reads.sound
@@ -246,20 +253,20 @@ class Model:
                     raise UsageError(f"{name} cannot be read: {error}") from None
             else:
                 raise UsageError(
-                    f"{name} is of type {type(part).__name__}: this run reads "
-                    f"{'an image (path, PIL image or array)' if reads.image else 'text'}."
+                    f"{name} is of type {type(part).__name__}. It must be "
+                    f"{'an image (path, PIL image or array)' if reads.image else 'a text'}."
                 )
         return TAB.join(names)
 
 
 def load(run: Path | str | Run, overrides: Sequence[str] | str = ()) -> Model:
-    """Open a trained run of any task; `overrides` are settings such as "decoding.beam=3"."""
+    """Load a trained run of any task; `overrides` are settings such as "decoding.beam=3"."""
     opened = Run.open(run)
     return Model(opened, load_run(opened, [overrides] if isinstance(overrides, str) else overrides))
 
 
 def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, overrides: Sequence[str] = ()) -> Model:
-    """Train a configuration into a new run directory, and open the run.
+    """Train a configuration in a new run directory, and load the run.
 
     Args:
         config: A YAML file, the name of a recipe, a mapping or a `RunConfig`.
@@ -273,14 +280,14 @@ def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, o
 
 
 def resolve_config(config: Mapping[str, Any] | RunConfig | Path | str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Return the resolved configuration of a YAML file, a recipe or a mapping; a `RunConfig` is one already."""
+    """Return the resolved configuration of a YAML file, a recipe or a mapping; a `RunConfig` is returned unchanged."""
     from regard.config.loading import from_mapping
     from regard.config.loading import load as load_config
     from regard.recipes import configuration_file
 
     if isinstance(config, RunConfig):
         if overrides:
-            raise UsageError("A RunConfig is complete: give overrides with a file or a mapping.")
+            raise UsageError("A RunConfig takes no overrides. Give overrides with a file or a mapping.")
         return config
     if isinstance(config, Mapping):
         return from_mapping(config, overrides)
@@ -289,9 +296,11 @@ def resolve_config(config: Mapping[str, Any] | RunConfig | Path | str, overrides
 
 def _with(search: Search | None, options: Mapping[str, Any]) -> Search:
     if search is not None and not isinstance(search, Search):
-        raise UsageError(f"The search is of type {type(search).__name__}: give a regard.search.Search, or keywords.")
+        raise UsageError(
+            f"The search is of type {type(search).__name__}. It must be a regard.search.Search; or use keywords."
+        )
     try:
         return replace(search or Search(), **options)
     except TypeError:
         known = ", ".join(Search.__dataclass_fields__)
-        raise UsageError(f"{', '.join(options)}: some of these are not options of a search. It has {known}.") from None
+        raise UsageError(f"Some of {', '.join(options)} are not search options. The options are {known}.") from None

@@ -16,7 +16,7 @@ from regard.formats.hub_settings import HubSettings
 from regard.foundation import durable
 from regard.foundation.errors import RegardError
 from regard.foundation.weights import put_weights, weights_of
-from regard.models.masked import MaskedModel
+from regard.models.masked_language_model import MaskedLanguageModel
 from regard.runs.run import Run
 from regard.text.wordpiece import Folding, WordPieceTokenizer, read_folding, read_vocabulary, renumbered
 
@@ -42,7 +42,7 @@ def import_bert(directory: Path, run_directory: Path, settings: HubSettings) -> 
     head = head_weights(cell, checkpoint, rows, len(pieces))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)  # what is fresh is the same each time
-        model = MaskedModel(cell, len(tokens))
+        model = MaskedLanguageModel(cell, len(tokens))
     put_weights(model, {**weights_of(model), **weights, **(head or {})}, origin=f"The weights in {checkpoint.path}")
     config = _config(cell, directory, vocabulary, folding)
     run = Run.create(run_directory, config)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.inspection.attention_kinds import Kind, kind_of
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn.taps import Recording
 from regard.text.specials import SPECIALS, UNK
 
@@ -56,7 +56,7 @@ class BatchAttention:
 
 
 def batch_attention(
-    model: Model | Reader, name: str, tensors: Mapping[str, Tensor], seen: Recording
+    model: Model | EncoderModel, name: str, tensors: Mapping[str, Tensor], seen: Recording
 ) -> Iterator[BatchAttention]:
     """The weights of an attention that were recorded while a batch was read; text by text, where those are apart."""
     kind = kind_of(name)
@@ -73,7 +73,7 @@ def batch_attention(
 
 
 def sides_of(
-    model: Model | Reader, kind: Kind, tensors: Mapping[str, Tensor]
+    model: Model | EncoderModel, kind: Kind, tensors: Mapping[str, Tensor]
 ) -> list[tuple[Tensor | None, Tensor | None]]:
     """Return the tokens B×T of the rows and B×S of the columns, once for each pass; None for what has no tokens."""
     source = tensors["source"]

@@ -17,7 +17,7 @@ from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Frame, cut, padded
 from regard.foundation.progress import Progress
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn import taps
 from regard.text.specials import BOS
 
@@ -57,18 +57,18 @@ class Reading:
     """The places of each word's tokens: in the source, or in the target if there is one."""
 
 
-def end_of_text(model: Model | Reader) -> End | None:
+def end_of_text(model: Model | EncoderModel) -> End | None:
     """Return the side of a model that reads text alone, encoder or decoder; None if there is none."""
-    if isinstance(model, Reader):
+    if isinstance(model, EncoderModel):
         return "encoder"
     if model.encoder is None:
         return "decoder"
     return "encoder" if model.encoder.reads_tokens else None
 
 
-def read_text(model: Model | Reader, ids: Tensor) -> None:
+def read_text(model: Model | EncoderModel, ids: Tensor) -> None:
     """Run a model on texts B×S alone, special tokens included; hooks see the activations."""
-    if isinstance(model, Reader) or model.encoder is not None:
+    if isinstance(model, EncoderModel) or model.encoder is not None:
         for text in model.texts(ids):
             model.encode(text)
     else:
@@ -104,7 +104,7 @@ def batches(lengths: Sequence[int], tokens: int = BATCH) -> Iterator[list[int]]:
 
 @torch.no_grad()
 def word_states(
-    model: Model | Reader,
+    model: Model | EncoderModel,
     readings: Sequence[Reading],
     *,
     pool: Pool = "mean",
@@ -137,7 +137,7 @@ def word_states(
     return torch.zeros(len(names), 0, 1) if states is None else states
 
 
-def _read(model: Model | Reader, readings: Sequence[Reading], names: Sequence[str], frame: Frame) -> list[Tensor]:
+def _read(model: Model | EncoderModel, readings: Sequence[Reading], names: Sequence[str], frame: Frame) -> list[Tensor]:
     """The watched states of a batch, layer by layer: L of B×S×D."""
     device = model.device
     source = padded([np.asarray(one.source, dtype=np.uint32) for one in readings], *frame).to(device)  # B×S

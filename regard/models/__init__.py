@@ -1,4 +1,4 @@
-"""Assemblies of blocks: encoders, decoders, joins, the model."""
+"""Models and their parts: encoders, decoders and the joins between them."""
 
 from regard.models.memory import DecodingState, Memory
 from regard.models.model import Model, build

@@ -1,4 +1,4 @@
-"""Which class stands behind each kind of encoder and decoder in a configuration."""
+"""Registries of encoders and decoders by their kind in a configuration."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +13,10 @@ from regard.models.sound_encoder import SoundEncoder
 from regard.models.transformer_decoder import TransformerDecoder
 
 MakeEncoder = Callable[..., Encoder]
-"""Called with the cell, its own section, and the keywords `name` (its path in the model) and `drop_states`."""
+"""Called with the model's configuration, the encoder's section, and the keywords `name` (its path in the model) and
+`drop_states`."""
 MakeDecoder = Callable[[config.Model, Any, int], Decoder]
-"""Called with the cell, its own section, and the size of the target vocabulary."""
+"""Called with the model's configuration, the decoder's section, and the size of the target vocabulary."""
 
 ENCODERS: dict[str, MakeEncoder] = {
     "bag": BagEncoder,
@@ -31,26 +32,26 @@ DECODERS: dict[str, MakeDecoder] = {"rnn": RnnDecoder, "conv": ConvDecoder, "tra
 
 
 def _make_body(cell: config.Model, part: config.EncoderSettings, **options: Any) -> Encoder:
-    """The encoder behind the front end of another."""
+    """Build the encoder that follows the front end of another."""
     return ENCODERS[part.kind](cell, part, **options)
 
 
 def make_encoder(cell: config.Model, *, drop_states: bool = True) -> Encoder:
-    """The encoder of a cell that has one; `drop_states` as `Encoder` says."""
+    """Build the encoder of a model that has one; see `Encoder` for `drop_states`."""
     if cell.encoder is None:
-        raise ValueError("this cell has no encoder")
+        raise ValueError("The model configuration has no encoder.")
     return ENCODERS[cell.encoder.kind](cell, cell.encoder, name="encoder", drop_states=drop_states)
 
 
 def reads_tokens(cell: config.Model) -> bool:
-    """Whether the encoder of a cell reads token vectors; otherwise it reads the tensors of its input directly."""
+    """Return whether the configured encoder takes token vectors; otherwise it takes the tensors of its input."""
     if cell.encoder is None:
         return False
     return bool(getattr(ENCODERS[cell.encoder.kind], "reads_tokens", False))
 
 
 def make_decoder(cell: config.Model, vocabulary: int) -> Decoder:
-    """The decoder of a cell that has one."""
+    """Build the decoder of a model that has one."""
     if cell.decoder is None:
-        raise ValueError("this cell has no decoder")
+        raise ValueError("The model configuration has no decoder.")
     return DECODERS[cell.decoder.kind](cell, cell.decoder, vocabulary)

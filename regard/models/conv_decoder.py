@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, source_of
+from regard.models.decoder import Exit, ParallelDecoder, make_fixed_vector, source_key_values
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
 from regard.nn.attention import KeyValues
@@ -33,7 +33,7 @@ class ConvDecoderLayer(nn.Module):
         self.states = Tap(time=1)
 
     def attend(self, states: Tensor, source: Tensor | KeyValues | None, source_mask: Tensor) -> Tensor:
-        """States B×T×D with what they find in the source."""
+        """Add what states B×T×D find in the source by attention: B×T×D."""
         if self.source_attention is not None and source is not None:
             found = self.fit(self.source_attention(states, source, source_mask))
             states = (states + found) * math.sqrt(0.5)
@@ -49,18 +49,18 @@ class ConvDecoder(ParallelDecoder):
         self.width = settled(part.width)
         self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, self.width, positions=True)
-        self.fixed = fixed_vector(cell)
+        self.fixed = make_fixed_vector(cell)
         self.layers = Stack(ConvDecoderLayer(cell, part, depth) for depth in range(part.layers))
         self.dropout = Dropout(cell.dropout)
         self.exit = Exit(cell)
 
     def start(self, memory: Memory) -> DecodingState:
-        """Keys and values of the source for every layer; each convolution's past is zero."""
+        """Return the initial state: the source's keys and values for every layer, and zeros as each layer's past."""
         source = {"mask": memory.mask, "summary": memory.summary}
         past: dict[str, Tensor] = {}
         for depth, layer in enumerate(self.layers):
             if layer.source_attention is not None:
-                source |= source_of(layer.source_attention, memory, f"{depth}")
+                source |= source_key_values(layer.source_attention, memory, f"{depth}")
             before = layer.convolution.before
             past[f"{depth}"] = memory.states.new_zeros(len(memory.mask), before, self.width)
         return DecodingState(0, source, past)
@@ -72,7 +72,7 @@ class ConvDecoder(ParallelDecoder):
         return states
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Read one token B behind the windows kept of each layer."""
+        """Read one token B after the window that each layer keeps."""
         states = self._enter(tokens[:, None], state)
         past: dict[str, Tensor] = {}
         source_mask = state.source["mask"][:, None, None, :]
@@ -82,7 +82,7 @@ class ConvDecoder(ParallelDecoder):
         return self.exit(self.dropout(states))[:, 0], state.advance(past)
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:
-        """Output states B×T×E for all inputs B×T in one pass."""
+        """Return the output states B×T×E for all inputs B×T in one pass."""
         states = self.entrance(self.embedding(inputs))  # B×T×D
         if self.fixed is not None:
             states = self.fixed(states, memory.summary, 0)

@@ -1,4 +1,4 @@
-"""What writes the target: the contract of all decoders, and how a source enters those without recurrence.
+"""The interface of decoders, and the fixed-vector join of those without recurrence.
 
 Axes: B batch, T target positions, E embedding width, D width.
 """
@@ -16,51 +16,51 @@ from regard.nn.embeddings import TokenEmbedding
 from regard.nn.taps import Tap
 
 Choose = Callable[[Tensor, Tensor], Tensor]
-"""(output states …×E, true next inputs …) → the next inputs …: how training mixes in words of the decoder's own."""
+"""(output states …×E, true next inputs …) → the next inputs …: mixes in the decoder's own predictions in training."""
 
 
 class Decoder(nn.Module):
-    """Two ways in, one result: all positions at once, or one step at a time from an explicit state."""
+    """Runs over all positions at once, or one step at a time from an explicit state, with the same results."""
 
     embedding: TokenEmbedding
 
     def start(self, memory: Memory) -> DecodingState:
-        """The state before the first token."""
+        """Return the decoding state before the first token."""
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Read one token B; the output state B×E it leads to, and the decoding state behind it."""
+        """Read one token B; return its output state B×E and the new decoding state."""
         raise NotImplementedError
 
     def forward(self, memory: Memory, inputs: Tensor, choose: Choose | None = None) -> Tensor:
-        """Output states B×T×E for all inputs B×T, each seeing only itself and what came before."""
+        """Return the output states B×T×E of all inputs B×T; each depends only on itself and the inputs before it."""
         raise NotImplementedError
 
 
 class ParallelDecoder(Decoder):
     """A decoder whose training needs no loop over time.
 
-    Words of its own come from a first pass without gradients (Mihaylova and Martins, 2019).
+    Scheduled sampling takes its predictions from a first pass without gradients (Mihaylova and Martins, 2019).
     """
 
     def forward(self, memory: Memory, inputs: Tensor, choose: Choose | None = None) -> Tensor:
-        """Output states B×T×E for all inputs B×T."""
+        """Return the output states B×T×E of all inputs B×T."""
         if choose is not None:
             with torch.no_grad():
-                said = self.read(memory, inputs[:, :-1])
-            inputs = torch.cat([inputs[:, :1], choose(said, inputs[:, 1:])], dim=1)
+                predicted = self.read(memory, inputs[:, :-1])
+            inputs = torch.cat([inputs[:, :1], choose(predicted, inputs[:, 1:])], dim=1)
         return self.read(memory, inputs)
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:
-        """Output states B×T×E for all inputs B×T in one pass."""
+        """Return the output states B×T×E of all inputs B×T in one pass."""
         raise NotImplementedError
 
 
 class FixedVector(nn.Module):
-    """The source as a single vector, added to what a decoder without recurrence reads.
+    """Adds the summary of the source to the inputs of a decoder without recurrence.
 
-    `initial`: to the first position as it is; `transformed`: to the first position through a linear map;
-    `every-step`: to every position through a linear map.
+    `initial` adds it to the first position unchanged, `transformed` to the first position through a linear map,
+    `every-step` to every position through a linear map.
     """
 
     def __init__(self, cell: config.Model, form: str) -> None:
@@ -70,7 +70,7 @@ class FixedVector(nn.Module):
         self.linear = nn.Identity() if form == "initial" else nn.Linear(width_in, width)
 
     def forward(self, states: Tensor, vector: Tensor, start: int) -> Tensor:
-        """States B×T×D at positions start, start+1, … with the vector B×D added where it belongs."""
+        """Add the vector B×D to states B×T×D at positions start, start+1, …, where the form asks for it."""
         added = self.linear(vector)[:, None]  # B×1×D
         if self.everywhere:
             return torch.add(states, added)
@@ -80,7 +80,7 @@ class FixedVector(nn.Module):
 
 
 class Exit(nn.Module):
-    """From the decoder's width to that of the embeddings, if they differ."""
+    """Maps the decoder's width to that of the embeddings if they differ."""
 
     def __init__(self, cell: config.Model) -> None:
         super().__init__()
@@ -89,17 +89,17 @@ class Exit(nn.Module):
         self.states = Tap(time=1)
 
     def forward(self, states: Tensor) -> Tensor:
-        """B×T×D to B×T×E."""
+        """Map states B×T×D to B×T×E."""
         result: Tensor = self.states(self.linear(states))
         return result
 
 
-def fixed_vector(cell: config.Model) -> FixedVector | None:
-    """The fixed join of a cell, if it has one."""
+def make_fixed_vector(cell: config.Model) -> FixedVector | None:
+    """Build the fixed-vector join; `None` if the model has another join."""
     return FixedVector(cell, settled(cell.join.form)) if isinstance(cell.join, config.FixedJoin) else None
 
 
-def source_of(attention: Attention, memory: Memory, name: str) -> dict[str, Tensor]:
-    """Keys and values of the source for one attention, named for a decoding state."""
+def source_key_values(attention: Attention, memory: Memory, name: str) -> dict[str, Tensor]:
+    """Return the keys and values of the source for one attention, under their names in `DecodingState.source`."""
     found = attention.key_values(memory.states)
     return {f"{name}.keys": found.keys, f"{name}.values": found.values}

@@ -1,4 +1,4 @@
-"""What reads the source: a bag, a recurrent network, convolutions, or a Transformer.
+"""Text encoders: bag of words, recurrent, convolutional, Transformer.
 
 Axes: B batch, S source positions, E embedding width, D width.
 """
@@ -21,48 +21,48 @@ from regard.nn.taps import Tap
 
 
 class Encoder(nn.Module):
-    """Source vectors B×S×E and mask B×S in, `Memory` out. Padding never changes a result.
+    """Maps source vectors B×S×E and their mask B×S to `Memory`. Padding never changes the result.
 
-    An encoder that does not read tokens takes the tensor that its input makes of a batch instead, such as pixels.
+    An encoder that does not read tokens takes the tensor of its input instead, such as pixels.
 
     `drop_states=False` leaves out the dropout of the last states, for models that pool or compare them: a maximum, a
-    product or a distance of dropped states is larger in training than without dropout, so that the model would be
-    trained on other numbers than it is used with. Such models drop what pooling gives.
+    product or a distance of states is larger with dropout than without, so training and inference would see different
+    distributions. Such models apply dropout after pooling.
     """
 
     reads_tokens: ClassVar[bool] = True
-    """Whether it reads token vectors and their mask."""
+    """Whether the encoder takes token vectors and their mask."""
 
     def __init__(self) -> None:
         super().__init__()
         self.summary = Tap(time=1)
 
     def forward(self, *source: Tensor) -> Memory:
-        """Read the source."""
+        """Encode the source."""
         raise NotImplementedError
 
 
 def mean_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean over real positions of states B×S×D: B×D."""
+    """Return the mean over real positions of states B×S×D: B×D."""
     kept = states * mask[:, :, None]
     return kept.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 class BagEncoder(Encoder):
-    """The order-blind baseline: states are the embeddings, the summary their mean or sum."""
+    """Bag of words, which ignores word order: the states are the embeddings, the summary their mean or sum."""
 
     def __init__(
         self, cell: config.Model, part: config.BagEncoder, *, name: str = "encoder", drop_states: bool = True
     ) -> None:
         super().__init__()
         self.entrance = Entrance(cell, part.width, positions=False)
-        if not drop_states:  # its states are what enters
+        if not drop_states:  # its states are the embeddings themselves
             self.entrance.dropout.probability = 0.0
         self.pool = part.pool
         self.states = Tap(time=1)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
-        """Read the source."""
+        """Encode the source."""
         states = self.states(self.entrance(embedded))  # B×S×D
         summary = mean_state(states, mask) if self.pool == "mean" else (states * mask[:, :, None]).sum(1)  # B×D
         return Memory(states, mask, self.summary(summary))
@@ -71,7 +71,7 @@ class BagEncoder(Encoder):
 class RnnEncoder(Encoder):
     """A stack of recurrent layers; the summary is the last state of the top layer, of both directions if it has two.
 
-    Dropout stands between layers, never inside the recurrence (Zaremba et al., 2014).
+    Dropout is applied between layers, never inside the recurrence (Zaremba et al., 2014).
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class RnnEncoder(Encoder):
         self.state_dropout = Dropout(cell.dropout if drop_states else 0.0)
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
-        """Read the source, each direction within the row's own length."""
+        """Encode the source, each direction within the row's own length."""
         states = self.entrance(embedded)  # B×S×E
         lengths = mask.sum(1)  # B
         last = (lengths - 1)[:, None, None]  # B×1×1
@@ -123,7 +123,7 @@ class ConvEncoder(Encoder):
         self.states = Stack(Tap(time=1) for _ in range(part.layers))
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
-        """Read the source; padding is zero before every layer, as it is beyond the ends."""
+        """Encode the source; padding is set to zero before every layer, like positions beyond the ends."""
         states = self.entrance(embedded)  # B×S×D
         real = mask[:, :, None]  # B×S×1
         for layer, tap in zip(self.layers, self.states, strict=True):
@@ -147,7 +147,7 @@ class TransformerEncoderLayer(nn.Module):
         self.states = Tap(time=1)
 
     def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        """States B×S×D, each of which may look where mask B×1×1×S is true; without one, everywhere."""
+        """Run the layer on states B×S×D, which attend where mask B×1×1×S is true; without a mask, everywhere."""
         normed = self.attention_norm(states) if self.pre else states
         states = states + self.dropout(self.attention(normed, normed, mask))
         states = self.after_attention(states if self.pre else self.attention_norm(states))
@@ -172,7 +172,7 @@ class TransformerEncoder(Encoder):
         self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
-        """Read the source."""
+        """Encode the source."""
         states = self.entrance(embedded)  # B×S×D
         for layer in self.layers:
             states = layer(states, mask[:, None, None, :])

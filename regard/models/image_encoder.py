@@ -1,6 +1,6 @@
-"""What reads a picture: a grid of features, one for each place in it.
+"""Image encoders: a grid of feature vectors, one for each position of the image.
 
-Axes: B batch, H rows and W columns of pixels, S places of the grid (row by row), D width.
+Axes: B batch, H rows and W columns of pixels, S positions of the grid (row by row), D width.
 """
 
 from itertools import pairwise
@@ -20,10 +20,9 @@ from regard.nn.taps import Tap
 
 
 class ImageEncoder(Encoder):
-    """Pixels B×3×H×W (numbers from −1 to 1) in, `Memory` out: no place is padding, the summary is the mean state.
+    """Encodes pixels B×3×H×W (numbers from −1 to 1) as `Memory` without padding, whose summary is the mean state.
 
-    Each place has a learned vector of its own, added to its features: a decoder that looks at features finds out by
-    these where they stand.
+    Each position has a learned embedding that is added to its features, so that a decoder can tell positions apart.
     """
 
     reads_tokens = False
@@ -37,18 +36,18 @@ class ImageEncoder(Encoder):
         self.states = Tap(time=1)
 
     def forward(self, pixels: Tensor) -> Memory:  # type: ignore[override]
-        """Look at pictures."""
+        """Encode pixels B×3×H×W."""
         states = self.states(self.look(pixels))  # B×S×D
         mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
         return Memory(states, mask, self.summary(states.mean(1)))
 
     def look(self, pixels: Tensor) -> Tensor:
-        """The features of each place: B×S×D."""
+        """Compute the features of each position: B×S×D."""
         raise NotImplementedError
 
 
 class ConvImageEncoder(ImageEncoder):
-    """Convolutions that halve the picture until a place is a patch, then residual ones that look around it."""
+    """Convolutions that halve the image until a position covers one patch, followed by residual convolutions."""
 
     def __init__(self, cell: config.Model, part: config.ImageEncoder) -> None:
         super().__init__(cell, part)
@@ -58,7 +57,7 @@ class ConvImageEncoder(ImageEncoder):
         self.layers = Stack(Residual(width) for _ in range(part.layers))
 
     def look(self, pixels: Tensor) -> Tensor:
-        """The features of each place: B×S×D."""
+        """Compute the features of each position: B×S×D."""
         features = pixels
         for halving in self.halvings:
             features = halving(features)
@@ -69,13 +68,13 @@ class ConvImageEncoder(ImageEncoder):
 
 
 class PatchImageEncoder(ImageEncoder):
-    """Patches as the words of a Transformer encoder (Dosovitskiy et al., 2021)."""
+    """A Transformer encoder over image patches (Dosovitskiy et al., 2021)."""
 
     def __init__(self, cell: config.Model, part: config.ImageEncoder, name: str) -> None:
         super().__init__(cell, part)
         width = settled(part.width)
         layers = config.TransformerEncoder(layers=part.layers, width=width, feed_forward=4 * width)
-        unplaced = cell.model_copy(update={"positions": config.Positions(kind="none")})  # places say it all
+        unplaced = cell.model_copy(update={"positions": config.Positions(kind="none")})  # `places` are its positions
         self.patch = part.patch
         self.entrance = nn.Linear(3 * part.patch**2, width)
         self.layers = Stack(
@@ -84,7 +83,7 @@ class PatchImageEncoder(ImageEncoder):
         self.norm = make_norm(layers.norm, width, cell.norm_epsilon)
 
     def look(self, pixels: Tensor) -> Tensor:
-        """The features of each place: B×S×D."""
+        """Compute the features of each position: B×S×D."""
         states = self.dropout(self.entrance(patches(pixels, self.patch)) + self.places)  # B×S×D
         for layer in self.layers:
             states = layer(states, None)
@@ -95,5 +94,5 @@ class PatchImageEncoder(ImageEncoder):
 def make_image_encoder(
     cell: config.Model, part: config.ImageEncoder, *, name: str = "encoder", drop_states: bool = True
 ) -> ImageEncoder:
-    """The image encoder that a section describes, by its name in the model."""
+    """Build the image encoder of a configuration section; `name` is its path in the model."""
     return ConvImageEncoder(cell, part) if part.form == "conv" else PatchImageEncoder(cell, part, name)

@@ -1,4 +1,4 @@
-"""What an encoder leaves of the source, and what a decoder carries from step to step.
+"""The encoded source, and the state of a decoder between steps.
 
 Axes: B batch, S source positions, D width.
 """
@@ -16,23 +16,23 @@ from regard.nn.source_rows import SourceRows
 
 @dataclass(frozen=True)
 class Memory:
-    """The source as an encoder sees it."""
+    """The source as encoded by an encoder."""
 
     states: Tensor
     """One vector per source position: B×S×D."""
     mask: Tensor
     """True at real tokens, false at padding: B×S."""
     summary: Tensor
-    """The whole source in one vector, for fixed joins and first states: B×D."""
+    """The whole source in one vector, for fixed joins and initial states: B×D."""
 
     @classmethod
     def blank(cls, like: Tensor) -> Self:
-        """Of no source at all: no position, and a summary of width 0, one row for each of `like` B×…"""
+        """Return the memory of an empty source: no positions and a summary of width 0, with the rows of `like` B×…"""
         nothing = torch.zeros(len(like), 0, device=like.device)  # B×0
         return cls(nothing[:, None].expand(-1, 0, -1), nothing.bool(), nothing)
 
     def select(self, rows: Tensor) -> Self:
-        """The memory of these rows only, in this order, repeats allowed."""
+        """Return the memory of these rows in this order; rows may repeat."""
         return replace(
             self,
             states=self.states.index_select(0, rows),
@@ -42,36 +42,36 @@ class Memory:
 
 
 class FastSteps(Protocol):
-    """A decoder whose weights are prepared for single steps: the results of its layers, faster and unobserved."""
+    """A decoder optimised for single steps: the same results as its layers, faster, without taps."""
 
-    def watched(self) -> bool:
-        """Whether a tap of the decoder is watched, so that its layers must run as they are."""
+    def is_watched(self) -> bool:
+        """Return whether a tap of the decoder is watched, so that its modules must run."""
 
     def step(self, tokens: Tensor, state: "DecodingState", cache: KeyValueCache, /) -> Tensor:
-        """The output state B×E after one token B; its keys and values are written to the cache."""
+        """Return the output state B×E of one token B; its keys and values are written to the cache."""
 
 
 @dataclass(frozen=True)
 class DecodingState:
-    """Everything that decoding needs to continue: immutable; each step gives a new one."""
+    """Everything that decoding needs to continue. Immutable: each step returns a new state."""
 
     position: int
-    """How many tokens have been read."""
+    """The number of tokens read."""
     source: dict[str, Tensor]
-    """What was prepared from the memory once and stays; the first axis of each tensor is that of the memory."""
+    """Tensors computed once from the memory; their first axis is that of the memory."""
     past: dict[str, Tensor]
-    """What the tokens read so far have left; the first axis of each tensor is B."""
+    """Tensors computed from the tokens read so far, such as recurrent states; their first axis is B."""
     cache: KeyValueCache | None = None
     """Keys and values of the tokens read so far, where the decoder attends to itself."""
     source_rows: SourceRows | None = None
-    """Which row of `source` each row looks at; its own, where nothing has been selected."""
+    """The row of `source` that each row uses; `None` before any selection, when each uses its own."""
     fast_steps: FastSteps | None = None
-    """The decoder as prepared for single steps, where it has been."""
+    """The decoder optimised for single steps, if there is one."""
 
     def select(self, rows: Tensor) -> Self:
-        """The state of these rows only, in this order: keep, drop, duplicate, reorder.
+        """Return the state of these rows in this order; rows may be dropped, repeated and reordered.
 
-        What comes from the source is not moved, but once much of it is of no more use it is left behind.
+        Source tensors are not copied, except to drop rows once at least a quarter of them is unused.
         """
         source, shared = self.source, self.source_rows
         shared = SourceRows(rows, len(source["mask"])) if shared is None else shared.select(rows)
@@ -88,17 +88,17 @@ class DecodingState:
         )
 
     def of_source(self, name: str) -> Tensor:
-        """What was prepared from the memory under a name, a row for each row of the state."""
+        """Return the source tensor called `name`, with one row for each row of the state."""
         value = self.source[name]
         return value if self.source_rows is None else value.index_select(0, self.source_rows.owners)
 
     def key_values(self, name: str, length: int | None = None) -> KeyValues | None:
-        """Keys and values of the source that an attention has put there under a name, at most the first `length`."""
+        """Return the source's keys and values of the attention called `name`, at most the first `length`."""
         keys = self.source.get(f"{name}.keys")
         if keys is None:
             return None
         return KeyValues(keys[:, :, :length], self.source[f"{name}.values"][:, :, :length], rows=self.source_rows)
 
     def advance(self, past: dict[str, Tensor], cache: KeyValueCache | None = None) -> Self:
-        """The state after one more token."""
+        """Return the state after one more token."""
         return replace(self, position=self.position + 1, past=past, cache=cache)

@@ -1,4 +1,4 @@
-"""The model that writes: a decoder, and usually an encoder and what joins them, as one cell of the grid describes it.
+"""Models that generate text: a decoder, usually with an encoder and the join between them.
 
 Axes: B batch, S source positions, T target positions, E embedding width, V vocabulary.
 """
@@ -18,14 +18,14 @@ from regard.nn.embeddings import TokenEmbedding
 from regard.text.specials import PAD
 
 Mix = Callable[[Tensor, Tensor], Tensor]
-"""(scores …×V, true next inputs …) → the next inputs …: how training feeds the decoder words of its own."""
+"""(scores …×V, true next inputs …) → the next inputs …: scheduled sampling with own predictions."""
 
 
 class Model(nn.Module):
-    """P(target | source) = ∏ softmax(W o_t + b), o_t the decoder's output behind the first t target tokens.
+    """P(target | source) = ∏ softmax(W o_t + b), where o_t is the decoder's output after the first t target tokens.
 
-    Without an encoder it is a language model: the source is nothing, and so is what is remembered of it. An encoder of
-    something other than text reads the source tensor directly, and there are no source embeddings.
+    Without an encoder it is a language model, whose source and memory are empty. An encoder of images or sounds takes
+    the source tensor directly, without source embeddings.
     """
 
     def __init__(self, cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> None:
@@ -43,16 +43,16 @@ class Model(nn.Module):
 
     @property
     def source_embedding(self) -> TokenEmbedding:
-        """What turns source tokens into vectors; the target's, where all embeddings are tied."""
+        """The source embeddings; those of the target if all embeddings are tied."""
         return self._source_embedding or self.decoder.embedding
 
     @property
     def output_weight(self) -> Tensor:
-        """The output layer V×E; the target embeddings, where tied."""
+        """The weight V×E of the output layer; the target embeddings if they are tied."""
         return self.decoder.embedding.weight if self._output is None else self._output
 
     def encode(self, source: Tensor) -> Memory:
-        """Read source tokens B×S, or look at pixels B×3×H×W; a language model takes nothing from them."""
+        """Encode source tokens B×S, or pixels B×3×H×W; a language model returns an empty memory."""
         if self.encoder is None:
             return Memory.blank(source)
         if not self.encoder.reads_tokens:
@@ -62,19 +62,19 @@ class Model(nn.Module):
         return memory
 
     def decode(self, memory: Memory, inputs: Tensor, mix: Mix | None = None) -> Tensor:
-        """Output states B×T×E behind each of the inputs B×T, all at once."""
+        """Return the output states B×T×E after each of the inputs B×T, in parallel where the decoder allows it."""
         choose = None if mix is None else lambda states, true: mix(self.scores(states), true)
         states: Tensor = self.decoder(memory, inputs, choose)
         return states
 
     def scores(self, states: Tensor) -> Tensor:
-        """Logits …×V of output states …×E."""
+        """Return the logits …×V of output states …×E."""
         return F.linear(states, self.output_weight, self.output_bias)
 
-    def laid_out(self) -> Self:
-        """The same model with its output layer laid out column by column, as products with few rows read it best.
+    def optimize_layout(self) -> Self:
+        """Store the output layer column by column in memory, and return the model.
 
-        On a CPU that makes the logits of one row twice as fast, and those of forty a quarter.
+        On a CPU this computes the logits of one row twice as fast, and those of forty rows 25 % faster.
         """
         if self.device.type == "cpu":
             weight = self.output_weight
@@ -83,31 +83,31 @@ class Model(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where it is."""
+        """The device of the model's parameters."""
         return self.output_bias.device
 
     def texts(self, source: Tensor) -> tuple[Tensor, ...]:
-        """Sources B×S as they are encoded: whole."""
+        """Return the parts of sources B×S that are encoded separately: here a single one, the whole source."""
         return (source,)
 
     def outputs(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """Output states B×T×E behind the inputs B×T, given the source, as `encode` takes it."""
+        """Return the output states B×T×E after the inputs B×T, given the source as `encode` takes it."""
         return self.decode(self.encode(source), inputs)
 
     def forward(self, source: Tensor, inputs: Tensor) -> Tensor:
-        """Logits B×T×V of all next tokens, given the source (as `encode` takes it) and the tokens before B×T."""
+        """Return the logits B×T×V of all next tokens, given the source as `encode` takes it and the inputs B×T."""
         return self.scores(self.outputs(source, inputs))
 
     def start(self, memory: Memory) -> DecodingState:
-        """The state before the first token."""
+        """Return the decoding state before the first token."""
         return self.decoder.start(memory)
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Read one token B: logits B×V of the next, and the state behind it."""
+        """Read one token B; return the logits B×V of the next token and the new decoding state."""
         states, state = self.decoder.step(tokens, state)
         return self.scores(states), state
 
 
 def build(cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> Model:
-    """The model of a resolved cell, freshly initialised from torch's global generator."""
+    """Build the model of a resolved configuration, initialised from torch's global generator."""
     return Model(cell, source_vocabulary, target_vocabulary)

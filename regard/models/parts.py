@@ -1,4 +1,4 @@
-"""What encoders and decoders are both made of, configured by the cell.
+"""Blocks shared by encoders and decoders, built from the model's configuration.
 
 Axes: B batch, T positions, E embedding width, D width.
 """
@@ -15,7 +15,7 @@ from regard.nn.taps import Tap
 
 
 class Entrance(nn.Module):
-    """Where token vectors enter a side: positions added, a norm where there is one, dropout, a map to another width."""
+    """Input block of an encoder or decoder: adds positions, then applies the norm, dropout and a map to its width."""
 
     def __init__(self, cell: config.Model, width: int | None, *, positions: bool) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Entrance(nn.Module):
         self.embedded = Tap(time=1)
 
     def forward(self, embedded: Tensor, start: int = 0) -> Tensor:
-        """Vectors B×T×E standing at positions start, start+1, … as the side's first states B×T×D."""
+        """Turn token vectors B×T×E at positions start, start+1, … into the first states B×T×D."""
         if self.places is not None:
             embedded = embedded + self.places(start, embedded.shape[1])
         result: Tensor = self.linear(self.dropout(self.norm(self.embedded(embedded))))
@@ -39,7 +39,7 @@ class Entrance(nn.Module):
 
 
 def self_attention(cell: config.Model, width: int, name: str) -> Attention:
-    """The attention of a side to itself that has this name, with the cell's score, heads and positions."""
+    """Build the self-attention at path `name`, with the configured score, heads and positions."""
     heads, positions = settled(cell.attention.heads), settled(cell.positions)
     distances = make_distances(
         positions.kind,
@@ -53,14 +53,14 @@ def self_attention(cell: config.Model, width: int, name: str) -> Attention:
 
 
 def source_attention(cell: config.Model, width: int, name: str) -> Attention | None:
-    """The attention of the decoder to the source that has this name; `None` if nothing joins them by attention."""
+    """Build the decoder's attention to the source at path `name`; `None` if the join is not attention."""
     if cell.encoder is None or cell.join is None or cell.join.kind != "attention":
         return None
     return _attention(cell, width, width_of(cell.encoder), None, name)
 
 
 def kept_heads(cell: config.Model, name: str) -> list[int] | None:
-    """The heads that pruning has left of an attention; nothing if it was not pruned."""
+    """Return the heads that pruning has left of an attention; `None` if it was not pruned."""
     return (cell.pruned or {}).get(name)
 
 
@@ -80,6 +80,6 @@ def _attention(cell: config.Model, width: int, memory_width: int, distances: Dis
 
 
 def feed_forward(cell: config.Model, part: config.TransformerEncoder | config.TransformerDecoder) -> FeedForward:
-    """The feed-forward block of a Transformer layer."""
+    """Build the feed-forward block of a Transformer layer."""
     width, inner = settled(part.width), settled(part.feed_forward)
     return FeedForward(width, inner, activation=part.activation, dropout=cell.dropout)

@@ -1,4 +1,4 @@
-"""From as many vectors as a text has tokens to a single one.
+"""Pooling: reduces the states of a text to one vector.
 
 Axes: B batch, S source positions, D width.
 """
@@ -13,26 +13,26 @@ from regard.nn.taps import Tap
 
 
 class Pool(nn.Module):
-    """Memory → B×D; padding never changes a result."""
+    """Reduces a memory to one vector per row; padding never changes the result."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The whole source as one vector."""
+        """Return one vector per source: B×D."""
         raise NotImplementedError
 
 
 class Summary(Pool):
-    """The encoder's own: a bag's mean or sum, a recurrent network's last states, otherwise the mean."""
+    """The encoder's own summary: the mean or sum of a bag, the last states of an RNN, otherwise the mean."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The summary B×D."""
+        """Return the summary B×D."""
         return memory.summary
 
 
 class First(Pool):
-    """The state of the first token, which stands before the text and belongs to no word (Devlin et al., 2019)."""
+    """The state of the first token, which precedes the text and belongs to no word (Devlin et al., 2019)."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The first state B×D."""
+        """Return the first state B×D."""
         return memory.states[:, 0]
 
 
@@ -40,7 +40,7 @@ class Last(Pool):
     """The state of the last token."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The last real state B×D."""
+        """Return the last real state B×D."""
         last = (memory.mask.sum(1) - 1)[:, None, None].expand(-1, 1, memory.states.shape[2])  # B×1×D
         return memory.states.gather(1, last).squeeze(1)
 
@@ -49,20 +49,20 @@ class Mean(Pool):
     """The mean state."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The mean over real positions B×D."""
+        """Return the mean over real positions B×D."""
         return mean_state(memory.states, memory.mask)
 
 
 class Largest(Pool):
-    """Of each feature the largest value anywhere in the text (Collobert et al., 2011)."""
+    """Max pooling: the largest value of each feature (Collobert et al., 2011)."""
 
     def forward(self, memory: Memory) -> Tensor:
-        """The maximum over real positions B×D."""
+        """Return the maximum over real positions B×D."""
         return largest_state(memory.states, memory.mask)
 
 
 class Attentive(Pool):
-    """Σ a_s h_s with a = softmax(v · tanh(W h)): the model learns where to look (Yang et al., 2016)."""
+    """Σ a_s h_s with a = softmax(v · tanh(W h)): attention with a learned query (Yang et al., 2016)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Attentive(Pool):
         self.weights = Tap(time=1)
 
     def forward(self, memory: Memory) -> Tensor:
-        """The weighted mean B×D."""
+        """Return the weighted mean B×D."""
         scores = self.query(torch.tanh(self.hidden(memory.states))).transpose(1, 2)  # B×1×S
         weights = self.weights(attention_weights(scores, memory.mask[:, None]))  # B×1×S
         found: Tensor = (weights @ memory.states)[:, 0]  # B×D
@@ -79,12 +79,12 @@ class Attentive(Pool):
 
 
 def largest_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The largest of each feature over real positions of states B×S×D: B×D."""
+    """Return the maximum over real positions of states B×S×D: B×D."""
     return states.masked_fill(~mask[:, :, None], -torch.inf).amax(1)
 
 
 def make_pool(kind: str | None, width: int) -> Pool:
-    """The pooling of a name; by default the encoder's own."""
+    """Build the pooling called `kind`; by default the encoder's own summary."""
     match kind:
         case "attention":
             return Attentive(width)

@@ -1,6 +1,6 @@
-"""A Transformer decoder as steps of decoding need it: one position a row, weights at hand, nothing to be watched.
+"""A Transformer decoder optimised for single decoding steps: no time axis, weights looked up once, no taps.
 
-Axes: B batch, S source positions, H heads, C positions there is room for, K head width, E embedding width, D width.
+Axes: B batch, S source positions, H heads, C capacity of the cache, K head width, E embedding width, D width.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PreparedLayer:
-    """The same as a `TransformerDecoderLayer`."""
+    """Computes the same as a `TransformerDecoderLayer`, one position at a time."""
 
     def __init__(self, layer: TransformerDecoderLayer, depth: int) -> None:
         self.depth, self.pre, join = depth, layer.pre, layer.source_attention
@@ -29,7 +29,7 @@ class PreparedLayer:
         self.feed_forward, self.feed_forward_norm = prepared(layer.feed_forward), prepared(layer.feed_forward_norm)
 
     def step(self, states: Tensor, past: KeyValueCache, opening: Tensor, state: DecodingState) -> Tensor:
-        """States B×D at the last position of a past, which they write, with its opening 1×1×C: B×D."""
+        """Run the layer on states B×D at the last position of the cache, which it writes; `opening` is 1×1×C: B×D."""
         normed = self.attention_norm(states) if self.pre else states
         states = states + self.attention.to_past(normed, past, self.depth, opening)
         states = states if self.pre else self.attention_norm(states)
@@ -43,7 +43,7 @@ class PreparedLayer:
 
 
 class PreparedDecoder:
-    """The same as a `TransformerDecoder`, for steps; it holds while the decoder is made of the very same parts."""
+    """Computes single steps of a `TransformerDecoder`; valid while its modules and parameters are the same."""
 
     def __init__(self, decoder: TransformerDecoder) -> None:
         entrance = decoder.entrance
@@ -64,20 +64,20 @@ class PreparedDecoder:
             for name, part in parts.items()
         ]
 
-    def holds(self) -> bool:
-        """Whether the decoder still has the parts and parameters that it had; their values do not matter."""
+    def is_current(self) -> bool:
+        """Return whether the decoder still has the same modules and parameters; their values may have changed."""
         return all(parts.get(name) is part for parts, name, part in self._wiring)
 
-    def overheard(self) -> bool:
-        """Whether someone listens in by a hook, which only the modules themselves would call."""
+    def has_hooks(self) -> bool:
+        """Return whether a module has a forward hook, which only the module itself would call."""
         return any(part._forward_hooks or part._forward_pre_hooks for part in self._parts)
 
-    def watched(self) -> bool:
-        """Whether someone watches a tap."""
+    def is_watched(self) -> bool:
+        """Return whether a tap of the decoder is watched."""
         return any(tap.watcher is not None for tap in self._taps)
 
     def step(self, tokens: Tensor, state: DecodingState, past: KeyValueCache) -> Tensor:
-        """The output state B×E behind one token B, which is the last of a past that is still to be written."""
+        """Return the output state B×E of one token B; its keys and values are written to the last cache position."""
         states = self.embedding(tokens)  # B×E
         if self.places is not None:
             states = states + self.places(state.position, 1)

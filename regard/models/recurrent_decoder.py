@@ -1,4 +1,4 @@
-"""The recurrent decoder, with every join of the lectures.
+"""The recurrent decoder, with every way to condition it on the source.
 
 Axes: B batch, T target positions, E embedding width, D width, C context width.
 """
@@ -20,12 +20,13 @@ from regard.nn.taps import Tap
 
 
 class RnnDecoder(Decoder):
-    """A stack of recurrent layers that is a language model of the target, conditioned on the source by its join.
+    """A stack of recurrent layers over the target, conditioned on the source by its join.
 
-    Fixed vector v: h₀ = v (`initial`), h₀ = tanh(W v) (`transformed`), or v beside every input (`every-step`).
-    Attention before the recurrence (Bahdanau et al., 2015): c_t found by h_{t-1}, read beside the input.
-    Attention after it (Luong et al., 2015): c_t found by h_t; with input feeding, the output is read beside the next
-    input. With attention, h₀ = tanh(W v) too, and the output is tanh(W [h_t; c_t]). Without a join, h₀ = 0.
+    Fixed vector v: h₀ = v (`initial`), h₀ = tanh(W v) (`transformed`), or v concatenated to every input (`every-step`).
+    Attention before the recurrence (Bahdanau et al., 2015): h_{t-1} is the query for the context c_t, which is
+    concatenated to the input.
+    Attention after it (Luong et al., 2015): h_t is the query for c_t; with input feeding, the output is concatenated to
+    the next input. With attention, h₀ = tanh(W v) too, and the output is tanh(W [h_t; c_t]). Without a join, h₀ = 0.
     """
 
     def __init__(self, cell: config.Model, part: config.RnnDecoder, vocabulary: int) -> None:
@@ -40,10 +41,10 @@ class RnnDecoder(Decoder):
         self.entrance = Entrance(cell, None, positions=False)
         self.source_attention = source_attention(cell, width, "decoder.source_attention")
         context = self.source_attention.out_width if self.source_attention is not None else 0
-        beside = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
-        beside += source_width if self.form == "every-step" else 0
+        extra = {"before": context, "after": out if self.feeding else 0, None: 0}[self.order]
+        extra += source_width if self.form == "every-step" else 0
         self.layers = Stack(
-            make_recurrence(part.cell, width if depth else out + beside, width) for depth in range(part.layers)
+            make_recurrence(part.cell, width if depth else out + extra, width) for depth in range(part.layers)
         )
         self.first = nn.Linear(source_width, sum(self._state_widths)) if self.form == "transformed" else None
         self.states = Stack(Tap(time=1) for _ in range(part.layers))
@@ -56,15 +57,15 @@ class RnnDecoder(Decoder):
         return [layer.state_width for layer in self.layers]
 
     def _first_states(self, vector: Tensor) -> list[Tensor]:
-        """The state of each layer before the first token, from the source's single vector B×D."""
+        """Return the initial state of each layer, computed from the summary of the source B×D."""
         if self.first is not None:
             return list(torch.split(torch.tanh(self.first(vector)), self._state_widths, dim=1))
-        if self.form == "initial":  # an LSTM's cell starts from the same vector as its output
+        if self.form == "initial":  # an LSTM's cell state starts from the same vector as its hidden state
             return [vector.repeat(1, wide // vector.shape[1]) for wide in self._state_widths]
         return [vector.new_zeros(len(vector), wide) for wide in self._state_widths]
 
     def start(self, memory: Memory) -> DecodingState:
-        """First states by the join, and what attention remembers of the source."""
+        """Return the decoding state with the initial recurrent states and the source's keys and values."""
         source = {"mask": memory.mask}
         past = {f"{depth}": state for depth, state in enumerate(self._first_states(memory.summary))}
         if self.form == "every-step":
@@ -77,19 +78,19 @@ class RnnDecoder(Decoder):
         return DecodingState(0, source, past)
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Read one token B."""
+        """Read one token B; return its output state B×E and the new decoding state."""
         entered = self.entrance(self.embedding(tokens[:, None]), state.position)[:, 0]  # B×E
         return self._step(entered, state)
 
     def _step(self, entered: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """One step of the recurrence from an input vector B×E."""
+        """Run one step of the recurrence on an input vector B×E."""
         past: dict[str, Tensor] = {}
-        beside, context = self._beside(state), None
+        extra, context = self._extra_inputs(state), None
         if self.source_attention is not None and self.order == "before":
             top = state.past[f"{len(self.layers) - 1}"][:, : self.layers[-1].width]
             context = self._attend(self.source_attention, top[:, None], state)[:, 0]  # B×C
-            beside.append(context)
-        hidden = torch.cat([entered, *beside], dim=1)
+            extra.append(context)
+        hidden = torch.cat([entered, *extra], dim=1)
         for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
             hidden = self.dropout(hidden) if depth else hidden
             past[f"{depth}"] = layer.step(hidden, state.past[f"{depth}"])
@@ -102,7 +103,7 @@ class RnnDecoder(Decoder):
         return output, state.advance(past)
 
     def forward(self, memory: Memory, inputs: Tensor, choose: Choose | None = None) -> Tensor:
-        """Output states B×T×E; in one sweep where no step needs the attention or the words of the step before."""
+        """Return the output states B×T×E; layer by layer unless a step needs the previous step's output."""
         state = self.start(memory)
         if choose is None and self.order != "before" and not self.feeding:
             return self._sweep(inputs, state)
@@ -118,23 +119,23 @@ class RnnDecoder(Decoder):
         return torch.stack(outputs, dim=1)  # B×T×E
 
     def _sweep(self, inputs: Tensor, state: DecodingState) -> Tensor:
-        """All positions layer by layer: B×T×E."""
+        """Run each layer over all positions: B×T×E."""
         hidden = self.entrance(self.embedding(inputs))  # B×T×E
-        beside = [vector[:, None].expand(-1, inputs.shape[1], -1) for vector in self._beside(state)]
-        hidden = torch.cat([hidden, *beside], dim=2)
+        extra = [vector[:, None].expand(-1, inputs.shape[1], -1) for vector in self._extra_inputs(state)]
+        hidden = torch.cat([hidden, *extra], dim=2)
         for depth, (layer, tap) in enumerate(zip(self.layers, self.states, strict=True)):
             hidden = tap(layer(self.dropout(hidden) if depth else hidden, state.past[f"{depth}"]))  # B×T×D
         context = None if self.source_attention is None else self._attend(self.source_attention, hidden, state)
         return self._read_out(hidden, context)
 
-    def _beside(self, state: DecodingState) -> list[Tensor]:
-        """What is read beside the input, apart from attention: the source vector, the last output."""
+    def _extra_inputs(self, state: DecodingState) -> list[Tensor]:
+        """Return the vectors concatenated to the input, except the context: the source vector, the last output."""
         fed = state.past.get("fed")
         vectors = [state.of_source("summary")] if "summary" in state.source else []
         return vectors if fed is None else [*vectors, fed]
 
     def _attend(self, attention: Attention, queries: Tensor, state: DecodingState) -> Tensor:
-        """What queries B×T×D find in the source: B×T×C."""
+        """Attend to the source with queries B×T×D: B×T×C."""
         source = state.source
         mask = source["mask"][:, None, None, :]  # B×1×1×S
         known = KeyValues(source["keys"], source["values"], rows=state.source_rows)
@@ -142,7 +143,7 @@ class RnnDecoder(Decoder):
         return found
 
     def _read_out(self, hidden: Tensor, context: Tensor | None) -> Tensor:
-        """The output state B×T×E from the recurrent state and the context."""
+        """Compute the output states B×T×E from recurrent states B×T×D and the context B×T×C."""
         if self.readout is not None:
             joined = hidden if context is None else torch.cat([hidden, context], dim=2)
             hidden = torch.tanh(self.readout(joined))

@@ -1,4 +1,4 @@
-"""What reads sounds: convolutions that join every four frames, and an encoder of the grid behind them.
+"""Sound encoder: convolutions that join every four frames, followed by any text encoder.
 
 Axes: B batch, S frames or positions, F bands, D width.
 """
@@ -16,7 +16,7 @@ from regard.nn.taps import Tap
 
 
 class SoundEncoder(Encoder):
-    """Frames B×S×F+1 in, whose last number is 1 where a frame is real; the `Memory` of the body out."""
+    """Encodes frames B×S×F+1, whose last number is 1 where a frame is not padding, with `body` after subsampling."""
 
     reads_tokens = False
 
@@ -35,7 +35,7 @@ class SoundEncoder(Encoder):
         self.body = make_body(cell, part.body, name=f"{name}.body", drop_states=drop_states)
 
     def forward(self, frames: Tensor) -> Memory:  # type: ignore[override]
-        """Read sounds: a position is 40 ms."""
+        """Encode frames B×S×F+1; each position of the result covers 40 ms."""
         vectors, mask = self.subsampling(frames[..., :-1], frames[..., -1] > 0)  # B×S×E, B×S
         memory: Memory = self.body(self.subsampled(vectors), mask)
         return Memory(memory.states, memory.mask, self.summary(memory.summary))

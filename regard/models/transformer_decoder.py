@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.decoder import Exit, ParallelDecoder, fixed_vector, source_of
+from regard.models.decoder import Exit, ParallelDecoder, make_fixed_vector, source_key_values
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, feed_forward, self_attention, source_attention
 from regard.models.prepared_decoder import PreparedDecoder
@@ -25,7 +25,7 @@ from regard.nn.taps import Tap
 
 
 class TransformerDecoderLayer(nn.Module):
-    """Attention to the past, attention to the source, feed-forward, each with residual and norm (Vaswani, 2017)."""
+    """Self-attention, attention to the source and feed-forward, each with residual and norm (Vaswani et al., 2017)."""
 
     def __init__(self, cell: config.Model, part: config.TransformerDecoder, depth: int = 0) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class TransformerDecoderLayer(nn.Module):
         source_mask: Tensor,
         cache: tuple[KeyValueCache, int] | None = None,
     ) -> Tensor:
-        """States B×T×D of a whole sequence; or B×1×D at the last position of a cache, and the layer's number in it."""
+        """Run the layer on states B×T×D of a whole sequence, or B×1×D at the last position of (cache, layer index)."""
         normed = self.attention_norm(states) if self.pre else states
         if cache is None:
             found = self.attention(normed, normed, causal=True)
@@ -74,7 +74,7 @@ class TransformerDecoderLayer(nn.Module):
 class TransformerDecoder(ParallelDecoder):
     """A stack of Transformer layers over the target.
 
-    Steps go through the layers as they are while someone watches; otherwise through what has been prepared of them.
+    Steps run through the layers while a tap is watched, otherwise through the faster `PreparedDecoder`.
     """
 
     def __init__(self, cell: config.Model, part: config.TransformerDecoder, vocabulary: int) -> None:
@@ -82,13 +82,13 @@ class TransformerDecoder(ParallelDecoder):
         width = settled(part.width)
         self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, width, positions=True)
-        self.fixed = fixed_vector(cell)
+        self.fixed = make_fixed_vector(cell)
         self.layers = Stack(TransformerDecoderLayer(cell, part, depth) for depth in range(part.layers))
         self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
         self.exit = Exit(cell)
 
     def start(self, memory: Memory) -> DecodingState:
-        """Keys and values of the source for every layer, no past."""
+        """Return the initial state: the source's keys and values for every layer, and an empty cache."""
         like = self.embedding.weight
         source = prepared_source(self._source(memory), like)
         attentions = [layer.attention for layer in self.layers]
@@ -98,29 +98,29 @@ class TransformerDecoder(ParallelDecoder):
         return DecodingState(0, source, {}, cache, fast_steps=self._fast_steps())
 
     def _fast_steps(self) -> PreparedDecoder | None:
-        """The decoder as steps need it; not while it is trained, or where someone listens in by a hook."""
+        """Return the decoder optimised for single steps; `None` in training mode or if a module has a hook."""
         made = _PREPARED.get(self)
-        if made is None or not made.holds():
+        if made is None or not made.is_current():
             made = _PREPARED[self] = PreparedDecoder(self)
-        return None if self.training or made.overheard() else made
+        return None if self.training or made.has_hooks() else made
 
     def _source(self, memory: Memory) -> dict[str, Tensor]:
-        """What is kept of the source, by name."""
+        """Return the tensors that steps need of the source, by name."""
         source = {"mask": memory.mask}
         if self.fixed is not None:
             source["summary"] = memory.summary
         for depth, layer in enumerate(self.layers):
             if layer.source_attention is not None:
-                source |= source_of(layer.source_attention, memory, f"{depth}")
+                source |= source_key_values(layer.source_attention, memory, f"{depth}")
         return source
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-        """Read one token B after those in the cache."""
+        """Read one token B after those in the cache; return its output state B×E and the new decoding state."""
         assert state.cache is not None
         past = state.cache.longer()
         ahead = state.advance({}, past)
         fast = state.fast_steps
-        if fast is not None and not torch.is_grad_enabled() and not fast.watched():
+        if fast is not None and not torch.is_grad_enabled() and not fast.is_watched():
             return fast.step(tokens, state, past), ahead
         states = self._enter(tokens[:, None], state)  # B×1×D
         source_mask = state.source["mask"][:, None, None, :]  # B×1×1×S
@@ -130,7 +130,7 @@ class TransformerDecoder(ParallelDecoder):
         return self.exit(self.norm(states))[:, 0], ahead
 
     def read(self, memory: Memory, inputs: Tensor) -> Tensor:
-        """Output states B×T×E for all inputs B×T in one pass."""
+        """Return the output states B×T×E of all inputs B×T in one pass."""
         states = self.entrance(self.embedding(inputs))  # B×T×D
         if self.fixed is not None:
             states = self.fixed(states, memory.summary, 0)
@@ -141,7 +141,7 @@ class TransformerDecoder(ParallelDecoder):
         return result
 
     def _enter(self, inputs: Tensor, state: DecodingState) -> Tensor:
-        """The first states B×T×D of inputs B×T behind a state."""
+        """Compute the first states B×T×D of inputs B×T that follow a decoding state."""
         states: Tensor = self.entrance(self.embedding(inputs), state.position)
         if self.fixed is not None:
             states = self.fixed(states, state.of_source("summary"), state.position)
@@ -149,4 +149,4 @@ class TransformerDecoder(ParallelDecoder):
 
 
 _PREPARED: WeakKeyDictionary[TransformerDecoder, PreparedDecoder] = WeakKeyDictionary()
-"""What has been prepared of each decoder: beside it, so that a copy of a decoder prepares its own."""
+"""The optimised form of each decoder; not an attribute, so that a copy of a decoder makes its own."""

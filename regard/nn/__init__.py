@@ -1,1 +1,1 @@
-"""Building blocks, one noun per file. Uses torch and nothing else."""
+"""Neural network modules, one noun per file. Depends on torch only."""

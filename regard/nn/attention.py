@@ -1,4 +1,4 @@
-"""Attention: a soft look-up of values by how well their keys fit a query.
+"""Attention: a soft look-up of values by how well their keys match a query.
 
 Axes: B batch, H heads, T queries, S keys, D width, K head width.
 """
@@ -25,7 +25,7 @@ def lookup(
     mask: Tensor | None = None,
     score: Score | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A dictionary with soft keys: each query gets the mean of all values, weighted by how well their keys fit.
+    """Return for each query the mean of all values, weighted by how well their keys match it.
 
         weights = softmax(score(query, keys)),   result = weights · values
 
@@ -36,8 +36,8 @@ def lookup(
         queries: …×T×K
         keys: …×S×K
         values: …×S×any width
-        mask: true where a query may look, broadcasting to …×T×S; by default everywhere
-        score: how a query fits a key; by default the inner product over √K
+        mask: true where a query may attend, broadcasting to …×T×S; by default everywhere
+        score: how well a query matches a key; by default the inner product over √K
 
     Returns:
         The values found (…×T×width) and the weights (…×T×S), whose rows sum to one.
@@ -48,7 +48,7 @@ def lookup(
 
 
 def attention_weights(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Softmax of scores …×T×S over the keys that the mask allows."""
+    """Return the softmax of scores …×T×S over the keys that the mask allows."""
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(dim=-1)
@@ -56,27 +56,27 @@ def attention_weights(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 @dataclass(frozen=True)
 class KeyValues:
-    """Keys and values of a memory, computed before: what decoding step by step looks up instead of its states."""
+    """Precomputed keys and values of a memory, which decoding steps attend to instead of its states."""
 
     keys: Tensor
     """Prepared for the score: B×H×S×K."""
     values: Tensor
     """B×H×S×K."""
     query_position: int = 0
-    """The position of the first query that looks them up."""
+    """The position of the first query."""
     rows: SourceRows | None = None
-    """Which row of keys and values each row of single queries looks up, where several share one."""
+    """Maps rows of single queries to the rows of keys and values that they share; `None` if none is shared."""
 
 
 class Attention(nn.Module):
-    """A_h = softmax(score(X W_Q, M W_K)) M W_V, all heads side by side through W_O (Vaswani et al., 2017).
+    """A_h = softmax(score(X W_Q, M W_K)) M W_V, with all heads concatenated and mapped by W_O (Vaswani et al., 2017).
 
-    With `project` off there are no W: queries, keys and values are the states themselves, cut into heads, as in
-    Bahdanau et al. (2015) and Luong et al. (2015). With `shared` keys and values W_K = W_V. Of pruned heads only those
-    in `kept` have weights; without any, all that is found is the bias of W_O.
+    With `project` off there are no W: queries, keys and values are the states themselves, split into heads, as in
+    Bahdanau et al. (2015) and Luong et al. (2015). With `shared` keys and values W_K = W_V. After pruning only the
+    heads in `kept` have weights; without any head the output is the bias of W_O.
 
-    While none of its taps is watched, attention with an inner-product score runs fused; watched, it runs in the open,
-    and so it does for single queries, for which that is faster.
+    Attention with an inner-product score uses a fused kernel unless one of its taps is watched. Single queries never
+    use the kernel, which is slower for them.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Attention(nn.Module):
         self.output = Tap(time=1)
 
     def key_values(self, memory: Tensor, start: int = 0) -> KeyValues:
-        """Keys and values of states B×S×D at positions start, start+1, …"""
+        """Compute the keys and values of states B×S×D at positions start, start+1, …"""
         keys = self._split(memory if self.key is None else self.key(memory))  # B×H×S×K
         values = keys if self.value is None else self._split(self.value(memory))  # B×H×S×K
         if self.distances is not None:
@@ -125,10 +125,10 @@ class Attention(nn.Module):
     def forward(
         self, queries: Tensor, memory: Tensor | KeyValues, mask: Tensor | None = None, *, causal: bool = False
     ) -> Tensor:
-        """What queries B×T×D find in a memory B×S×D: B×T×D.
+        """Attend from queries B×T×D to a memory B×S×D, or to its precomputed keys and values: B×T×D.
 
-        `mask` is true where a query may look and broadcasts to B×H×T×S; `causal` forbids exactly what comes after a
-        query, with as many queries as keys. A memory whose keys and values are known may be given as these.
+        `mask` is true where a query may attend and broadcasts to B×H×T×S. `causal` masks the keys after each query; it
+        needs as many queries as keys.
         """
         found = memory if isinstance(memory, KeyValues) else self.key_values(memory)
         seen = self.scores.watched or self.weights.watched or self.head_outputs.watched
@@ -154,7 +154,7 @@ class Attention(nn.Module):
         return result
 
     def _open(self, q: Tensor, memory: KeyValues, mask: Tensor | None, shift: Tensor | None, causal: bool) -> Tensor:
-        """Attention in plain sight: every weight exists and passes its tap. B×H×T×K."""
+        """Compute attention step by step, so that the weights pass their tap. B×H×T×K."""
         scores = self.score(q, memory.keys)  # B×H×T×S
         if shift is not None:
             scores = scores + shift
@@ -168,7 +168,7 @@ class Attention(nn.Module):
     def _fused(
         self, q: Tensor, memory: KeyValues, mask: Tensor | None, shift: Tensor | None, causal: bool, scale: float
     ) -> Tensor:
-        """The same in one kernel, where weights never exist as a whole. B×H×T×K."""
+        """Compute the same in one fused kernel, which never stores the weights. B×H×T×K."""
         if shift is not None:
             mask = causal_mask(memory.keys.shape[2], q.device) if causal else mask
             mask = shift if mask is None else shift.masked_fill(~mask, float("-inf"))
@@ -178,13 +178,13 @@ class Attention(nn.Module):
         )
 
     def _split(self, states: Tensor) -> Tensor:
-        """B×T×D into heads: B×H×T×K."""
+        """Split states B×T×D into heads: B×H×T×K."""
         rows, length, wide = states.shape
         width = wide // self.heads if self.heads else self.head_width
         return states.view(rows, length, self.heads, width).transpose(1, 2)
 
     def weights_of_heads(self, heads: Sequence[int]) -> dict[str, Tensor]:
-        """The attention's parameters, by name, with only these of its heads left (where it has projections)."""
+        """Return the parameters by name, reduced to these heads; for attention with projections."""
         chosen, width = list(heads), self.head_width
         inner = [head * width + place for head in chosen for place in range(width)]
         left: dict[str, Tensor] = {}
@@ -202,19 +202,19 @@ class Attention(nn.Module):
 
 
 def _row_by_row(memory: KeyValues, rows: SourceRows, mask: Tensor | None) -> tuple[KeyValues, Tensor | None]:
-    """Keys and values, and their mask, with a row of their own for each row of queries."""
+    """Repeat shared keys and values, and their mask, so that each row of queries has its own."""
     keys, values = (each.index_select(0, rows.owners) for each in (memory.keys, memory.values))
     own = KeyValues(keys, values, memory.query_position)
     return own, None if mask is None else mask.index_select(0, rows.owners)
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
-    """True where the key does not come after the query: T×T."""
+    """Return a mask T×T that is true where the key does not come after the query."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
 def _projection(width_in: int, width_out: int) -> nn.Linear:
-    with warnings.catch_warnings():  # where no head is left, there is nothing to draw, and torch says so
+    with warnings.catch_warnings():  # torch warns about empty weights, which a layer without heads has
         warnings.filterwarnings("ignore", "Initializing zero-element tensors")
         linear = nn.Linear(width_in, width_out)
     if linear.weight.numel():

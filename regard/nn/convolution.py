@@ -30,13 +30,13 @@ class GatedConvolution(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """All positions at once: B×T×D. Padding must be zero on the way in for it to change nothing."""
+        """Convolve all positions: B×T×D. Padding in the input must be zero to have no effect."""
         padded = F.pad(self.dropout(states), (0, 0, self.before, self.after))  # B×(T+W-1)×D
         windows = padded.unfold(1, self.kernel, 1).transpose(2, 3).flatten(2)  # B×T×WD
         return self._gate(states, windows)
 
     def step(self, state: Tensor, past: Tensor) -> tuple[Tensor, Tensor]:
-        """One more position B×D behind the W-1 last ones B×(W-1)×D: its result, and the new past."""
+        """Convolve one position B×D after the last W-1 ones B×(W-1)×D; return its result and the new past."""
         window = torch.cat([past, self.dropout(state)[:, None]], dim=1)  # B×W×D
         return self._gate(state, window.flatten(1)), window[:, 1:]
 

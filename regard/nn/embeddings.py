@@ -1,4 +1,4 @@
-"""Tokens as vectors.
+"""Token embeddings.
 
 Axes: B batch, T positions, V vocabulary, E embedding width.
 """
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 
 class TokenEmbedding(nn.Module):
-    """x = √E · W[token], with W drawn at 1/√E: inputs of unit size, and a matrix that can also be the output layer.
+    """x = √E · W[token], where W is initialised with standard deviation 1/√E.
 
-    The scaling is that of Vaswani et al. (2017), and lets Press and Wolf's (2017) tying work.
-    With `scaled` off there is no √E.
+    The scaling (Vaswani et al., 2017) gives inputs of unit variance, and a matrix that can be tied to the output layer
+    (Press and Wolf, 2017). With `scaled` off there is no √E.
     """
 
     def __init__(self, vocabulary: int, width: int, *, scaled: bool = True) -> None:
@@ -23,5 +23,5 @@ class TokenEmbedding(nn.Module):
         self.scale = math.sqrt(width) if scaled else 1.0
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Vectors …×E of tokens …"""
+        """Return the vectors …×E of tokens …"""
         return F.embedding(tokens, self.weight) * self.scale

@@ -13,7 +13,7 @@ from regard.nn.taps import Tap
 
 
 def swiglu(states: Tensor) -> Tensor:
-    """silu(a) ⊙ b of states …×2D, of which a is the first half: …×D."""
+    """Return silu(a) ⊙ b for states …×2D with halves a and b: …×D."""
     opening, gated = states.chunk(2, dim=-1)
     return F.silu(opening) * gated
 
@@ -39,7 +39,7 @@ class FeedForward(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """B×T×D to B×T×D."""
+        """Map states B×T×D to B×T×D."""
         hidden = self.hidden(ACTIVATIONS[self.activation](self.inner(states)))  # B×T×I
         result: Tensor = self.outer(self.dropout(hidden))
         return result

@@ -1,4 +1,4 @@
-"""Where a token stands: vectors added to embeddings, or distances felt inside self-attention.
+"""Positional encodings: vectors added to embeddings, or distances inside self-attention.
 
 Axes: B batch, H heads, T queries, S keys, D width, K head width.
 """
@@ -15,7 +15,7 @@ class Places(nn.Module):
     """Absolute positions: vectors added to embeddings."""
 
     def forward(self, start: int, length: int) -> Tensor:
-        """The vectors of positions start … start+length-1: T×D."""
+        """Return the vectors of positions start … start+length-1: T×D."""
         raise NotImplementedError
 
 
@@ -30,7 +30,7 @@ class Sinusoidal(Places):
         self.register_buffer("table", sinusoids(64, width), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """The vectors of positions start … start+length-1: T×D."""
+        """Return the vectors of positions start … start+length-1: T×D."""
         end, table = start + length, self.table
         if end > len(table):
             with torch.inference_mode(False):  # training uses it too
@@ -39,7 +39,7 @@ class Sinusoidal(Places):
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """The first `length` sinusoidal position vectors: length×D."""
+    """Return the first `length` sinusoidal position vectors: length×D."""
     half = (width + 1) // 2
     rates = torch.exp(torch.arange(half, dtype=torch.float64) * (-2 * math.log(10_000) / width))
     angles = torch.arange(length, dtype=torch.float64)[:, None] * rates  # length×D/2
@@ -47,16 +47,16 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class Learned(Places):
-    """A vector of its own for each position up to a greatest length (Gehring et al., 2017)."""
+    """A learned vector for each position up to a maximum length (Gehring et al., 2017)."""
 
     def __init__(self, max_length: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(max_length, width) * 0.1)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """The vectors of positions start … start+length-1: T×D."""
+        """Return the vectors of positions start … start+length-1: T×D."""
         if start + length > len(self.weight):
-            raise ValueError(f"learned positions end at {len(self.weight)}; {start + length} are needed")
+            raise ValueError(f"Learned positions end at {len(self.weight)}, but {start + length} are needed.")
         return self.weight[start : start + length]  # T×D
 
 
@@ -64,22 +64,22 @@ class Distances(nn.Module):
     """Positions inside self-attention: queries and keys may be rotated, scores may be shifted by distance."""
 
     def rotate(self, vectors: Tensor, start: int) -> Tensor:
-        """Queries or keys B×H×T×K standing at positions start, start+1, …, as the score shall see them."""
+        """Return queries or keys B×H×T×K at positions start, start+1, …, rotated for the score."""
         return vectors
 
     def shift(self, queries: Tensor, start: int, keys: int) -> Tensor | None:
-        """What is added to the scores of queries at start, start+1, … and keys at 0 … keys-1: broadcasts to B×H×T×S."""
+        """Return a bias for scores of queries at start, start+1, … and keys at 0 … keys-1, broadcasting to B×H×T×S."""
         return None
 
 
 def distances(start: int, length: int, keys: int, device: torch.device) -> Tensor:
-    """Key position minus query position: T×S."""
+    """Return key position minus query position: T×S."""
     places = torch.arange(start, start + length, device=device)
     return torch.arange(keys, device=device)[None, :] - places[:, None]  # T×S
 
 
 class Relative(Distances):
-    """A vector r for each distance, met by the query: e += q·r(j-i) / √K (Shaw et al., 2018; keys only)."""
+    """A learned vector r for each distance: e += q·r(j-i) / √K (Shaw et al., 2018; keys only)."""
 
     def __init__(self, width: int, max_distance: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Relative(Distances):
         self.weight = nn.Parameter(torch.randn(2 * max_distance + 1, width) * width**-0.5)
 
     def shift(self, queries: Tensor, start: int, keys: int) -> Tensor:
-        """The query's inner product with the vector of each key's distance: B×H×T×S."""
+        """Return the query's scaled inner product with the vector of each key's distance: B×H×T×S."""
         length, width = queries.shape[-2:]
         apart = distances(start, length, keys, queries.device).clamp(-self.max_distance, self.max_distance)
         met = queries @ self.weight.transpose(0, 1) * width**-0.5  # B×H×T×R
@@ -104,14 +104,14 @@ class DistanceBias(Distances):
         self.weight = nn.Parameter(torch.zeros(heads, 2 * max_distance + 1))
 
     def shift(self, queries: Tensor, start: int, keys: int) -> Tensor:
-        """The scalar of each key's distance: H×T×S."""
+        """Return the scalar of each key's distance: H×T×S."""
         apart = distances(start, queries.shape[-2], keys, queries.device)
         index = apart.clamp(-self.max_distance, self.max_distance) + self.max_distance  # T×S
         return self.weight[:, index]  # H×T×S
 
 
 class Alibi(Distances):
-    """e -= m_h·|j-i| with fixed slopes m_h = 2^(-8h/H) (Press et al., 2022); of pruned heads only those kept."""
+    """e -= m_h·|j-i| with fixed slopes m_h = 2^(-8h/H) (Press et al., 2022); after pruning only of kept heads."""
 
     slopes: Tensor
 
@@ -122,16 +122,16 @@ class Alibi(Distances):
         self.register_buffer("slopes", slopes[:, None, None], persistent=False)
 
     def shift(self, queries: Tensor, start: int, keys: int) -> Tensor:
-        """Minus slope times distance: H×T×S."""
+        """Return minus slope times distance: H×T×S."""
         apart = distances(start, queries.shape[-2], keys, queries.device)
         shift: Tensor = -self.slopes * apart.abs()  # H×T×S
         return shift
 
 
 class Rotary(Distances):
-    """Each pair of coordinates is turned by an angle that grows with the position (Su et al., 2021).
+    """Rotates each pair of coordinates by an angle proportional to the position (Su et al., 2021).
 
-    (x_i, x_{i+K/2}) is turned by t·ω_i, ω_i = b^(-2i/K); the inner product of a query and a key then depends on their
+    (x_i, x_{i+K/2}) is rotated by t·ω_i, ω_i = b^(-2i/K); the inner product of a query and a key then depends on their
     distance only. With `ntk` = s > 1 the base b becomes b·s^(K/(K-2)): the slowest rotation is stretched s times, so
     that sequences s times as long as the trained ones stay within known angles, while the fastest keeps its
     resolution (the "NTK-aware" scaling of Peng et al., 2024).
@@ -149,12 +149,12 @@ class Rotary(Distances):
         self.register_buffer("turns", self._turns(64), persistent=False)
 
     def _turns(self, length: int) -> Tensor:
-        """Cosines and sines of the first positions: 2×length×K/2."""
+        """Return cosines and sines of the first `length` positions: 2×length×K/2."""
         angles = torch.arange(length, dtype=torch.float64, device=self.rates.device)[:, None] * self.rates
         return torch.stack([angles.cos(), angles.sin()]).float()
 
     def rotate(self, vectors: Tensor, start: int) -> Tensor:
-        """Turn vectors B×H×T×K that stand at positions start, start+1, …"""
+        """Rotate vectors B×H×T×K at positions start, start+1, …"""
         end, turns = start + vectors.shape[-2], self.turns
         if end > turns.shape[1]:
             with torch.inference_mode(False):  # training uses them too
@@ -172,7 +172,7 @@ class MakePlaces(Protocol):
 
 
 class MakeDistances(Protocol):
-    """Builds positions that act inside self-attention; of `heads` heads only those in `kept` are there, if given."""
+    """Builds positions that act inside self-attention; after pruning only the heads in `kept` exist."""
 
     def __call__(
         self, *, heads: int, width: int, max_distance: int, ntk: float, kept: Sequence[int] | None
@@ -207,7 +207,7 @@ def make_distances(
 ) -> Distances | None:
     """Return the positions of this kind that act inside self-attention, if it is such a kind; `width` is a head's.
 
-    Of `heads` heads only those in `kept` are there, if it is given.
+    If `kept` is given, only these of the `heads` heads exist.
     """
     if kind not in DISTANCES:
         return None

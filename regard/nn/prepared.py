@@ -1,10 +1,9 @@
-"""The blocks of a Transformer layer as a step of decoding needs them: one position a row, weights at hand.
+"""The blocks of a Transformer layer optimised for single decoding steps.
 
-A step is a hundred small operations, and at small batches most of its time goes into finding them. Here all that stays
-the same from step to step has been found beforehand, and states have no time axis; nothing can be watched on the way.
+A step consists of about a hundred small operations, and at small batches most of its time is Python overhead. Here
+weights and shapes are looked up once instead of at every step, and states have no time axis. Taps are left out.
 
-Axes: R rows, B rows remembered, S source positions, N seats, H heads, C positions there is room for, K head width,
-D width.
+Axes: R rows, B source rows, S source positions, N slots, H heads, C capacity in positions, K head width, D width.
 """
 
 from collections.abc import Callable
@@ -25,7 +24,7 @@ Function = Callable[[Tensor], Tensor]
 
 
 def prepared(module: nn.Module | None) -> Function:
-    """What a module computes when nothing is dropped, with its weights at hand; without one, nothing is changed."""
+    """Return a function that computes what a module computes in evaluation mode; the identity for `None`."""
     match module:
         case None | nn.Identity() | Tap():
             return _unchanged
@@ -53,11 +52,11 @@ def _linear(weight: Tensor, bias: Tensor) -> Function:
 
 
 def prepared_source(source: dict[str, Tensor], like: Tensor) -> dict[str, Tensor]:
-    """What attention remembers of a source ("mask", and under any names "….keys", "….values"), as steps look it up.
+    """Return the source tensors ("mask", and "….keys" and "….values" under any names) in the form that steps use.
 
-    Keys and values B×H×S×K become one piece B×H×C×K, zero behind their end where they are fewer than is quick. Beside
-    them comes an "opening.H" B×H×1×C for each number of heads, what scores are shifted by: 0 at real positions,
-    elsewhere minus infinity.
+    Keys and values B×H×S×K become contiguous B×H×C×K, padded with zeros to at least `ROOM` positions, since shorter
+    ones are slower. For each number of heads H an additive mask of scores "opening.H" B×H×1×C is added: 0 at real
+    positions, minus infinity elsewhere.
     """
     mask, never = source["mask"], float("-inf")
     more = max(0, ROOM - mask.shape[1])
@@ -74,7 +73,7 @@ def prepared_source(source: dict[str, Tensor], like: Tensor) -> dict[str, Tensor
 
 
 class PreparedAttention:
-    """The same as `Attention`, for single queries R×D."""
+    """Computes the same as `Attention`, for single queries R×D."""
 
     def __init__(self, attention: Attention) -> None:
         self.heads, self.width = attention.heads, attention.head_width
@@ -85,7 +84,7 @@ class PreparedAttention:
         self.value = None if attention.value is None else prepared(attention.value)
 
     def to_past(self, states: Tensor, past: KeyValueCache, layer: int, opening: Tensor) -> Tensor:
-        """What states R×D find in the past of a layer, which they are the last position of, and write: R×D."""
+        """Write the keys and values of states R×D to the last cache position of a layer, and attend to it: R×D."""
         if not self.heads:
             return self.out(states[:, :0])
         shape, start, distances = (len(states), self.heads, self.width), past.length - 1, self.distances
@@ -105,7 +104,7 @@ class PreparedAttention:
         return self.out(found.view(len(states), -1))
 
     def to_source(self, states: Tensor, source: dict[str, Tensor], name: str, rows: SourceRows | None) -> Tensor:
-        """What states R×D find in what has been prepared of a source under a name: R×D."""
+        """Attend from states R×D to the source's keys and values called `name` (see `prepared_source`): R×D."""
         if not self.heads:
             return self.out(states[:, :0])
         queries = self.query(states)
@@ -123,7 +122,7 @@ class PreparedAttention:
         return self.out(rows.ungroup(found)[:, 0])
 
     def _look(self, queries: Tensor, keys: Tensor, values: Tensor, opening: Tensor) -> Tensor:
-        """Queries B·H×N×K, keys B·H×K×C, values B·H×C×K, what broadcasts to scores B·H×N×C: what is found B·H×N×K."""
+        """Attend: queries B·H×N×K, keys B·H×K×C, values B·H×C×K, additive mask for scores B·H×N×C: B·H×N×K."""
         if not self.plain:
             queries = self.score.prepare_queries(self._apart(queries)).flatten(0, 1)
         if self.scale is None:
@@ -133,5 +132,5 @@ class PreparedAttention:
         return torch.bmm(scores.softmax(dim=-1), values)
 
     def _apart(self, vectors: Tensor) -> Tensor:
-        """B·H×N×K as B×H×N×K."""
+        """Reshape B·H×N×K to B×H×N×K."""
         return vectors.view(len(vectors) // self.heads, self.heads, *vectors.shape[1:])

@@ -1,4 +1,4 @@
-"""Recurrent layers that run over a whole sequence at once or one step at a time, with the same weights.
+"""Recurrent layers, which run over a whole sequence or one step at a time with the same weights.
 
 Axes: B batch, T steps, D width.
 """
@@ -14,7 +14,7 @@ GATES = {"elman": 1, "gru": 3, "lstm": 4}
 
 
 class Recurrence(nn.Module):
-    """One recurrent layer in one direction: the contract.
+    """Interface of a recurrent layer in one direction.
 
     Its state is one tensor B×M whose first D numbers are the output; M may be larger, as with the LSTM. Running over a
     whole sequence and step by step must give the same outputs.
@@ -24,11 +24,11 @@ class Recurrence(nn.Module):
     state_width: int
 
     def blank(self, like: Tensor) -> Tensor:
-        """The zero state for as many rows as `like` has: B×M."""
+        """Return the zero state for as many rows as `like` has: B×M."""
         return like.new_zeros(len(like), self.state_width)
 
     def forward(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """Outputs B×T×D of a whole sequence B×T×I that starts from a state B×M; by default step by step."""
+        """Return the outputs B×T×D of a sequence B×T×I that starts from a state B×M; by default step by step."""
         outputs = []
         for position in range(inputs.shape[1]):
             state = self.step(inputs[:, position], state)
@@ -36,18 +36,18 @@ class Recurrence(nn.Module):
         return torch.stack(outputs, dim=1)  # B×T×D
 
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """The state B×M after one more input B×I; its first D numbers are the output."""
+        """Return the state B×M after one more input B×I; its first D numbers are the output."""
         raise NotImplementedError
 
 
 class RecurrentLayer(Recurrence):
-    """The cells that torch has kernels for.
+    """Elman, GRU and LSTM layers, computed by torch's kernels.
 
     Elman (1990):  h = tanh(W x + U h' + b)
     GRU (Cho et al., 2014):  r, z = σ(…);  n = tanh(W x + r ⊙ (U h' + b));  h = (1-z) ⊙ n + z ⊙ h'
     LSTM (Hochreiter and Schmidhuber, 1997):  i, f, o = σ(…);  c = f ⊙ c' + i ⊙ tanh(…);  h = o ⊙ tanh(c)
 
-    Its state is one tensor B×M: h, and for the LSTM h and c side by side.
+    The state is one tensor B×M: h, and for the LSTM h and c concatenated.
     """
 
     def __init__(self, cell: str, width_in: int, width: int) -> None:
@@ -63,7 +63,7 @@ class RecurrentLayer(Recurrence):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Uniform inputs, orthogonal recurrence (gradients keep their size), and an LSTM that at first remembers."""
+        """Initialise: uniform input weights, orthogonal recurrent weights, and an LSTM forget gate bias of 1."""
         bound = 1 / math.sqrt(self.width)
         nn.init.uniform_(self.input_weight, -bound, bound)
         for block in torch.split(self.state_weight.data, self.width):
@@ -76,7 +76,7 @@ class RecurrentLayer(Recurrence):
         return [self.input_weight, self.state_weight, self.input_bias, self.state_bias]
 
     def forward(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """Outputs B×T×D of a whole sequence B×T×I that starts from a state B×M."""
+        """Return the outputs B×T×D of a sequence B×T×I that starts from a state B×M."""
         hidden = state[:, : self.width].contiguous().unsqueeze(0)  # 1×B×D
         how = (True, 1, 0.0, self.training, False, True)
         if self.cell == "lstm":
@@ -86,7 +86,7 @@ class RecurrentLayer(Recurrence):
         return run(inputs, hidden, self._weights, *how)[0]  # B×T×D
 
     def step(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """The state B×M after one more input B×I; its first D numbers are the output."""
+        """Return the state B×M after one more input B×I; its first D numbers are the output."""
         hidden = state[:, : self.width]  # B×D
         if self.cell == "lstm":
             hidden, cell = torch.lstm_cell(inputs, (hidden, state[:, self.width :]), *self._weights)
@@ -109,7 +109,7 @@ def make_recurrence(cell: str, width_in: int, width: int) -> Recurrence:
 
 
 def backwards(states: Tensor, lengths: Tensor) -> Tensor:
-    """Each row of B×T×D in reverse order within its own length; padding stays at the end."""
+    """Reverse each row of B×T×D within its own length; padding stays at the end."""
     places = torch.arange(states.shape[1], device=states.device)[None, :]  # 1×T
     mirrored = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)  # B×T
     return states.gather(1, mirrored[:, :, None].expand_as(states))  # B×T×D

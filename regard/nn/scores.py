@@ -1,4 +1,4 @@
-"""How well a query fits a key: the four scores of the literature.
+"""Attention scores: how well a query matches a key.
 
 Axes: B batch, H heads, T queries, S keys, K head width.
 """
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Score(nn.Module):
-    """e = score(q, k). Queries and keys are first prepared apart, so that keys are prepared only once.
+    """e = score(q, k). Queries and keys are first prepared separately, so that keys are prepared only once.
 
     `scale` is the factor of a score that is, after preparation, a scaled inner product (and can run fused);
     `None` for a score that is not.
@@ -20,15 +20,15 @@ class Score(nn.Module):
     scale: float | None = None
 
     def prepare_queries(self, queries: Tensor) -> Tensor:
-        """Whatever can be done to queries alone: B×H×T×K."""
+        """Apply the part of the score that depends on queries alone: B×H×T×K."""
         return queries
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Whatever can be done to keys alone: B×H×S×K."""
+        """Apply the part of the score that depends on keys alone: B×H×S×K."""
         return keys
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Scores B×H×T×S of prepared queries and keys."""
+        """Return the scores B×H×T×S of prepared queries and keys."""
         assert self.scale is not None
         return (queries @ keys.transpose(-1, -2)) * self.scale  # B×H×T×S
 
@@ -84,17 +84,17 @@ class Additive(Score):
         return by_head(keys, self.key)  # B×H×S×A
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Scores B×H×T×S of prepared queries and keys."""
+        """Return the scores B×H×T×S of prepared queries and keys."""
         hidden = (queries.unsqueeze(-2) + keys.unsqueeze(-3)).tanh_()  # B×H×T×S×A
         scores = by_head(hidden.flatten(2, 3), self.out.squeeze(1))  # B×H×TS×1
         return scores.view(hidden.shape[:-1])  # B×H×T×S
 
 
 def by_head(vectors: Tensor, weights: Tensor) -> Tensor:
-    """Vectors B×H×N×K times a matrix K×M of their head: B×H×N×M.
+    """Multiply vectors B×H×N×K with a matrix K×M per head: B×H×N×M.
 
-    The rows of a head go together: a product for each row of the batch would read the matrix, and on the way back write
-    its gradient, as often as there are rows.
+    The rows of a head are multiplied together: one product per row of the batch would read the matrix, and in the
+    backward pass write its gradient, once per row.
     """
     batch, heads, number, width = vectors.shape
     found = vectors.transpose(0, 1).reshape(heads, batch * number, width) @ weights  # H×BN×M
@@ -120,5 +120,5 @@ SCORES: dict[str, MakeScore] = {
 def make_score(kind: str, *, heads: int, query_width: int, key_width: int) -> Score:
     """Return the score called `kind`, for heads of the given widths."""
     if kind not in SCORES:
-        raise ValueError(f"no attention score is called {kind!r}")
+        raise ValueError(f"There is no attention score {kind!r}.")
     return SCORES[kind](heads=heads, query_width=query_width, key_width=key_width)

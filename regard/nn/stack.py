@@ -9,7 +9,7 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class Stack(nn.Module, Generic[Layer]):
-    """Layers under the names 0, 1, …; unlike `nn.ModuleList` it knows what kind they are."""
+    """Layers under the names 0, 1, …; unlike `nn.ModuleList` it is generic in their type."""
 
     def __init__(self, layers: Iterable[Layer]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""From frames of a sound to fewer, wider vectors: convolutions over time and frequency.
+"""Subsampling of audio frames by convolutions over time and frequency.
 
 Axes: B batch, C channels, S frames, F bands, D width.
 """
@@ -12,15 +12,14 @@ FACTOR = 4
 
 
 def subsampled_length(frames: int) -> int:
-    """How many positions so many frames become."""
+    """Return the number of positions that `frames` frames become."""
     return -(-frames // FACTOR)
 
 
 class Subsampling(nn.Module):
-    """W · ReLU(K₂ ∗ ReLU(K₁ ∗ x)): two convolutions of 3×3, each of which halves time and frequency.
+    """W · ReLU(K₂ ∗ ReLU(K₁ ∗ x)): two 3×3 convolutions with stride 2, each of which halves time and frequency.
 
-    Frames beyond the end of a row are zero before each convolution, as they are beyond the end of the batch, so that
-    padding changes nothing.
+    Frames after the end of a row are set to zero before each convolution, so that padding has no effect.
     """
 
     def __init__(self, bands: int, channels: int, width: int) -> None:
@@ -30,7 +29,7 @@ class Subsampling(nn.Module):
         self.linear = nn.Linear(channels * subsampled_length(bands), width)
 
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Frames B×S×F, real where the mask B×S is true, as vectors B×⌈S/4⌉×D and their mask B×⌈S/4⌉."""
+        """Map frames B×S×F with mask B×S (true at real frames) to vectors B×⌈S/4⌉×D with mask B×⌈S/4⌉."""
         features = (frames * mask[:, :, None])[:, None]  # B×1×S×F
         for convolution in (self.first, self.second):
             mask = mask[:, ::2]  # a position is real if the first of its two frames is
@@ -40,7 +39,7 @@ class Subsampling(nn.Module):
 
 
 def pad_frames(rows: list[Tensor]) -> Tensor:
-    """Frames S×F of several sounds as one tensor B×S×F+1; the last number of a frame is 1 where it is real."""
+    """Pad the frames S×F of several sounds to one tensor B×S×F+1; the last number of each real frame is 1."""
     longest, bands = max(map(len, rows)), rows[0].shape[1]
     padded = torch.zeros(len(rows), longest, bands + 1)
     for row, frames in zip(padded, rows, strict=True):

@@ -1,4 +1,4 @@
-"""Named points inside a model that can be watched or written to, and cost nothing when they are not."""
+"""Taps: named points inside a model whose values can be recorded or replaced, at no cost when they are not."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ Write = Callable[[Tensor], Tensor]
 
 
 class Tap(nn.Module):
-    """y = x, unless someone watches; its name is its path in the model, such as `decoder.layers.0.states`.
+    """The identity, unless it is watched; its name is its path in the model, such as `decoder.layers.0.states`.
 
-    A tap inside a recurrence is passed once per step; `time` is the axis along which those values are joined.
+    A tap inside a recurrence is called once per step; `time` is the axis along which its values are concatenated.
     """
 
     def __init__(self, *, time: int) -> None:
@@ -23,23 +23,23 @@ class Tap(nn.Module):
 
     @property
     def watched(self) -> bool:
-        """Whether someone reads or writes here now."""
+        """Whether the value is recorded or replaced now."""
         return self.watcher is not None
 
     def forward(self, value: Tensor) -> Tensor:
-        """The value itself, or what the watcher makes of it."""
+        """Return the value, or what the watcher returns for it."""
         return value if self.watcher is None else self.watcher(value)
 
 
 class Recording(Mapping[str, Tensor]):
-    """What the watched taps of one pass saw, by name; values of one step each are joined along time."""
+    """The values of watched taps by name; values of single steps are concatenated along time."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[Tensor]] = {}
         self._time: dict[str, int] = {}
 
     def add(self, name: str, value: Tensor, time: int) -> None:
-        """One more value of a tap."""
+        """Add one value of a tap."""
         self._seen.setdefault(name, []).append(value)
         self._time[name] = time
 
@@ -48,7 +48,7 @@ class Recording(Mapping[str, Tensor]):
         return values[0] if len(values) == 1 else torch.cat(values, dim=self._time[name])
 
     def passes(self, name: str) -> list[Tensor]:
-        """The same, each value by itself."""
+        """Return the values of a tap as a list, one per call."""
         return self._seen[name]
 
     def __contains__(self, name: object) -> bool:
@@ -62,27 +62,27 @@ class Recording(Mapping[str, Tensor]):
 
 
 def names(model: nn.Module) -> list[str]:
-    """The names of all taps of a model, in the order of its modules."""
+    """Return the names of all taps of a model, in the order of its modules."""
     return [name for name, module in model.named_modules() if isinstance(module, Tap)]
 
 
 def watched(model: nn.Module) -> list[str]:
-    """The names of the taps of a model that someone reads or writes now."""
+    """Return the names of the watched taps of a model."""
     return [name for name, module in model.named_modules() if isinstance(module, Tap) and module.watched]
 
 
 @contextmanager
 def watch(model: nn.Module, *patterns: str, write: Mapping[str, Write] | None = None) -> Iterator[Recording]:
-    """Record every tap whose name matches a pattern (`*` for all), and put `write[name](value)` in place of values.
+    """Record every tap whose name matches a pattern (`*` for all), and replace values by `write[name](value)`.
 
-    What is recorded is what the rest of the model sees, interventions included. A name in `write` that no tap has is
-    a `KeyError`, so that an intervention is never lost in silence.
+    Recorded values include interventions, as the rest of the model sees them. A name in `write` that no tap has raises
+    `KeyError`, so that no intervention is silently ignored.
     """
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
     writes = dict(write or {})
     unknown = sorted(set(writes) - set(taps))
     if unknown:
-        raise KeyError(f"no tap is named {', '.join(unknown)}")
+        raise KeyError(f"The model has no tap called {', '.join(unknown)}.")
     recording = Recording()
     chosen = [name for name in taps if name in writes or any(fnmatchcase(name, pattern) for pattern in patterns)]
     before = {name: taps[name].watcher for name in chosen}

@@ -1,1 +1,1 @@
-"""What training minimises: the loss, and the cures for exposure bias."""
+"""Training objectives: the loss, and methods against exposure bias."""

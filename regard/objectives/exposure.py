@@ -1,7 +1,7 @@
-"""Cures for exposure bias: in training a decoder reads true words, in use its own; here it learns to bear that.
+"""Methods against exposure bias: in training a decoder reads reference words, in inference its own predictions.
 
-All randomness comes from a generator on the CPU that the caller owns, so a run can be continued exactly. The cures
-compose: inputs are corrupted, then words are hidden, then the model's own words are mixed in.
+All randomness comes from the caller's generator on the CPU, so that a run can be resumed exactly. The methods are
+applied in order: inputs are corrupted, then words are dropped, then the model's predictions are mixed in.
 """
 
 import math
@@ -17,11 +17,11 @@ Mix = Callable[[Tensor, Tensor], Tensor]
 """(scores …×V, true next inputs …) → next inputs …"""
 
 INVERSE_SIGMOID_DELAY = 20.0
-"""k of the inverse sigmoid: the larger, the longer the share of true words stays near one before it falls."""
+"""k of the inverse sigmoid: the larger, the longer the share of reference words stays near one before it falls."""
 
 
 def share_of_truth(config: ScheduledSampling, step: int, total: int) -> float:
-    """The share of true words among decoder inputs at a step: from 1 down towards `floor` (Bengio et al., 2015)."""
+    """Return the share of reference words among decoder inputs, from 1 down to `floor` (Bengio et al., 2015)."""
     time = config.speed * step / total
     match config.kind:
         case "none":
@@ -37,10 +37,10 @@ def share_of_truth(config: ScheduledSampling, step: int, total: int) -> float:
 
 
 def mixing(share: float, generator: torch.Generator) -> Mix | None:
-    """How the model's own words take the place of true ones, or `None` when all words are to be true.
+    """Return a function that replaces reference words by samples of the model; `None` if `share` is 1.
 
-    Each word is kept with probability `share`; otherwise it is drawn from the model's own distribution, without the
-    special tokens that never stand inside a sentence. Padding, BOS and EOS stay what they are.
+    Each word is kept with probability `share`; otherwise it is drawn from the model's distribution without special
+    tokens other than `<unk>`. Padding, BOS and EOS are never replaced.
     """
     if share >= 1.0:
         return None
@@ -63,13 +63,13 @@ def mixing(share: float, generator: torch.Generator) -> Mix | None:
 def expose(
     inputs: Tensor, outputs: Tensor, config: Exposure, *, vocabulary: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Decoder inputs and outputs B×T after corruption and word dropout."""
+    """Apply corruption and word dropout to decoder inputs and outputs B×T."""
     inputs, outputs = corrupt(inputs, outputs, config.corruption, vocabulary=vocabulary, generator=generator)
     return drop_words(inputs, config.word_dropout, generator=generator), outputs
 
 
 def drop_words(inputs: Tensor, probability: float, *, generator: torch.Generator) -> Tensor:
-    """Hide words B×T behind `<unk>` (Bowman et al., 2016)."""
+    """Replace random words of B×T by `<unk>` (Bowman et al., 2016)."""
     if not probability:
         return inputs
     return inputs.masked_fill(_chance(inputs, probability, generator) & _words(inputs), UNK)
@@ -78,10 +78,10 @@ def drop_words(inputs: Tensor, probability: float, *, generator: torch.Generator
 def corrupt(
     inputs: Tensor, outputs: Tensor, config: Corruption, *, vocabulary: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Replace, swap and delete decoder input words B×T; outputs B×T lose only what the damage would give away.
+    """Replace, swap and delete decoder input words B×T; adapt the outputs B×T.
 
-    Input t is the word before output t. Two swapped words would show the first place its own answer, so that place is
-    not asked. Deleting an input deletes the question put to it: what follows moves up, still answered by its next word.
+    Input t is the word before output t. After a swap the first position would see its own output, so that it is not
+    predicted. Deleting an input deletes its output too; later positions move up and keep their outputs.
     """
     if config.replace and vocabulary > len(SPECIALS):
         strangers = torch.randint(len(SPECIALS), vocabulary, inputs.shape, generator=generator).to(inputs.device)
@@ -95,7 +95,7 @@ def corrupt(
 
 def _swap(inputs: Tensor, outputs: Tensor, probability: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     words = _words(inputs)
-    first = _chance(inputs, probability, generator) & words & _shifted(words, -1)  # B×T: changes places with the next
+    first = _chance(inputs, probability, generator) & words & _shifted(words, -1)  # B×T: swapped with the next word
     first &= ~_shifted(first, 1)
     second = _shifted(first, 1)
     swapped = torch.where(first, inputs.roll(-1, 1), torch.where(second, inputs.roll(1, 1), inputs))
@@ -104,23 +104,23 @@ def _swap(inputs: Tensor, outputs: Tensor, probability: float, generator: torch.
 
 def _delete(inputs: Tensor, outputs: Tensor, probability: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     gone = _chance(inputs, probability, generator) & _words(inputs)  # B×T
-    order = gone.to(torch.uint8).argsort(dim=1, stable=True)  # B×T: what stays, then what goes
+    order = gone.to(torch.uint8).argsort(dim=1, stable=True)  # B×T: kept positions, then deleted ones
     gone = gone.gather(1, order)
     return inputs.gather(1, order).masked_fill(gone, PAD), outputs.gather(1, order).masked_fill(gone, PAD)
 
 
 def _words(tokens: Tensor) -> Tensor:
-    """Where tokens are words, and not padding, BOS or EOS."""
+    """Return a mask that is true where tokens are neither padding, BOS nor EOS."""
     return (tokens != PAD) & (tokens != BOS) & (tokens != EOS)
 
 
 def _chance(like: Tensor, probability: float, generator: torch.Generator) -> Tensor:
-    """True with a probability at each place, on the device of `like`."""
+    """Draw a mask of the shape of `like` that is true with this probability, on its device."""
     return (torch.rand(like.shape, generator=generator) < probability).to(like.device)
 
 
 def _shifted(mask: Tensor, by: int) -> Tensor:
-    """A mask B×T moved right (or, negative, left) by one, with false moving in."""
+    """Shift a mask B×T right (or, if negative, left) by one, filling with false."""
     moved = mask.roll(by, 1)
     moved[:, 0 if by > 0 else -1] = False
     return moved

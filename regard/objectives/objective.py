@@ -1,7 +1,8 @@
-"""What training minimises: label-smoothed cross-entropy, fused with the output projection.
+"""Label-smoothed cross-entropy, fused with the output projection.
 
-The logits of a batch, B×T×V, are its largest tensor by far. Here they never exist whole: a chunk of rows is projected,
-its loss and its gradients are taken at once, and the memory is used again. E is the width of the output states.
+The logits of a batch, B×T×V, are by far its largest tensor. Here they are never stored whole: rows are projected chunk
+by chunk, the loss and gradients of a chunk are computed at once, and its memory is reused. E is the width of the output
+states.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from regard.text.specials import PAD
 
 CHUNK_ELEMENTS = 4_000_000
-"""Logits held at a time: enough for matrix products at full speed; more would only take memory."""
+"""Number of logits in a chunk: enough for matrix products at full speed; more would only take memory."""
 
 
 NEVER = -50.0
@@ -23,17 +24,20 @@ class Loss(NamedTuple):
     """The loss of some target tokens."""
 
     smoothed: Tensor
-    """Label-smoothed cross-entropy, summed and multiplied by `scale`: what is differentiated."""
+    """Label-smoothed cross-entropy, summed and multiplied by `scale`; gradients are taken of this."""
     nll: Tensor
-    """Negative log-likelihood, summed: what perplexity is made of."""
+    """Summed negative log-likelihood, for perplexity."""
     tokens: int
-    """How many target tokens, padding not counted."""
+    """Number of target tokens without padding."""
 
 
 def cross_entropy(
     states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, smoothing: float = 0.0, scale: float = 1.0
 ) -> Loss:
-    """Cross-entropy of `states @ weight.T + bias` (states …×E, weight V×E, bias V) with targets …, padding ignored."""
+    """Compute the cross-entropy of `states @ weight.T + bias` (states …×E, weight V×E, bias V) with targets …
+
+    Padding is ignored.
+    """
     rows = torch.nonzero(targets.reshape(-1) != PAD).squeeze(1)  # N
     wanted = targets.reshape(-1)[rows]  # N
     smoothed, nll = _Fused.apply(states, weight, bias, rows, wanted, smoothing, scale)  # type: ignore[no-untyped-call]
@@ -45,9 +49,9 @@ class _Fused(torch.autograd.Function):
 
     With z = xWᵀ + b, p = softmax(z) and smoothing ε (Szegedy et al., 2016):
     loss = (1−ε)·(lse(z) − z_y) + ε·(lse(z) − mean(z)), and ∂loss/∂z = p − (1−ε)·onehot(y) − ε/V.
-    The last term is the same for all z, so it is added to the gradients of x, W and b as one vector each. The greatest
-    p is exp(max z − lse(z)), which gives lse(z) without another sum. Tokens that are never produced (b < `NEVER`) have
-    no part in the smoothing: mean(z) is over the others, V counts the others, and their last term is zero.
+    The last term is the same for all z, so it is added to the gradients of x, W and b as one vector each. The largest
+    p is exp(max z − lse(z)), which gives lse(z) without another sum. Tokens that are never produced (b < `NEVER`) are
+    excluded from smoothing: mean(z) is over the others, V counts the others, and their last term is zero.
     """
 
     @staticmethod
@@ -90,12 +94,12 @@ def _forward(
     grad_weight = torch.zeros_like(weight, dtype=precise) if wants_gradient and moves else None
     grad_bias = torch.zeros_like(bias, dtype=precise) if wants_gradient and bias is not None else None
     mean = _mean_logit(narrow.to(precise), None if bias is None else bias.to(precise))
-    exact = torch.float32 if flat.device.type == "mps" else torch.float64  # Apple's GPU knows no double precision
+    exact = torch.float32 if flat.device.type == "mps" else torch.float64  # Apple's GPUs have no double precision
     smoothed = torch.zeros((), dtype=exact, device=flat.device)
     nll = torch.zeros((), dtype=exact, device=flat.device)
 
     chunk = min(max(1, CHUNK_ELEMENTS // vocabulary), max(1, len(rows)))
-    logits = flat.new_empty(chunk, vocabulary)  # used again and again
+    logits = flat.new_empty(chunk, vocabulary)  # reused for all chunks
     chances = torch.empty_like(logits, dtype=precise)
     for start in range(0, len(rows), chunk):
         place, wanted = rows[start : start + chunk], targets[start : start + chunk, None]  # C, C×1
@@ -142,19 +146,19 @@ class _MeanLogit(NamedTuple):
     """E."""
     offset: Tensor | float
     tokens: int
-    """How many tokens can be produced."""
+    """Number of tokens that can be produced."""
     never: Tensor | None
-    """The numbers of the others, if there are any."""
+    """Ids of the other tokens, if there are any."""
 
     def subtract(self, gradient: Tensor, part: Tensor) -> None:
-        """Take `part` from a gradient V×… at every token that can be produced."""
+        """Subtract `part` from a gradient V×… at every token that can be produced."""
         gradient -= part
         if self.never is not None:
             gradient[self.never] += part
 
 
 def _mean_logit(weight: Tensor, bias: Tensor | None) -> _MeanLogit:
-    """The mean logit of an output layer with weight V×E and bias V."""
+    """Return the mean logit of an output layer with weight V×E and bias V."""
     count, centre = len(weight), weight.mean(0)
     if bias is None:
         return _MeanLogit(centre, 0.0, count, None)
@@ -167,14 +171,14 @@ def _mean_logit(weight: Tensor, bias: Tensor | None) -> _MeanLogit:
 
 
 def _project(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
-    """x C×E times weight V×E, and the bias, written into C×V."""
+    """Compute x C×E times weight V×E plus the bias into `out` C×V."""
     if bias is None:
         return torch.mm(x, weight.t(), out=out)
     return torch.addmm(bias.to(x.dtype), x, weight.t(), out=out)
 
 
 def _add_product(total: Tensor, p: Tensor, x: Tensor, scale: float) -> None:
-    """total V×E += scale · pᵀx of p C×V and x C×E, in one kernel where their precision allows it."""
+    """Add scale · pᵀx of p C×V and x C×E to total V×E, in one kernel if all have the same precision."""
     if x.dtype == total.dtype:
         total.addmm_(p.t(), x, alpha=scale)
     else:
@@ -184,7 +188,7 @@ def _add_product(total: Tensor, p: Tensor, x: Tensor, scale: float) -> None:
 def batch_loss(
     model: nn.Module, states: Tensor, outputs: Tensor, *, smoothing: float = 0.0, scale: float = 1.0
 ) -> Loss:
-    """The loss of a model's output states B×T×E against the true outputs B×T."""
+    """Return the loss of a model's output states B×T×E with reference outputs B×T."""
     weight, bias = model.output_weight, model.output_bias
     assert isinstance(weight, Tensor)
     assert bias is None or isinstance(bias, Tensor)
@@ -193,7 +197,7 @@ def batch_loss(
 
 @torch.no_grad()
 def row_losses(model: nn.Module, states: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the negative log-likelihood of each row of outputs B×T, and how many of them are asked for: B and B."""
+    """Return the negative log-likelihood of each row of outputs B×T, and its number of tokens: B and B."""
     asked = outputs != PAD  # B×T
     weight, bias = model.output_weight, model.output_bias
     assert isinstance(weight, Tensor)

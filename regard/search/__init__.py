@@ -1,4 +1,4 @@
-"""From a step model to hypotheses."""
+"""Search: generates hypotheses with a step model."""
 
 from regard.search.beam import beam
 from regard.search.constraints import Constraints

@@ -1,4 +1,4 @@
-"""Where a model looked while it wrote an output, and which words belong together by it.
+"""Attention of an output to its source, and the word alignment derived from it.
 
 Axes: S source positions, T target positions, H heads.
 """
@@ -15,7 +15,7 @@ from regard.search.steps import SOURCE_ATTENTION
 
 
 def attention_to_source(model: Model, source: Tensor, target: Tensor) -> Tensor:
-    """Attention T×S, mean of layers and heads, in one pass over source 1×S and target 1×T+1 (BOS first)."""
+    """Return the attention T×S, mean of layers and heads, in one pass over source 1×S and target 1×T+1 (BOS first)."""
     with torch.inference_mode(), taps.watch(model, SOURCE_ATTENTION) as seen:
         model(source, target[:, :-1])
     if not seen:
@@ -26,15 +26,18 @@ def attention_to_source(model: Model, source: Tensor, target: Tensor) -> Tensor:
 def word_alignment(
     weights: Tensor, source_words: Sequence[int], target_words: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """For each target word the source word that it looked at most: pairs (source, target), words counted from 0.
+    """Align each target word to the source word with the most attention: pairs (source, target), counted from 0.
 
-    The weight between two words is the sum over the source word's tokens and the mean over the target word's; the end
-    symbols take no part. Words are what stands between white space; the numbers are those of each token T×S.
+    The weight between two words is the sum over the source word's tokens and the mean over the target word's; end
+    symbols are excluded. Words are separated by white space; `source_words` and `target_words` give the word of each
+    token of the weights T×S.
     """
     if not source_words or not target_words:
         return ()
     weights = weights[: len(target_words), : len(source_words)]
     by_source = torch.zeros(len(weights), max(source_words) + 1).index_add_(1, torch.tensor(source_words), weights)
     by_word = torch.zeros(max(target_words) + 1, by_source.shape[1])
-    by_word.index_add_(0, torch.tensor(target_words), by_source)  # a mean up to a factor, which no maximum sees
+    by_word.index_add_(
+        0, torch.tensor(target_words), by_source
+    )  # the mean up to a factor, which does not change the maximum
     return tuple((int(source), target) for target, source in enumerate(by_word.argmax(dim=1).tolist()))

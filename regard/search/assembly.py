@@ -1,4 +1,4 @@
-"""From what search found to what is given: the best of it, and the outputs of pieces as those of whole texts."""
+"""Selects the hypotheses to return, and joins the outputs of pieces to those of whole texts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from regard.text.sentences import Piece
 
 
 def choose(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
-    """Those to be given, no text twice: the best by score, or by minimum Bayes risk; or all samples, as drawn."""
+    """Return the best hypotheses by score or minimum Bayes risk, without duplicates; or all samples as drawn."""
     if search.as_drawn:
         return hypotheses
     if search.utility is None:
@@ -22,24 +22,24 @@ def choose(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
 
 
 def assemble(row: list[Piece], found: list[list[Hypothesis]], search: Search) -> list[Hypothesis]:
-    """The hypotheses of a text from those of its pieces: of all ways to combine these, the best, no text twice.
+    """Combine the hypotheses of a text's pieces to the best hypotheses of the text, without duplicates.
 
-    Samples that are all given are combined as they were drawn: the first of all pieces, the second of all pieces.
+    Samples that are all returned are combined as drawn: the first samples of all pieces, then the second ones.
     """
     if len(row) == 1:
         return found[0]
-    said = [(piece, best) for piece, best in zip(row, found, strict=True) if best or piece.space]
-    if not any(best for _, best in said):
+    parts = [(piece, best) for piece, best in zip(row, found, strict=True) if best or piece.space]
+    if not any(best for _, best in parts):
         return []
     nothing = Hypothesis((), (), 0.0, "end")
-    spaces = [piece.space for piece, _ in said]
-    lists = [best or [nothing] for _, best in said]
+    spaces = [piece.space for piece, _ in parts]
+    lists = [best or [nothing] for _, best in parts]
     if search.as_drawn:
         ways = [[best[min(number, len(best) - 1)] for best in lists] for number in range(search.count)]
-        return [_joined(parts, spaces, search) for parts in ways]
+        return [_joined(way, spaces, search) for way in ways]
     best_ways = [[one] for one in lists[0]]
     for best in lists[1:]:
-        # Of an n-best list of pairs, the i-th of one side is never with the j-th of the other, if i·j > n.
+        # An n-best list of pairs never combines the i-th of one side with the j-th of the other if i·j > n.
         pairs = [
             [*before, one]
             for i, before in enumerate(best_ways, start=1)
@@ -52,7 +52,7 @@ def assemble(row: list[Piece], found: list[list[Hypothesis]], search: Search) ->
 
 
 def _joined(parts: Sequence[Hypothesis], spaces: Sequence[str], search: Search) -> Hypothesis:
-    """The hypothesis of a text from those of its pieces; its agreement with samples is the mean of theirs."""
+    """Join the hypotheses of a text's pieces; with a utility, its score is the mean of theirs."""
     whole = joined(parts, spaces, search.length_penalty or 0.0)
     if search.utility is None:
         return whole

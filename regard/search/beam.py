@@ -1,4 +1,4 @@
-"""Beam search: the few best beginnings, extended together.
+"""Beam search: extends the best prefixes in parallel.
 
 Axes: B sentences still searched, G groups, N slots of a group, R slots in use, V vocabulary, S source positions.
 """
@@ -14,29 +14,29 @@ from torch import Tensor
 from regard.foundation.errors import UsageError
 from regard.search.hypothesis import Ended, Hypothesis, rank, scored
 from regard.search.rows import Candidate, Rows
-from regard.search.rules import NOTHING, Free, Rule, Stuck, keep_to, look, may_end
-from regard.search.steps import S, Source, StepModel, sayable
+from regard.search.rules import NOTHING, Free, Rule, Stuck, apply_rules, may_end, update_attention
+from regard.search.steps import S, Source, StepModel, mask_special_tokens
 from regard.search.tree import Fate, SearchTree
 from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS
 
 
 class Path(NamedTuple):
-    """A beginning that fills a slot."""
+    """A prefix that fills a slot."""
 
     tokens: tuple[int, ...]
     log_probs: tuple[float, ...]
     place: Any
-    """Where its rule stands."""
+    """The state of its rule."""
     node: int
     """Its last node in the search tree."""
 
 
 class Group:
-    """The hypotheses of one sentence (or of one group of its beam): up to N that live, and those that ended.
+    """The hypotheses of one sentence (or of one group of its beam): up to N live ones, and those that ended.
 
-    An ended hypothesis keeps its slot: the beam narrows as hypotheses end, and the search is over when all have. In a
-    `full` beam it leaves, so that N hypotheses live on until none of them can win.
+    An ended hypothesis keeps its slot: the beam narrows as hypotheses end, and search stops when all have ended. In a
+    `full` beam it frees its slot, so that N hypotheses stay live until none of them can win.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Group:
 
     @property
     def room(self) -> int:
-        """Slots for living hypotheses."""
+        """The number of slots for live hypotheses."""
         return self.width if self.full else self.width - len(self.ended)
 
     def extend(
@@ -70,34 +70,34 @@ class Group:
         coverage: Sequence[float],
         size: int,
         widen: Callable[[int], list[Candidate]] = lambda most: [],
-    ) -> "Extended":
-        """Take over as many of the candidates (the first first) as there is room for.
+    ) -> "GroupStep":
+        """Take as many candidates, in their order, as there is room for.
 
-        `coverage` is what the coverage penalty takes off each slot's score, if it ends now. `widen` returns a given
-        number of best candidates: they are needed where all of these end with texts that have ended before.
+        `coverage` is the coverage penalty of each slot if it ends now. `widen` returns a given number of best
+        candidates, which are needed if all of these end with texts that are already among the hypotheses.
         """
         living: list[Candidate] = []
         paths: list[Path] = []
-        said, left_out = self._take(candidates, coverage, size, living, paths)
+        taken, left_out = self._take(candidates, coverage, size, living, paths)
         tried = len(candidates)
         while self.distinct.several and not living and len(self.ended) < self.count:
             if not left_out:
                 wider = widen(4 * tried)
                 if len(wider) <= tried:
-                    break  # there is nothing else to say
+                    break  # there are no other candidates
                 tried = len(wider)
-                known = {(one.slot, one.token) for one in said}
+                known = {(one.slot, one.token) for one in taken}
                 left_out = [one for one in wider if (one.slot, one.token) not in known]
             more, left_out = self._take(left_out, coverage, size, living, paths)
-            said += more
+            taken += more
         if self.tree is not None:
             for one in left_out:
                 path = self.paths[one.slot]
                 score = one.total / (len(path.log_probs) + 1) ** self.length_penalty
                 self.tree.add(path.node, one.token, one.log_prob, one.total, score, "died")
-        going = self._that_can_improve(living)
+        going = self._competitive(living)
         self.paths = paths[: len(going)]
-        return Extended(going, said)
+        return GroupStep(going, taken)
 
     def _take(
         self,
@@ -107,12 +107,12 @@ class Group:
         living: list[Candidate],
         paths: list[Path],
     ) -> tuple[list[Candidate], list[Candidate]]:
-        """Take over candidates: those that live on are added to `living` and `paths`; returns them all and the rest."""
+        """Take candidates and add those that stay live to `living` and `paths`; return those taken and the rest."""
         candidates = [one for one in candidates if one.total != NOTHING]
         if self.distinct.several:
-            candidates = [one for one in candidates if not self._again(one, coverage[one.slot])]
-        said, left_out = self._within(candidates)
-        for one in said:
+            candidates = [one for one in candidates if not self._is_duplicate(one, coverage[one.slot])]
+        taken, left_out = self._split_by_room(candidates)
+        for one in taken:
             path = self._extended(one)
             ended, kept = self._end(path, one.token, size)
             hypothesis = None
@@ -132,20 +132,20 @@ class Group:
                     self.tree.ends[path.tokens if kept is None else kept[0]] = node
             if not ended:
                 paths.append(path)
-        return said, left_out
+        return taken, left_out
 
-    def _again(self, one: Candidate, bonus: float) -> bool:
-        """Whether a candidate ends with a text that has ended before: its better form is kept, and it takes no room."""
+    def _is_duplicate(self, one: Candidate, bonus: float) -> bool:
+        """Return whether a candidate ends with the text of an ended hypothesis; the better of the two is kept."""
         if one.token != EOS or not self.distinct.holds(self.paths[one.slot].tokens):
             return False
         path = self._extended(one)
         self.distinct.add(self, scored(path.tokens, path.log_probs, self.length_penalty, "end", bonus))
         return True
 
-    def _within(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
-        """The candidates that there is room for, and the others.
+    def _split_by_room(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+        """Split candidates into those that there is room for and the others.
 
-        In a full beam those that end take no room, but must be among the best of all.
+        In a full beam candidates that end take no room, but must be among the best of all.
         """
         room = self.room
         if not self.full:
@@ -164,7 +164,7 @@ class Group:
         return Path((*path.tokens, one.token), costs, self.rule.after(path.place, one.token), -1)
 
     def _end(self, path: Path, token: int, size: int) -> tuple[Ended | None, tuple[Any, Any] | None]:
-        """Why a path ends here, if it does, and what is left of it when a loop is cut."""
+        """Return why a path ends here, if it does, and what remains of it if a loop is cut off."""
         if token == EOS:
             return "end", None
         cut = loop_start(path.tokens, self.patience)
@@ -172,13 +172,13 @@ class Group:
             return "repetition", (path.tokens[:cut], path.log_probs[:cut])
         return ("length" if len(path.tokens) >= self.limit else None), None
 
-    def _that_can_improve(self, living: list[Candidate]) -> list[Candidate]:
-        """The living hypotheses (best first) among which one could still end among the `count` best; all or the first.
+    def _competitive(self, living: list[Candidate]) -> list[Candidate]:
+        """Return the live hypotheses (best first) that are still needed: all, or the first few, or none.
 
-        A total only falls, a longer hypothesis divides it by more, and a coverage penalty is never positive:
-        total / (limit + 1)^penalty is the most that any continuation can score. Nothing is given up that could win.
-        In a full beam whose candidates are ranked by their totals alone, what cannot win stands behind all that can,
-        and takes no place from it: it is left out one by one.
+        Totals only decrease, longer hypotheses divide them by more, and a coverage penalty is never positive, so that
+        total / (limit + 1)^penalty bounds the score of every continuation. No hypothesis that could win is dropped.
+        In a full beam whose candidates are ranked by their totals alone, those that cannot win come after all that can,
+        and are dropped one by one; otherwise all are kept while one can win.
         """
         if self.room <= 0:
             return []
@@ -192,23 +192,23 @@ class Group:
         return living if any(can) else []
 
     def best(self) -> list[Hypothesis]:
-        """The `count` best ended hypotheses, those that ended by themselves before those cut short."""
+        """Return the `count` best ended hypotheses, those that the model ended before those cut off."""
         return ranked(self.ended.values())[: self.count]
 
 
-class Extended(NamedTuple):
-    """One step of a group."""
+class GroupStep(NamedTuple):
+    """The result of one step of a group."""
 
     living: list[Candidate]
-    """Candidates that live on."""
-    said: list[Candidate]
-    """Those and the ones that ended."""
+    """Candidates that stay live."""
+    taken: list[Candidate]
+    """Those, and the candidates that ended."""
 
 
 class Distinct:
-    """Which group of a sentence's beam holds which output: each text is held once, in its best form.
+    """Maps each output of a sentence's beam to the group that found it, so that each text is kept once, at its best.
 
-    A text that another group or another path has already ended with takes no slot, and counts for no n-best list.
+    A text that another group or path has already ended with takes no slot and no place in the n-best list.
     """
 
     def __init__(self, identify: Callable[[tuple[int, ...]], Hashable], *, shared: bool, several: bool) -> None:
@@ -216,11 +216,11 @@ class Distinct:
         self.owners: dict[Hashable, Group] = {}
 
     def holds(self, tokens: tuple[int, ...]) -> bool:
-        """Whether the text of some tokens is held."""
+        """Return whether the text of these tokens is among the ended hypotheses."""
         return self.identify(tokens) in self.owners
 
     def add(self, group: Group, hypothesis: Hypothesis) -> None:
-        """Give an ended hypothesis to the group that found it, unless its text is held already in a better form."""
+        """Add an ended hypothesis to its group, unless a better one with the same text exists."""
         key = self.identify(hypothesis.tokens)
         owner = self.owners.get(key)
         if owner is None:
@@ -234,7 +234,7 @@ class Distinct:
 
 
 def ranked(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """Hypotheses best first, those that ended by themselves before those cut short."""
+    """Sort hypotheses best first, those that the model ended before those cut off."""
     return sorted(hypotheses, key=rank)
 
 
@@ -256,16 +256,16 @@ def beam(
     patience: Sequence[int] | None = None,
     trees: Sequence[SearchTree] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `count` best hypotheses found per source (or row of tokens B×S), best first, of at most `limits[row]` tokens.
+    """Return the `count` best hypotheses per source (or row of tokens B×S), best first, of up to `limits[row]` tokens.
 
-    `width` hypotheses are followed per sentence; sentences that are done leave the batch. Several `groups` search one
-    after the other, each step of each avoiding by `diversity` what the groups before have just said (Vijayakumar et
-    al., 2018). `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores
-    (never looked at counts as 10⁻⁹).
-    Several hypotheses of a sentence differ in their `text`, or else in their tokens. An ended hypothesis keeps its
-    slot, or, in a `full` beam, leaves it to another.
-    What `rules` require is sought by giving each number of required tokens met its share of the beam (Post and Vilar,
-    2018). `trees`, one per row, record all of it.
+    `width` hypotheses are kept per sentence; finished sentences leave the batch. Several `groups` take turns in each
+    step, and `diversity` penalises tokens that earlier groups have just chosen (Vijayakumar et al., 2018).
+    `coverage_penalty` is β of Wu et al. (2016): β Σ_s log min(1, Σ_t attention) is added to scores (attention below
+    10⁻⁹ counts as 10⁻⁹).
+    The hypotheses of a sentence differ in their `text`, or else in their tokens. An ended hypothesis keeps its slot,
+    or, in a `full` beam, frees it.
+    For `rules` with required tokens, the beam is shared evenly among hypotheses by the number of required tokens that
+    they have met (Post and Vilar, 2018). `trees`, one per row, record the search.
     """
     if width % groups:
         raise UsageError(
@@ -303,36 +303,40 @@ def beam(
     time = 0
     while active:
         scores, state = steps.step(last, state)
-        scores = sayable(scores)  # R×V
+        scores = mask_special_tokens(scores)  # R×V
         if rules:
-            scores = _ruled(
+            scores = _apply_rules(
                 scores, [group for row in active for group in sentences[row]], time, getattr(state, "attention", None)
             )
         covered.add(state)
         costs = covered.costs(rows)
         living: list[list[Candidate]] = [[] for _ in rows.starts]
-        heard = scores.new_zeros(len(active) if groups > 1 else 0, scores.shape[1])  # B×V: how often said just now
+        used = scores.new_zeros(
+            len(active) if groups > 1 else 0, scores.shape[1]
+        )  # B×V: how often earlier groups chose each token
         for number in range(groups):
-            found = _of_group(
-                rows, scores, number, groups, diversity, heard, slots * (2 if full or trees or count > 1 else 1)
+            found = _group_candidates(
+                rows, scores, number, groups, diversity, used, slots * (2 if full or trees or count > 1 else 1)
             )
             for order, row in enumerate(active):
                 group, place = sentences[row][number], order * groups + number
                 if rules and rules[row].needs:
                     own = slice(rows.starts[place], rows.starts[place] + len(group.paths))
-                    found[place] = in_banks(group, rows.totals[own, None] + scores[own], scores[own], found[place])
+                    found[place] = share_among_banks(
+                        group, rows.totals[own, None] + scores[own], scores[own], found[place]
+                    )
                 widen = partial(
-                    _widened, rows, scores, place, len(group.paths), heard[order] if number else None, diversity
+                    _widen, rows, scores, place, len(group.paths), used[order] if number else None, diversity
                 )
-                living[place], said = group.extend(found[place], costs[place], scores.shape[1], widen)
-                for one in said if groups > 1 else ():
-                    heard[order, one.token] += 1
+                living[place], taken = group.extend(found[place], costs[place], scores.shape[1], widen)
+                for one in taken if groups > 1 else ():
+                    used[order, one.token] += 1
         time += 1
         alive = [order for order in range(len(active)) if any(living[order * groups : (order + 1) * groups])]
         active = [active[order] for order in alive]
         if active:
             places = [order * groups + number for order in alive for number in range(groups)]
-            chosen, last, rows = rows.followed([(place, living[place]) for place in places])
+            chosen, last, rows = rows.follow([(place, living[place]) for place in places])
             if chosen is not None:
                 state = state.select(chosen)
                 covered.select(chosen)
@@ -344,39 +348,39 @@ def beam(
     return found_all
 
 
-def _ruled(scores: Tensor, groups: Sequence[Group], time: int, attention: Tensor | None) -> Tensor:
-    """Scores R×V of all living hypotheses with minus infinity at what the rules of their sentences forbid.
+def _apply_rules(scores: Tensor, groups: Sequence[Group], time: int, attention: Tensor | None) -> Tensor:
+    """Set scores R×V of all live hypotheses to minus infinity at tokens that the rules of their sentences forbid.
 
-    Rules are told where the model looks, R×S, if that is known.
+    Rules get the attention to the source, R×S, if the model has it.
     """
     paths = [(group, path) for group in groups for path in group.paths]
     rules = [group.rule for group, _ in paths]
-    states = look(rules, [path.place for _, path in paths], attention)
+    states = update_attention(rules, [path.place for _, path in paths], attention)
     each = iter(states)
     for group in groups:
         group.paths = [path._replace(place=next(each)) for path in group.paths]
-    return keep_to(scores, rules, states, [group.limit - time for group, _ in paths])
+    return apply_rules(scores, rules, states, [group.limit - time for group, _ in paths])
 
 
-def _of_group(
-    rows: Rows, scores: Tensor, number: int, groups: int, diversity: float, heard: Tensor, most: int
+def _group_candidates(
+    rows: Rows, scores: Tensor, number: int, groups: int, diversity: float, used: Tensor, most: int
 ) -> list[list[Candidate]]:
-    """The best candidates of one group of each sentence, which likes less what groups before it have said (B×V)."""
+    """Return the best candidates of one group of each sentence; tokens `used` by earlier groups (B×V) are penalised."""
     if groups == 1:
         return rows.candidates(scores, scores, most)
     chosen = rows.every(groups, number)
     own = scores[chosen]
-    liked = own - diversity * heard[rows.seats[chosen] // (rows.slots * groups)] if number else own
+    liked = own - diversity * used[rows.positions[chosen] // (rows.slots * groups)] if number else own
     return rows.candidates(own, liked, most, chosen)
 
 
-def _widened(
-    rows: Rows, scores: Tensor, place: int, count: int, heard: Tensor | None, diversity: float, most: int
+def _widen(
+    rows: Rows, scores: Tensor, place: int, count: int, used: Tensor | None, diversity: float, most: int
 ) -> list[Candidate]:
-    """The `most` best candidates of the `count` hypotheses of one place; `heard` (V) as in `_of_group`."""
+    """Return the `most` best candidates of `count` hypotheses of one place; `used` (V) as in `_group_candidates`."""
     own = slice(rows.starts[place], rows.starts[place] + count)
     each = scores[own]  # N×V
-    liked = (rows.totals[own, None] + each - (0.0 if heard is None else diversity * heard)).flatten()
+    liked = (rows.totals[own, None] + each - (0.0 if used is None else diversity * used)).flatten()
     found = liked.topk(min(most, len(liked))).indices
     slots, tokens = found // each.shape[1], found % each.shape[1]
     log_probs = each[slots, tokens]
@@ -384,10 +388,10 @@ def _widened(
     return list(map(Candidate, *(column.tolist() for column in columns)))
 
 
-def in_banks(group: Group, wanted: Tensor, scores: Tensor, found: list[Candidate]) -> list[Candidate]:
-    """Candidates of one sentence, shared out evenly between banks: one for each number of required tokens met.
+def share_among_banks(group: Group, wanted: Tensor, scores: Tensor, found: list[Candidate]) -> list[Candidate]:
+    """Order candidates of one sentence by taking turns among banks, one for each number of required tokens met.
 
-    To those `found`, the best overall, come each slot's best and all that bring a required phrase nearer.
+    Candidates are those `found`, the best overall, each slot's best, and all that make progress in a required phrase.
     """
     pool = {(one.slot, one.token): one for one in found}
     for slot, path in enumerate(group.paths):
@@ -412,7 +416,7 @@ def in_banks(group: Group, wanted: Tensor, scores: Tensor, found: list[Candidate
 
 
 class Coverage:
-    """How much attention each source position has had, for each row of a beam; idle while the penalty is zero."""
+    """The sum of attention to each source position, for each row of a beam; unused while the penalty is zero."""
 
     def __init__(self, mask: Tensor, penalty: float) -> None:
         self.penalty = penalty
@@ -420,22 +424,24 @@ class Coverage:
         self.sums = torch.zeros_like(mask, dtype=torch.float) if penalty else mask[:, :0].float()
 
     def add(self, state: Any) -> None:
-        """One more step's attention."""
+        """Add the attention of one step."""
         if self.penalty:
             attention = getattr(state, "attention", None)
             if attention is None:
-                raise UsageError("A coverage penalty needs a step model whose states know where it looked.")
+                raise UsageError(
+                    "A coverage penalty needs a step model whose states have `attention`. Leave the penalty out."
+                )
             self.sums = self.sums + attention
 
     def select(self, rows: Tensor) -> None:
-        """Follow the beam."""
+        """Select these rows, as the beam does."""
         if self.penalty:
             self.sums, self.real = self.sums.index_select(0, rows), self.real.index_select(0, rows)
 
     def costs(self, rows: Rows) -> list[list[float]]:
-        """What is added to the score of each slot, if it ends now: B·G×N."""
+        """Return the penalty that is added to the score of each slot if it ends now: B·G×N."""
         if not self.penalty:
             return [[0.0] * rows.slots] * len(rows.starts)
         each = self.sums.clamp(1e-9, 1.0).log().masked_fill(~self.real, 0.0).sum(dim=1, keepdim=True)  # R×1
-        costs: list[list[float]] = rows.laid_out(self.penalty * each, 0.0).tolist()
+        costs: list[list[float]] = rows.by_place(self.penalty * each, 0.0).tolist()
         return costs

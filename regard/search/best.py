@@ -1,4 +1,4 @@
-"""The best few of many scores, found by looking at most of them once.
+"""A fast top-k over large vocabularies.
 
 Axes: R rows, V vocabulary.
 """
@@ -9,18 +9,18 @@ from torch import Tensor
 from regard.search.rules import NOTHING
 
 FOLDS = 16
-"""Times that a row is folded: in each of the few best columns of the folded row the best must stand."""
+"""Parts that a row is folded into: the best scores are in the columns with the highest maxima."""
 SMALL = 1024
-"""Rows up to this long are not worth folding."""
+"""Rows up to this length are not folded: it would not be faster."""
 FEW = 4
-"""Nor are fewer rows than these."""
+"""Fewer rows than these are not folded either."""
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` highest scores of each row of R×V, best first, and their places: R×count each.
+    """Return the `count` highest scores of each row of R×V, best first, and their indices: R×count each.
 
-    As `topk`, but several times faster on a CPU: a row is folded into V/16 columns whose maxima are cheap, and only the
-    columns with the highest maxima are searched.
+    Equal to `topk`, but several times faster on a CPU: a row is folded into V/16 columns whose maxima are cheap, and
+    only the columns with the highest maxima are searched.
     """
     vocabulary = scores.shape[1]
     columns = vocabulary // FOLDS
@@ -28,11 +28,11 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         found = scores.topk(min(count, vocabulary), dim=1)
         return found.values, found.indices
     folded = scores[:, : FOLDS * columns].view(-1, FOLDS, columns).amax(dim=1)  # R×V/16
-    left = scores[:, FOLDS * columns :]  # what does not fill a column: columns of one
+    left = scores[:, FOLDS * columns :]  # the remainder: columns of one score
     folded = torch.cat([folded, left], dim=1) if left.shape[1] else folded
     chosen = folded.topk(count, dim=1).indices[:, :, None]  # R×count×1
     folds = torch.arange(FOLDS, device=scores.device)
-    places = chosen + columns * folds  # R×count×16; a column of one stands at the last fold
+    places = chosen + columns * folds  # R×count×16; a column of one score is at the last fold
     if left.shape[1]:
         outside = (chosen >= columns) & (folds < FOLDS - 1)
         places = places.masked_fill(outside, 0)

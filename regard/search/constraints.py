@@ -1,4 +1,4 @@
-"""Constraints as people state them, in text, and the rules over tokens that they become."""
+"""Constraints given as text, and their translation to rules over tokens."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from regard.text.specials import UNK
 from regard.text.tokenizer import Tokenizer
 
 MakeRule = Callable[[str, Tokenizer], Rule]
-"""From the value of a constraint and the target tokenizer to a rule over tokens."""
+"""(value of the constraint, target tokenizer) → a rule over tokens."""
 
 EXTRA: dict[str, MakeRule] = {}
 """Constraints that extensions add, by name."""
@@ -21,16 +21,16 @@ EXTRA: dict[str, MakeRule] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """What an output must and must not be; nothing, by default."""
+    """Constraints on an output; none by default."""
 
     prefix: str | None = None
-    """It begins with this."""
+    """The output begins with this text."""
     require: tuple[str, ...] = ()
-    """It contains each of these, whatever the source says: required phrases belong to no source word."""
+    """The output contains each of these phrases, independently of the source."""
     forbid: tuple[str, ...] = ()
-    """It contains none of these as whole words; `cat*` also forbids all that begins with `cat`."""
+    """The output contains none of these as whole words; `cat*` also forbids all words that begin with `cat`."""
     only: tuple[str, ...] | None = None
-    """It is one of these."""
+    """The output is one of these texts."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Constraints that extensions have added, by name, with their values."""
 
@@ -54,7 +54,7 @@ class Constraints:
         return hash((self.prefix, self.require, self.forbid, self.only, tuple(self.extra.items())))
 
     def rule(self, tokenizer: Tokenizer) -> Rule:
-        """The rule of these constraints for a target tokenizer; contradictions are refused by name."""
+        """Return the rule of these constraints for a target tokenizer; contradictions raise `UsageError`."""
         prefix = tokenizer.normalise(self.prefix or "")
         require = _normal(self.require, tokenizer)
         forbid = _normal(self.forbid, tokenizer)
@@ -62,13 +62,13 @@ class Constraints:
         for name, text in (("prefix", prefix), *(("required", one) for one in require)):
             for phrase in forbid:
                 if text and Forbidden((phrase,), tokenizer).breaks(text):
-                    raise UsageError(f'The {name} text "{text}" contains "{phrase}", which is forbidden: drop one.')
+                    raise UsageError(f'The {name} text "{text}" contains "{phrase}", which is forbidden. Drop one.')
         rules = [_extra_rule(name, value, tokenizer) for name, value in self.extra.items()]
         if self.only is not None:
             only = _only(_normal(self.only, tokenizer), prefix, require, forbidden, tokenizer)
             return Every([only, *rules]) if rules else only
         if prefix:
-            rules.append(Prefix(spelt(prefix, tokenizer)))
+            rules.append(Prefix(encode_phrase(prefix, tokenizer)))
         if require:
             rules.append(Required([writings(phrase, tokenizer) for phrase in require]))
         if forbid:
@@ -77,7 +77,7 @@ class Constraints:
 
 
 def _extra_rule(name: str, value: str, tokenizer: Tokenizer) -> Rule:
-    """The rule of a constraint that an extension adds."""
+    """Return the rule of a constraint that an extension adds."""
     rule = EXTRA[name](value, tokenizer)
     if not all(hasattr(rule, part) for part in ("needs", "start", "after", "allowed")):
         raise RegardError(
@@ -88,7 +88,7 @@ def _extra_rule(name: str, value: str, tokenizer: Tokenizer) -> Rule:
 
 
 def as_phrases(name: str, phrases: object) -> tuple[str, ...]:
-    """Phrases that were given as a list or tuple of texts; anything else, such as one text, is refused."""
+    """Check that phrases are a list or tuple of texts, and return them as a tuple."""
     if isinstance(phrases, list | tuple) and all(isinstance(phrase, str) for phrase in phrases):
         return tuple(phrases)
     remedy = f'["{phrases[:80]}"]' if isinstance(phrases, str) else '["first phrase", "second phrase"]'
@@ -101,19 +101,22 @@ def as_phrases(name: str, phrases: object) -> tuple[str, ...]:
 def _only(
     outputs: Sequence[str], prefix: str, require: Sequence[str], forbidden: Forbidden, tokenizer: Tokenizer
 ) -> Rule:
-    """The trie of the allowed outputs that keep to all other constraints too."""
+    """Return the rule of the allowed outputs that also satisfy all other constraints."""
     if not outputs:
-        raise UsageError("No output is allowed: the list of allowed outputs is empty.")
+        raise UsageError("The list of allowed outputs is empty, so that no output is allowed. Add an output.")
     tests: list[tuple[str, Callable[[str], bool]]] = [
         (f'begins with the prefix "{prefix}"', lambda one: one.startswith(prefix)),
         *((f'contains the required "{phrase}"', partial(_contains, phrase)) for phrase in require),
-        ("is free of what is forbidden", lambda one: not forbidden.breaks(one)),
+        ("is free of forbidden phrases", lambda one: not forbidden.breaks(one)),
     ]
-    for says, test in tests:
+    for requirement, test in tests:
         outputs = [one for one in outputs if test(one)]
         if not outputs:
-            raise UsageError(f"None of the allowed outputs {says} (and keeps to the other constraints): drop one.")
-    return Only([spelt(one, tokenizer) for one in outputs])
+            raise UsageError(
+                f"None of the allowed outputs {requirement} (and satisfies the other constraints). Drop one of the "
+                "constraints."
+            )
+    return Only([encode_phrase(one, tokenizer) for one in outputs])
 
 
 def _contains(phrase: str, text: str) -> bool:
@@ -121,21 +124,21 @@ def _contains(phrase: str, text: str) -> bool:
 
 
 def _normal(phrases: Sequence[str], tokenizer: Tokenizer) -> list[str]:
-    """Phrases as the tokenizer leaves them, without empty ones and repeats."""
+    """Normalise phrases with the tokenizer, and drop empty ones and duplicates."""
     return list(dict.fromkeys(normal for phrase in phrases if (normal := tokenizer.normalise(phrase)).strip("*")))
 
 
-def spelt(text: str, tokenizer: Tokenizer) -> Tokens:
-    """The tokens of a text at the start of an output; refused if the vocabulary cannot spell it."""
+def encode_phrase(text: str, tokenizer: Tokenizer) -> Tokens:
+    """Return the tokens of a text at the start of an output; raises `UsageError` if the vocabulary has none."""
     tokens = tuple(tokenizer.encode(text).ids)
     if UNK in tokens:
-        raise UsageError(f'The model has no tokens for "{text}": its vocabulary cannot spell it.')
+        raise UsageError(f'The vocabulary of the model has no tokens for "{text}". Use another text.')
     return tokens
 
 
 def writings(phrase: str, tokenizer: Tokenizer) -> list[Tokens]:
-    """The ways to write a phrase inside an output: behind a space, and right behind another character."""
-    apart = spelt(phrase, tokenizer)
+    """Return the tokenizations of a phrase inside an output: after a space, and directly after another character."""
+    apart = encode_phrase(phrase, tokenizer)
     joined = tokenizer.encode(f"({phrase}")
     inside = tuple(token for token, (_, end) in zip(joined.ids, joined.offsets, strict=True) if end > 1)
     fits = inside and UNK not in inside and tokenizer.decode(inside).strip() == phrase

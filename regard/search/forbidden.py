@@ -1,7 +1,7 @@
-"""Phrases that an output must not contain, however its tokens spell them.
+"""Phrases that an output must not contain, in any tokenization.
 
-A phrase stands for itself as whole words; `cat*` also for whatever begins with it. Text is read character by character
-by an automaton in the manner of Aho and Corasick (1975), so that `c`, `at` is caught as well as `cat`.
+A phrase matches as whole words; `cat*` also matches all words that begin with it. Text is read character by character
+by an automaton in the manner of Aho and Corasick (1975), so that the tokens `c`, `at` match as well as `cat`.
 """
 
 import re
@@ -24,7 +24,7 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 
 
 class Reading(NamedTuple):
-    """Where the automaton stands."""
+    """The state of the automaton."""
 
     tail: str
     """The longest end of the text, from the start of a word, with which a forbidden phrase begins."""
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     spelt: bytes
     """Bytes of a character that is not yet whole."""
     broken: bool
-    """Whether a forbidden phrase stands in the text."""
+    """Whether the text contains a forbidden phrase."""
     resumed: bool = False
     """Whether another output begins here, whose first space is not written."""
 
@@ -46,20 +46,20 @@ class Forbidden(Free):
         self.at_once = frozenset(
             phrase.removesuffix("*") for phrase in phrases if phrase.endswith("*") or not joins(phrase[-1])
         )
-        """Phrases that count whatever follows; the others only as whole words."""
+        """Phrases that match whatever follows; the others match only as whole words."""
         self.beginnings = {phrase[:length] for phrase in self.phrases for length in range(1, len(phrase) + 1)}
         self.pieces = spelling(tokenizer)
-        self.closed = tokenizer.kind == "words"  # a token is a word, which nothing goes on with
+        self.closed = tokenizer.kind == "words"  # each token is a whole word
         self.read = lru_cache(maxsize=100_000)(self._read)
         self.masks: dict[tuple[Reading, bool], Tensor] = {}
 
     @property
     def start(self) -> Reading:
-        """Before the first word."""
+        """The state before the first word."""
         return Reading("", False, b"", False)
 
     def after(self, state: Reading, token: int) -> Reading:
-        """Behind the characters of one more token."""
+        """Return the state after the characters of one more token."""
         piece = self.pieces[token]
         if isinstance(piece, bytes):
             return self._after_byte(state, piece)
@@ -68,7 +68,7 @@ class Forbidden(Free):
         return state._replace(broken=not self._may_end(state)) if self.closed else state
 
     def _after_byte(self, state: Reading, byte: bytes) -> Reading:
-        """Behind one more byte of a character; more may show that it is none, so a word may always end here."""
+        """Return the state after one more byte of a character, which may be invalid, so that a word may end here."""
         if not self._may_end(state):
             return state._replace(broken=True)
         state = state._replace(resumed=False)
@@ -76,38 +76,38 @@ class Forbidden(Free):
             text = getincrementaldecoder("utf-8")().decode(state.spelt + byte)
         except UnicodeDecodeError:
             text = "\ufffd"
-        behind = self.read(state._replace(spelt=b""), text) if text else state._replace(spelt=state.spelt + byte)
-        return behind._replace(inside=False)
+        after = self.read(state._replace(spelt=b""), text) if text else state._replace(spelt=state.spelt + byte)
+        return after._replace(inside=False)
 
     def allowed(self, state: Reading, left: int, size: int) -> Tensor:
-        """Whatever completes no phrase; at the last token, also nothing that completes one by ending there."""
+        """Allow tokens that complete no phrase; the last token must not complete one by ending the output either."""
         key = state, left <= 1
         if key not in self.masks:
-            behind = [self.after(state, token) for token in range(size)]
-            fine = [not one.broken and (left > 1 or self._may_end(one)) for one in behind]
+            states = [self.after(state, token) for token in range(size)]
+            fine = [not one.broken and (left > 1 or self._may_end(one)) for one in states]
             fine[EOS] = self._may_end(state)
             self.masks[key] = torch.tensor(fine)
         return self.masks[key]
 
     def breaks(self, text: str) -> bool:
-        """Whether a text contains a forbidden phrase."""
-        return not self._may_end(self.behind(self.start, text))
+        """Return whether a text contains a forbidden phrase."""
+        return not self._may_end(self.after_text(self.start, text))
 
-    def behind(self, state: Reading, text: str) -> Reading:
-        """Behind the characters of a text."""
+    def after_text(self, state: Reading, text: str) -> Reading:
+        """Return the state after the characters of a text."""
         for character in text:
             state = self.read(state, character)
         return state
 
     def follow(self, state: Reading, tokens: Iterable[int], *, spaced: bool) -> Reading:
-        """Behind the tokens of one more output, and the white space after it if there is any."""
+        """Return the state after the tokens of one more output, and the white space after it if there is any."""
         state = state._replace(resumed=True)
         for token in tokens:
             state = self.after(state, token)
         return self.read(state, " ") if spaced else state
 
     def resumed(self, states: Iterable[Reading]) -> Rule:
-        """The same rule for an output that follows others, whichever of the states these ended in."""
+        """Return the rule for an output that follows others, which ended in any of these states."""
         rules = [Resumed(self, state._replace(resumed=True)) for state in states]
         return rules[0] if len(rules) == 1 else Every(rules)
 
@@ -115,7 +115,7 @@ class Forbidden(Free):
         return not self.read(state, " ").broken
 
     def _read(self, state: Reading, character: str) -> Reading:
-        """Behind one more character; runs of spaces count as one."""
+        """Return the state after one more character; a run of spaces counts as one."""
         if state.resumed:
             state = state._replace(resumed=False)
             if character == " ":
@@ -132,38 +132,38 @@ class Forbidden(Free):
 
 
 class Resumed(Free):
-    """The output contains no forbidden phrase, together with the text that stands before it."""
+    """The output, together with the text before it, contains no forbidden phrase."""
 
     def __init__(self, rule: Forbidden, start: Reading) -> None:
         self.rule, self._start = rule, start
 
     @property
     def start(self) -> Reading:
-        """Behind what stands before."""
+        """The state after the text before it."""
         return self._start
 
     def after(self, state: Reading, token: int) -> Reading:
-        """Behind the characters of one more token."""
+        """Return the state after the characters of one more token."""
         return self.rule.after(state, token)
 
     def allowed(self, state: Reading, left: int, size: int) -> Tensor:
-        """Whatever completes no phrase."""
+        """Allow tokens that complete no phrase."""
         return self.rule.allowed(state, left, size)
 
 
 def _word_ends(text: str) -> list[str]:
-    """All ends of a text, which starts a word, that start one too; the longest first."""
+    """Return all suffixes of a text that start at a word start, longest first; the text itself starts a word."""
     parted = (place for place in range(1, len(text)) if not (joins(text[place - 1]) and joins(text[place])))
     return [text[place:] for place in (0, *parted)] if text else []
 
 
 def joins(character: str) -> bool:
-    """Whether a character makes one word with another such beside it."""
+    """Return whether a character forms one word with another such character next to it."""
     return character.isalnum() and not _UNSPACED.match(character)
 
 
 def spelling(tokenizer: Tokenizer) -> list[str | bytes]:
-    """What each token adds to the text: characters, or one byte of one."""
+    """Return what each token adds to the text: characters, or one byte of a character."""
     pieces: list[str | bytes] = []
     for number, token in enumerate(tokenizer.vocabulary):
         byte = _BYTE.fullmatch(token)

@@ -1,4 +1,4 @@
-"""Hypotheses as rows of a table and as objects for JSON."""
+"""Formats hypotheses as rows of a table and as objects for JSON."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from regard.text.tokenizer import Tokenizer
 
 
 def as_rows(number: int, best: Sequence[Hypothesis], count: int, wanted: set[str]) -> Iterator[list[str]]:
-    """Exactly `count` rows for one line: its number, rank, score, text, then token scores and alignment if wanted."""
+    """Yield exactly `count` rows for a line: number, rank, score, text, then token scores and alignment if wanted."""
     for rank in range(count):
         one = best[rank] if rank < len(best) else None
         text = " ".join(one.text.splitlines()).replace("\t", " ") if one else ""
@@ -29,29 +29,31 @@ def as_object(
     tokenizers: tuple[Tokenizer, Tokenizer],
     count: int = 1,
 ) -> dict[str, Any]:
-    """What is said of one line; where more than one hypothesis is asked for, those after the best stand in `others`.
+    """Return the object of one line; if `count` is above 1, hypotheses after the best are in `others`.
 
     An empty line has an empty hypothesis, so that every line has the same fields.
     """
     empty = Hypothesis((), (), 0.0, "end", attention=(), alignment=())
-    told = [_told(source, one, wanted, tokenizers) for one in best or [empty]]
-    others = {"others": told[1:]} if count > 1 else {}
-    return {"line": number, "source": source, **told[0], **others}
+    fields = [_hypothesis_fields(source, one, wanted, tokenizers) for one in best or [empty]]
+    others = {"others": fields[1:]} if count > 1 else {}
+    return {"line": number, "source": source, **fields[0], **others}
 
 
-def _told(source: str, one: Hypothesis, wanted: set[str], tokenizers: tuple[Tokenizer, Tokenizer]) -> dict[str, Any]:
-    said = [tokenizers[1].vocabulary[token] for token in one.tokens]
+def _hypothesis_fields(
+    source: str, one: Hypothesis, wanted: set[str], tokenizers: tuple[Tokenizer, Tokenizer]
+) -> dict[str, Any]:
+    tokens = [tokenizers[1].vocabulary[token] for token in one.tokens]
     end = [SPECIALS[EOS]]
-    told: dict[str, Any] = {"text": one.text, "score": round(one.score, 4), "ended": one.ended}
+    fields: dict[str, Any] = {"text": one.text, "score": round(one.score, 4), "ended": one.ended}
     if "scores" in wanted:
-        told["tokens"] = said + (end if len(one.log_probs) == len(said) + 1 else [])
-        told["log_probs"] = [round(value, 4) for value in one.log_probs]
+        fields["tokens"] = tokens + (end if len(one.log_probs) == len(tokens) + 1 else [])
+        fields["log_probs"] = [round(value, 4) for value in one.log_probs]
     if "alignment" in wanted:
-        told["alignment"] = one.alignment
+        fields["alignment"] = one.alignment
     if "attention" in wanted:
-        told["attention"] = {
+        fields["attention"] = {
             "source": [*tokenizers[0].encode(source).tokens, *end] if one.attention else [],
-            "target": said + end if one.attention else [],
+            "target": tokens + end if one.attention else [],
             "weights": [[round(weight, 4) for weight in row] for row in one.attention or ()],
         }
-    return told
+    return fields

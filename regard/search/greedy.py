@@ -1,4 +1,4 @@
-"""One token after the other, never looking back: greedy search, and the walk that sampling shares with it.
+"""Greedy search, and the token-by-token generation that sampling shares with it.
 
 Axes: B batch, S source positions, V vocabulary.
 """
@@ -10,13 +10,13 @@ from torch import Tensor
 
 from regard.search.best import best
 from regard.search.hypothesis import Ended, Hypothesis, scored
-from regard.search.rules import NOTHING, Rule, Stuck, keep_to, look, may_end
-from regard.search.steps import S, Source, StepModel, sayable
+from regard.search.rules import NOTHING, Rule, Stuck, apply_rules, may_end, update_attention
+from regard.search.steps import S, Source, StepModel, mask_special_tokens
 from regard.text.loops import PATIENCE, loop_start
 from regard.text.specials import BOS, EOS
 
 Choose = Callable[[Tensor, list[int], int], Tensor]
-"""(log-probabilities B×V, the rows they belong to, how many tokens came before) → one token each: B."""
+"""(log-probabilities B×V, the rows they belong to, the number of tokens before) → one token per row: B."""
 
 
 def greedy(
@@ -28,8 +28,8 @@ def greedy(
     rules: Sequence[Rule] | None = None,
     patience: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """One hypothesis per source (or row of tokens B×S), of at most `limits[row]` tokens: always the likeliest."""
-    return walk(
+    """Return one hypothesis per source (or row of tokens B×S) of at most `limits[row]` tokens, by greedy search."""
+    return generate(
         steps,
         source,
         limits,
@@ -41,7 +41,7 @@ def greedy(
 
 
 @torch.inference_mode()
-def walk(
+def generate(
     steps: StepModel[S],
     source: Source | Tensor,
     limits: list[int],
@@ -52,9 +52,9 @@ def walk(
     rules: Sequence[Rule] | None = None,
     patience: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """`repeat` hypotheses per row of source, each token chosen by `choose`; finished rows leave the batch.
+    """Generate `repeat` hypotheses per source row, each token chosen by `choose`; finished rows leave the batch.
 
-    `limits`, `rules` and `patience` (with loops, see `regard.text.loops`) have one entry per row, B·repeat in all.
+    `limits`, `rules` and `patience` (for loops, see `regard.text.loops`) have one entry per row, B·repeat in all.
     """
     source = Source.of(source)
     rows = list(range(len(source) * repeat))
@@ -69,17 +69,17 @@ def walk(
     time = 0
     while rows:
         scores, state = steps.step(last, state)
-        scores = sayable(scores)
+        scores = mask_special_tokens(scores)
         if rules:
             own, left = [rules[row] for row in rows], [limits[row] - time for row in rows]
-            looked = look(own, [places[row] for row in rows], getattr(state, "attention", None))
+            looked = update_attention(own, [places[row] for row in rows], getattr(state, "attention", None))
             places = dict(zip(rows, looked, strict=True))
-            scores = keep_to(scores, own, looked, left)
+            scores = apply_rules(scores, own, looked, left)
         last = choose(scores, rows, time)
-        said = scores.gather(1, last[:, None])[:, 0].tolist()
+        log_probs_chosen = scores.gather(1, last[:, None])[:, 0].tolist()
         time += 1
         keep = []
-        for place, (row, token, log_prob) in enumerate(zip(rows, last.tolist(), said, strict=True)):
+        for place, (row, token, log_prob) in enumerate(zip(rows, last.tolist(), log_probs_chosen, strict=True)):
             if log_prob == NOTHING:
                 raise Stuck(row // repeat)
             log_probs[row].append(log_prob)

@@ -1,4 +1,4 @@
-"""What search finds."""
+"""Hypotheses: the results of search."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,24 +11,25 @@ Ended = Literal["end", "length", "repetition"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output: its tokens (the end symbol left off), what they cost, and why it ended.
+    """One output: its tokens (without the end symbol), their log-probabilities, and why it ended.
 
-    Of several, those that the model ended come first, best score first, and behind them those that were cut short, best
-    score first: what was cut has not paid for an end, so its score says too much.
+    Hypotheses that the model ended rank before those that were cut off, each by score: without the log-probability of
+    the end symbol the score of a hypothesis is too high.
     """
 
     tokens: tuple[int, ...]
-    """What was said; in the output for a text that was split, with the end symbol between pieces."""
+    """The generated tokens; in the output for a text that was split, with the end symbol between pieces."""
     log_probs: tuple[float, ...]
-    """The model's own log-probability of each token, that of the end symbol last if it was said."""
+    """The model's own log-probability of each token, that of the end symbol last if it was generated."""
     score: float
-    """What search ranked it by: the sum of `log_probs`, divided by their number to the power of the length penalty."""
+    """The score that search ranks by: the sum of `log_probs`, divided by their number to the power of the length
+    penalty."""
     ended: Ended
-    """`end`: the model said so; `length`: the limit did; `repetition`: it went round in circles, and was cut."""
+    """`end`: at the end symbol; `length`: at the length limit; `repetition`: cut off where the output began to loop."""
     text: str = ""
-    """What a reader sees; a translator fills it in."""
+    """The decoded text; filled in after search."""
     attention: tuple[tuple[float, ...], ...] | None = None
-    """On request: the weight that each token (the end symbol last) gave to each source token (likewise), T×S."""
+    """On request: the attention of each token (the end symbol last) to each source token (likewise), T×S."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """On request: pairs (source word, target word), counted from 0; see `search.alignment`."""
 
@@ -36,13 +37,13 @@ class Hypothesis:
 def scored(
     tokens: tuple[int, ...], log_probs: tuple[float, ...], length_penalty: float, ended: Ended, bonus: float = 0.0
 ) -> Hypothesis:
-    """The hypothesis of these tokens, with its score."""
+    """Return the hypothesis of these tokens with its score."""
     score = sum(log_probs) / max(len(log_probs), 1) ** length_penalty + bonus
     return Hypothesis(tokens, log_probs, score, ended)
 
 
 def joined(parts: Sequence[Hypothesis], spaces: Sequence[str], length_penalty: float) -> Hypothesis:
-    """The hypothesis of a text from those of its pieces, with the white space that stood behind each.
+    """Join the hypotheses of a text's pieces, with the white space that followed each piece.
 
     The end symbol of every piece but the last is one of its tokens, so that each log-probability has its token.
     """
@@ -60,7 +61,7 @@ def joined(parts: Sequence[Hypothesis], spaces: Sequence[str], length_penalty: f
 
 
 def distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """Hypotheses in their order, each text once."""
+    """Return hypotheses in their order without duplicate texts."""
     first: dict[str, Hypothesis] = {}
     for one in hypotheses:
         first.setdefault(one.text, one)
@@ -68,5 +69,5 @@ def distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
 
 
 def rank(hypothesis: Hypothesis) -> tuple[bool, float]:
-    """What to sort hypotheses by: those that ended by themselves before those cut short, then the best score first."""
+    """Return the sort key of a hypothesis: those that the model ended before those cut off, then by score."""
     return hypothesis.ended != "end", -hypothesis.score

@@ -1,8 +1,7 @@
-"""Parts of a source that an output repeats unchanged: as whole words, each as often as the source has it.
+"""Parts of a source that an output repeats unchanged: as whole words, each as often as in the source.
 
-The model decides when it writes one of them. Which one is decided by its attention to the source, where it has any: the
-one that it looks at most among those not yet written. From the first character that shows that one is being written,
-the rest is copied.
+The model decides when to write an item. Its attention to the source, if it has any, decides which one: the unwritten
+item with the most attention. Once the text so far can only be the start of an item, the rest of it is copied.
 """
 
 import re
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.foundation.errors import UsageError
-from regard.search.constraints import Constraints, spelt, writings
+from regard.search.constraints import Constraints, encode_phrase, writings
 from regard.search.forbidden import joins, spelling
 from regard.search.phrases import Tokens
 from regard.search.rules import Free, one_of
@@ -23,29 +22,29 @@ from regard.text.specials import EOS
 from regard.text.tokenizer import Tokenizer
 
 OPENING = r"\s(\[{<>=~\"'„“”‚‘«»$€£¥#"
-"""Characters that may stand before a sign, as in a class of a regular expression."""
+"""Characters that may precede a sign, in the syntax of a regular expression's character class."""
 KEEP = {
     "urls": r"(?:https?://|www\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "numbers": rf"(?:(?:(?<=[{OPENING}])|^)[+\-−±]?\.?)?\d+(?:[.,:/'’-]\d+)*(?:[eE][+-]?\d+)?",
     "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
 }
-"""What `keep` knows by name; anything else is a regular expression."""
+"""The named patterns of `keep`; any other value is a regular expression."""
 
 SEPARATORS = ".,:/'’-"
 """Characters that join two numbers into one."""
 SIGNS = "+−±.-"
-"""Characters that belong to the number behind them: signs, and the point of `.5`."""
+"""Characters that belong to the number after them: signs, and the point of `.5`."""
 JOINING = SEPARATORS + SIGNS
 _JOINED_BEHIND = re.compile(rf"(?:\d[{SEPARATORS}]|(?:^|[{OPENING}])[{SIGNS}]|[+\-−±]\.|\d[eE][+-])\Z")
 """The end of a text that a digit belongs to: `8.` and ` -`, but not the hyphen of `k-`."""
 _JOINED_BEFORE = re.compile(rf"[{SEPARATORS}]\d")
 _BEFORE_SEPARATOR = re.compile(rf"(?:\d[eE]|(?:^|[{OPENING}])[+\-−±])\Z")
-"""What belongs to a separator and a digit behind it: the `1e` of `1e-5`, and the sign of `-.5`."""
+"""What belongs to a separator and a digit after it: the `1e` of `1e-5`, and the sign of `-.5`."""
 _SIGNED = re.compile(rf"[{SIGNS}]\.?\d")
 IN_ADDRESSES = "/@-_=&#%~+"
 """Characters that make an address longer."""
 BYTE = "\0"
-"""A byte of a character, of which others may be missing: nothing kept stands right beside it."""
+"""Placeholder for one byte of an incomplete character; no kept item is directly next to it."""
 
 
 class Stretch(NamedTuple):
@@ -85,7 +84,7 @@ def find_kept(source: str, kinds: Sequence[str]) -> list[Stretch]:
 
 
 def _trimmed(source: str, start: int, end: int) -> tuple[int, int]:
-    """A stretch without the white space at its ends."""
+    """Shrink a span to exclude white space at its ends."""
     while start < end and source[start].isspace():
         start += 1
     while start < end and source[end - 1].isspace():
@@ -94,7 +93,7 @@ def _trimmed(source: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _extended(source: str, start: int, end: int) -> tuple[int, int]:
-    """A stretch with all of the words and numbers that it begins and ends in."""
+    """Extend a span to whole words and numbers."""
     while 0 < start < end and is_glued(source[:start], source[start:end]):
         start -= 1
     while start < end < len(source) and is_glued(source[start:end], source[end:]):
@@ -103,7 +102,7 @@ def _extended(source: str, start: int, end: int) -> tuple[int, int]:
 
 
 def is_glued(before: str, after: str) -> bool:
-    """Whether the end of one text and the beginning of another read as one word, number or address."""
+    """Return whether the end of one text and the start of another read as one word, number or address."""
     if not before or not after:
         return False
     last, first = before[-1], after[0]
@@ -126,7 +125,7 @@ def _is_address(text: str) -> bool:
 
 
 def tokens_of(one: Stretch, offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """The source tokens, by their spans of characters, of a part that is kept."""
+    """Return the indices of the source tokens, given by their character spans, of a kept part."""
     return [place for place, (start, end) in enumerate(offsets) if start < end and start < one.end and end > one.start]
 
 
@@ -135,7 +134,7 @@ class Writing(NamedTuple):
 
     tokens: Tokens
     certain: int
-    """The number of the token from which on nothing but the item can be meant."""
+    """The index of the token from which on the text can only be the item."""
     spaced: bool
     """Whether it begins with a space."""
 
@@ -147,49 +146,49 @@ class Item(NamedTuple):
     positions: tuple[int, ...]
     """Its tokens in the source."""
     writings: tuple[Writing, ...]
-    """How it can be written; the first begins with a space, so that it can follow anything."""
+    """Its tokenizations; the first begins with a space, so that it can follow any text."""
 
     @classmethod
     def of(cls, text: str, positions: Sequence[int], ways: Sequence[Tokens], pieces: "Pieces") -> "Item":
-        """An item that is written in one of some ways, the first of which begins with a space."""
+        """Build an item with these tokenizations, the first of which begins with a space."""
         writings = [Writing(tokens, pieces.certain(tokens), way == 0) for way, tokens in enumerate(ways)]
         return cls(text, tuple(positions), tuple(writings))
 
 
 class Pieces:
-    """What each token of a vocabulary adds to a text, and what may follow what."""
+    """The text of each token of a vocabulary, and which tokens may follow a text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
         spelt = spelling(tokenizer)
         self.texts = [piece if isinstance(piece, str) else chr(piece[0]) for piece in spelt]
         self.edges = [piece if isinstance(piece, str) else BYTE for piece in spelt]
-        """The same, but for single bytes: what they stand for depends on the bytes around them."""
+        """The same, with a placeholder for single bytes, whose text depends on the bytes around them."""
         self.with_digits = torch.tensor([any(map(str.isdigit, text)) for text in self.texts])
         self.digits = {
             token: piece for token, piece in enumerate(spelt) if isinstance(piece, str) and any(map(str.isdigit, piece))
         }
-        """The tokens that have digits, with their texts; no single bytes, which others may make unreadable."""
+        """The tokens that contain digits, with their texts; without single bytes, which may be part of a character."""
         self.blank = torch.tensor([text.isspace() for text in self.texts])
         self._separate: dict[str, Tensor] = {}
 
     def certain(self, tokens: Tokens) -> int:
-        """The first token of an item with which its text goes beyond the letters that it begins with, or is whole.
+        """Return the index of the first token after which the text has more than letters, or is complete.
 
-        A sign, which may be a dash, makes nothing certain either.
+        Signs do not count either, since they may be dashes.
         """
         for number in range(len(tokens)):
-            said = self.text(tokens[: number + 1])
-            if said.strip(SIGNS) and not said.isalpha():
+            text = self.text(tokens[: number + 1])
+            if text.strip(SIGNS) and not text.isalpha():
                 return number
         return len(tokens) - 1
 
     def text(self, tokens: Tokens) -> str:
-        """The text of some tokens, without the space before it."""
+        """Return the text of some tokens, without the space before it."""
         return "".join(self.texts[token] for token in tokens).strip()
 
     def separate(self, before: str) -> Tensor:
-        """A mask of V: which tokens may follow a text without making its last word longer."""
+        """Return a mask of V that is true at tokens that may follow a text without extending its last word."""
         alike = before if _is_address(before) else before[-2:]
         alike = re.sub(r"\d", "0", re.sub(r"[^\W\d_]", "a" if joins(before[-1]) else r"\g<0>", alike))
         if alike not in self._separate:
@@ -198,25 +197,25 @@ class Pieces:
 
 
 class Copying(NamedTuple):
-    """Which items have been written, and which may be being written."""
+    """The items that have been written, and those that may have begun."""
 
-    said: int
-    """How many tokens there are."""
+    length: int
+    """The number of generated tokens."""
     done: frozenset[int]
     open: tuple[tuple[int, int, int], ...]
-    """(item, writing, tokens of it at the end of the output) of those that have begun."""
+    """(item, writing, number of its tokens at the end of the output) of partially written items."""
     ended: int
-    """The item that the output ends with, if the next token is no part of a longer one; -1 for none."""
+    """The item that the output ends with unless the next token continues a longer one; -1 for none."""
     sealed: bool
     """Whether the output ends with an item, or with one and a character that could join it to a number."""
     tail: str
     """The item that the output ends with, or else its last characters."""
     focus: int
-    """The item that the model looks at; -1 where that is not known."""
+    """The item with the most attention; -1 if unknown."""
     near: bool
-    """Whether it looks at no other word of the source more; true where that is not known."""
+    """Whether no other source token has more attention; true if unknown."""
     digits: str = ""
-    """The digits at the end of the output that are of no item."""
+    """The digits at the end of the output that belong to no item."""
 
 
 class Kept(Free):
@@ -232,10 +231,10 @@ class Kept(Free):
         adjacent: bool = False,
         free: int = 0,
     ) -> None:
-        """Items of a source of so many tokens (its `length`, without the end symbol).
+        """Keep the items of a source of `length` tokens, without the end symbol.
 
-        Digits that are of no item must be one of the `spare` numbers; without it they may be any. With `adjacent`
-        numbers may follow each other. The first `free` tokens of an output are not restricted.
+        Digits outside items must form one of the `spare` numbers; if it is `None`, any digits are allowed. With
+        `adjacent` numbers may follow each other. The first `free` tokens of an output are not restricted.
         """
         self.items, self.pieces, self.length = tuple(items), pieces, length
         self.spare = None if spare is None else SpareDigits(spare, pieces.digits)
@@ -249,7 +248,7 @@ class Kept(Free):
         return Copying(0, frozenset(), (), -1, False, "", -1, True)
 
     def looked(self, state: Copying, attention: Tensor) -> Copying:
-        """The state once it is known how much the model looks at each source token (S) while it says the next."""
+        """Return the state updated with the attention to each source token (S) at the step of the next token."""
         left = self._left(state)
         if not left or self._copied(state):
             return state
@@ -261,7 +260,7 @@ class Kept(Free):
         return state._replace(focus=focus, near=most >= float(others.max()))
 
     def after(self, state: Copying, token: int) -> Copying:
-        """The state behind one more token."""
+        """Return the state after one more token."""
         following = [
             (item, way, count + 1)
             for item, way, count in state.open
@@ -287,11 +286,11 @@ class Kept(Free):
             digits = trailing_digits(state.digits + self.pieces.digits[token])
         tail = self.items[ended].text if whole else re.sub(r"\s+\Z", " ", state.tail + text)[-2:]
         sealed = bool(whole) or (state.ended >= 0 and not longer and text in SEPARATORS)
-        return Copying(state.said + 1, done, open_, ended, sealed, tail, state.focus, True, digits)
+        return Copying(state.length + 1, done, open_, ended, sealed, tail, state.focus, True, digits)
 
     def allowed(self, state: Copying, left: int, size: int) -> Tensor | None:
-        """The next token of an item that has certainly begun; otherwise what makes nothing wrong."""
-        if state.said < self.free:
+        """Allow the next token of an item that has certainly begun, otherwise all tokens that violate nothing."""
+        if state.length < self.free:
             return None
         copied = self._copied(state)
         going_on = one_of([self._writing(one).tokens[one[2]] for one in copied], size)
@@ -317,12 +316,12 @@ class Kept(Free):
         return mask
 
     def met(self, state: Copying) -> int:
-        """Tokens of items that have been written."""
+        """Return the number of written tokens of items."""
         begun = max((count for _, _, count in state.open), default=0)
         return sum(self.lengths) - sum(self.lengths[item] for item in self._left(state)) + begun
 
     def wanted(self, state: Copying) -> Sequence[int]:
-        """The tokens with which an item goes on, or with which the one that the model looks at begins."""
+        """Return the tokens that continue an item, or start the item with the most attention."""
         permitted = self._permitted(state)
         going_on = {self._writing(one).tokens[one[2]] for one in state.open if one[0] in permitted}
         if going_on or not state.near:
@@ -330,7 +329,7 @@ class Kept(Free):
         return sorted(self.items[one].writings[0].tokens[0] for one in permitted if self._is_apart(state, one))
 
     def _forced(self, state: Copying) -> set[int]:
-        """The tokens with which an item goes on, or any begins, once there is room for nothing else."""
+        """Return the tokens that continue an item, or else start one, when there is room for nothing else."""
         permitted = self._permitted(state)
         if state.open:  # there is no room to begin another one instead
             open_ = [one for one in state.open if one[0] in permitted] or state.open
@@ -338,22 +337,22 @@ class Kept(Free):
         return {self.items[one].writings[0].tokens[0] for one in permitted}
 
     def _left(self, state: Copying) -> list[int]:
-        """The items still to be written."""
+        """Return the items not yet written."""
         return [one for one in range(len(self.items)) if one not in state.done and one != state.ended]
 
     def _permitted(self, state: Copying) -> list[int]:
-        """The items of which one may come next: the one looked at, or else the first of each kind of text."""
+        """Return the items that may come next: the one with the most attention, or else the first of each text."""
         left = self._left(state)
         if state.focus in left:
             return [state.focus]
         return list(self._first_of_each(state).values())
 
     def _first_of_each(self, state: Copying) -> dict[str, int]:
-        """The first item still to be written of each text: those of one text are as good as each other."""
+        """Return the first unwritten item of each text, since items with equal texts are interchangeable."""
         return {self.items[one].text: one for one in reversed(self._left(state))}
 
     def _beginnings(self, state: Copying) -> list[tuple[int, int, Writing]]:
-        """The ways in which an item that is left may begin at this place."""
+        """Return the tokenizations of unwritten items that may begin here."""
         return [
             (item, way, writing)
             for item in self._first_of_each(state).values()
@@ -362,9 +361,9 @@ class Kept(Free):
         ]
 
     def _starts(self, state: Copying) -> tuple[set[int], set[int]]:
-        """The tokens that certainly are of an item: of one that may come now, and of one that may not.
+        """Return the tokens that certainly belong to an item that may come now, and to one that may not.
 
-        Of an item whose first letters stand there already, none may not: those letters would be left behind.
+        An item whose first letters are already written may always continue, so that they are not left incomplete.
         """
         permitted = self._permitted(state)
         right: set[int] = set()
@@ -372,13 +371,13 @@ class Kept(Free):
         begun = [(item, self._writing((item, way, count)), count) for item, way, count in state.open]
         for item, writing, count in [*begun, *((item, writing, 0) for item, _, writing in self._beginnings(state))]:
             if count >= writing.certain:
-                said = self.pieces.text(writing.tokens[:count])
-                fits = said or (item in permitted and self._is_apart(state, item))
+                written = self.pieces.text(writing.tokens[:count])
+                fits = written or (item in permitted and self._is_apart(state, item))
                 (right if fits else wrong).add(writing.tokens[count])
         return right, wrong
 
     def _is_apart(self, state: Copying, item: int) -> bool:
-        """Whether an item can come now without reading as one number with another (`10 000`)."""
+        """Return whether an item can come now without forming one number with another (`10 000`)."""
         return self.adjacent or not (self.items[item].text[0].isdigit() and _ends_in_digit(state.tail))
 
     def _writing(self, one: tuple[int, int, int]) -> Writing:
@@ -388,12 +387,12 @@ class Kept(Free):
         return one[2] > self._writing(one).certain
 
     def _copied(self, state: Copying) -> list[tuple[int, int, int]]:
-        """Of the items that have begun, those that are certain."""
+        """Return the partially written items that are certain."""
         return [one for one in state.open if self._is_certain(one)]
 
 
 def _joins_item(before: str, item: str) -> bool:
-    """Whether an item right behind a text would read as something else: `-9` behind `k` is `k-9`."""
+    """Return whether an item directly after a text would read as something else: `-9` after `k` is `k-9`."""
     if is_glued(before, item):
         return True
     return bool(before and _SIGNED.match(item)) and (_in_word(before[-1]) or before[-1] in JOINING)
@@ -410,15 +409,14 @@ def kept_rule(
     constraints: Constraints,
     pieces: Pieces,
 ) -> Kept:
-    """The rule that an output repeats what is `kept` of its source, the tokens of which have these spans there.
+    """Return the rule that an output repeats the `kept` parts of its source, whose tokens have the spans `offsets`.
 
-    Where numbers are kept, the output has no digits but theirs and those of the other numbers of the source and of what
-    else is asked for.
+    If numbers are kept, all digits of the output belong to them, to other numbers of the source, or to constraints.
     """
     tokenizer = pieces.tokenizer
     for one in kept:
         if (written := tokenizer.normalise(one.text)) != one.text:
-            raise UsageError(f'"{one.text}" cannot be kept: this model writes it "{written}".')
+            raise UsageError(f'"{one.text}" cannot be kept, since the tokenizer normalises it to "{written}".')
     items = [Item.of(one.text, tokens_of(one, offsets), writings(one.text, tokenizer), pieces) for one in kept]
     prefix = tokenizer.normalise(constraints.prefix or "")
     starts, ends = [*(one.start for one in kept), len(source)], [0, *(one.end for one in kept)]
@@ -431,5 +429,5 @@ def kept_rule(
         length=len(offsets),
         spare=spare if has_numbers else None,
         adjacent=any(not other.strip() for other in others[1:-1]),
-        free=len(spelt(prefix, tokenizer)) if prefix else 0,
+        free=len(encode_phrase(prefix, tokenizer)) if prefix else 0,
     )

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: the output that agrees best with all others (Kumar and Byrne, 2004; Eikema and Aziz, 2020)."""
+"""Minimum Bayes risk decoding (Kumar and Byrne, 2004; Eikema and Aziz, 2020)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from regard.foundation.errors import UsageError
 
 Utility = Callable[[str, str], float]
-"""(hypothesis, reference) → how good the one is, if the other is right."""
+"""(hypothesis, reference) → quality of the hypothesis."""
 
 METRICS = ("chrf", "bleu", "ter", "exact")
-"""Metrics that are known here; those of `regard.metrics.scoring` can be used as well."""
+"""Metrics defined here; those of `regard.metrics.scoring` can be used as well."""
 
 
 def expected_utilities(texts: Sequence[str], utility: Utility) -> list[float]:
-    """The mean utility of each text, with all of them (samples, so as often as they came) as references."""
+    """Return the mean utility of each text, with all samples, duplicates included, as references."""
     counts = Counter(texts)
     means = {
         text: sum(times * utility(text, reference) for reference, times in counts.items()) / len(texts)
@@ -23,9 +23,9 @@ def expected_utilities(texts: Sequence[str], utility: Utility) -> list[float]:
 
 
 def utility_of(metric: str) -> Utility:
-    """The utility of a metric's name: by sacrebleu, or else as in evaluation, such as `meteor:de`."""
+    """Return the utility of a metric: one of sacrebleu's, or one of evaluation, such as `meteor:de`."""
     if metric == "cider":
-        raise UsageError("CIDEr weighs words by how rare they are in a corpus, and samples are none: use chrf.")
+        raise UsageError("CIDEr weights words by their frequency in a corpus, which samples are not. Use chrf.")
     if metric not in METRICS:
         from regard.metrics.scoring import utility
 

@@ -1,4 +1,4 @@
-"""Everything that can be asked of a search, in one place."""
+"""The options of search."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,55 +23,55 @@ LIMITS: dict[str, tuple[float, float]] = {
     "top_p": (0, 1),
     "groups": (1, MOST_BEAM),
 }
-"""The least and the greatest value of each numeric option."""
+"""Minimum and maximum of each numeric option."""
 FLAGS = {"count": "--n-best", "groups": "--diverse", "utility": "--mbr"}
-"""What the command line calls an option, where its name differs."""
+"""Command-line flags of options whose names differ."""
 
 
 def option(name: str) -> str:
-    """An option as errors name it: as Python and as the command line call it."""
+    """Return the name of an option for error messages, in Python and on the command line."""
     return f"`{name}` ({FLAGS.get(name, '--' + name.replace('_', '-'))})"
 
 
 def kept_kinds(values: Sequence[str]) -> tuple[str, ...]:
-    """What to keep, as it is typed: names with commas between them, or regular expressions as they are."""
+    """Split values of `keep`: names separated by commas, or regular expressions, which are not split."""
     split = [value.split(",") if set(value.split(",")) <= set(KEEP) else [value] for value in values]
     return tuple(kind for kinds in split for kind in kinds)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """How outputs are looked for; what is `None` is as the run's configuration says."""
+    """Options of search; `None` means the value of the run's configuration."""
 
     beam: int | None = None
-    """Hypotheses followed; 1 is greedy."""
+    """Beam width; 1 is greedy search."""
     count: int = 1
-    """Hypotheses given for each text, best first, no text twice; as many as `samples`: all samples, as drawn."""
+    """Hypotheses returned per text, best first, without duplicates; if equal to `samples`, all samples as drawn."""
     full_beam: bool = False
-    """An ended hypothesis leaves the beam to another, instead of keeping its slot: slower, finds more."""
+    """Ended hypotheses free their slots instead of keeping them: slower, finds better hypotheses."""
     length_penalty: float | None = None
     """Scores are divided by length to this power."""
     coverage_penalty: float = 0.0
-    """β of Wu et al. (2016): how much it costs to leave source words unattended."""
+    """Penalty β for source words without attention (Wu et al., 2016)."""
     groups: int = 1
-    """Groups of the beam that avoid each other (Vijayakumar et al., 2018)."""
+    """Groups of diverse beam search (Vijayakumar et al., 2018)."""
     diversity: float = 0.5
     """Diversity penalty between groups."""
     samples: int = 0
-    """Outputs drawn at random instead of a beam; 0 is none."""
+    """Number of samples, drawn instead of beam search; 0 for none."""
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
     seed: int = 0
-    """The same seed and text give the same samples, wherever the text stands."""
+    """The same seed and text give the same samples, independently of batch and order."""
     utility: str | Utility | None = None
     """Choose among the samples by minimum Bayes risk under this metric: a name such as `meteor:de`, or a function."""
     constraints: Constraints = field(default_factory=Constraints)
-    """What outputs must and must not be."""
+    """Constraints on outputs."""
     keep: tuple[str, ...] = ()
-    """What of the source must stand in the output unchanged: urls, numbers, placeholders, or a regular expression."""
+    """What to copy from the source unchanged: urls, numbers, placeholders, or a regular expression."""
     split: bool | None = False
-    """Cut texts into sentences and put their outputs together; `None`: those longer than what was trained on."""
+    """Split texts into sentences and join their outputs; `None`: only texts longer than those trained on."""
 
     def __post_init__(self) -> None:
         for name in ("beam", "count", "groups", "samples", "top_k", "seed"):
@@ -91,7 +91,7 @@ class Search:
             utility_of(self.utility)
 
     def _problems(self) -> Iterator[tuple[bool, str]]:
-        """What cannot be, and what to say of it."""
+        """Yield for each check whether it fails, and its message."""
         sampled = self.samples > 0
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
@@ -137,27 +137,27 @@ class Search:
 
     @property
     def _of_whole_texts(self) -> bool:
-        """Whether constraints speak of a text as a whole."""
+        """Whether there are constraints on a text as a whole."""
         given = self.constraints
         return bool(given.prefix or given.require or given.only is not None or given.extra)
 
     @property
     def splits(self) -> bool | None:
-        """Whether to cut texts: never where constraints speak of the whole."""
+        """Whether to split texts; never with constraints on whole texts."""
         return False if self._of_whole_texts else self.split
 
     @property
     def as_drawn(self) -> bool:
-        """Whether all samples are given as they were drawn, the same text as often as it came."""
+        """Whether all samples are returned as drawn, duplicates included."""
         return self.samples > 0 and self.utility is None and self.count == self.samples
 
     def kept(self, source: str) -> list[Stretch]:
-        """The parts of a source that must stand in its output unchanged."""
+        """Return the parts of a source that must be in its output unchanged."""
         return find_kept(source, self.keep)
 
 
 def _check_type(name: str, value: object, kind: type, expected: str, *, optional: bool = False) -> None:
-    """Refuse an option of another type."""
+    """Raise `UsageError` for an option of another type."""
     if value is None and optional:
         return
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):

@@ -1,4 +1,4 @@
-"""Rules over tokens: outputs that begin so, that are one of these, that contain these."""
+"""Rules over tokens: outputs with a prefix, outputs from a list, outputs that contain phrases."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,22 +20,22 @@ class Prefix(Free):
 
     @property
     def start(self) -> int:
-        """How many tokens have been said."""
+        """The number of generated tokens."""
         return 0
 
     def after(self, state: int, token: int) -> int:
-        """One more."""
+        """Return the number of tokens after one more."""
         return state + 1
 
     def allowed(self, state: int, left: int, size: int) -> Tensor | None:
-        """The next token of the prefix; behind it, everything."""
+        """Allow the next token of the prefix; after the prefix, every token."""
         return one_of([self.tokens[state]], size) if state < len(self.tokens) else None
 
 
 class Only(Free):
-    """The output is one of these: a path through their trie, whose cost does not depend on how many there are.
+    """The output is one of a list: a path through their trie (Cao et al., 2021).
 
-    (Cao et al., 2021.)
+    The cost does not depend on the length of the list.
     """
 
     def __init__(self, outputs: Sequence[Tokens]) -> None:
@@ -52,20 +52,20 @@ class Only(Free):
         return self.trie
 
     def after(self, state: dict[int, Any], token: int) -> dict[int, Any]:
-        """One branch further."""
+        """Return the next node of the trie."""
         branch: dict[int, Any] = state.get(token, {})
         return branch
 
     def allowed(self, state: dict[int, Any], left: int, size: int) -> Tensor:
-        """The branches."""
+        """Allow the children of the node."""
         return one_of(list(state), size)
 
 
 class Required(Free):
-    """The output contains each of some phrases, each in one of several ways of writing it.
+    """The output contains each of some phrases, each in one of several tokenizations.
 
-    The state is how far each writing of each phrase has come; `None` stands for a phrase that has been said. A phrase
-    may be said at any time, and must be as soon as there is just room for what is left to say.
+    The state is the number of matched tokens of each tokenization of each phrase; `None` marks a phrase that has been
+    generated. A phrase may come at any time, and is forced once there is just enough room for the missing ones.
     """
 
     def __init__(self, phrases: Sequence[Sequence[Tokens]]) -> None:
@@ -75,23 +75,23 @@ class Required(Free):
 
     @property
     def start(self) -> tuple[tuple[int, ...] | None, ...]:
-        """Nothing has been said."""
+        """No token is matched."""
         return tuple((0,) * len(phrase) for phrase in self.phrases)
 
     def after(self, state: tuple[tuple[int, ...] | None, ...], token: int) -> tuple[tuple[int, ...] | None, ...]:
-        """Each phrase one token further, or thrown back."""
-        behind: list[tuple[int, ...] | None] = []
+        """Return how far each phrase is matched after one more token."""
+        following: list[tuple[int, ...] | None] = []
         for phrase, reached in zip(self.phrases, state, strict=True):
             if reached is None:
-                behind.append(None)
+                following.append(None)
                 continue
             now = tuple(_further(one, place, token) for one, place in zip(phrase, reached, strict=True))
-            said = any(place == len(one) for one, place in zip(phrase, now, strict=True))
-            behind.append(None if said else now)
-        return tuple(behind)
+            complete = any(place == len(one) for one, place in zip(phrase, now, strict=True))
+            following.append(None if complete else now)
+        return tuple(following)
 
     def missing(self, state: tuple[tuple[int, ...] | None, ...]) -> int:
-        """Tokens still to be said: all of the phrases not yet said, but for the one that has come furthest."""
+        """Return the number of missing tokens: those of all missing phrases, less the longest partial match."""
         whole, begun = 0, 0
         for phrase, length, reached in zip(self.phrases, self.lengths, state, strict=True):
             if reached is not None:
@@ -101,7 +101,7 @@ class Required(Free):
         return whole - begun
 
     def allowed(self, state: tuple[tuple[int, ...] | None, ...], left: int, size: int) -> Tensor | None:
-        """Everything but the end while something is missing and there is room; then only what brings it nearer."""
+        """Forbid the end symbol while a phrase is missing; once room is short, allow only tokens that make progress."""
         unsaid = [length for length, reached in zip(self.lengths, state, strict=True) if reached is not None]
         if not unsaid:
             return None
@@ -110,11 +110,11 @@ class Required(Free):
         return one_of(self.wanted(state), size)
 
     def met(self, state: tuple[tuple[int, ...] | None, ...]) -> int:
-        """Required tokens said."""
+        """Return the number of required tokens that have been generated."""
         return sum(self.lengths) - self.missing(state)
 
     def wanted(self, state: tuple[tuple[int, ...] | None, ...]) -> Sequence[int]:
-        """Next tokens of the phrases not yet said, so far as they leave less missing."""
+        """Return the next tokens of missing phrases that reduce the number of missing tokens."""
         following = {
             one[place]
             for phrase, reached in zip(self.phrases, state, strict=True)
@@ -126,6 +126,6 @@ class Required(Free):
 
 
 def _further(phrase: Tokens, place: int, token: int) -> int:
-    """How much of a phrase stands at the end, when one more token follows its first `place`."""
-    said = (*phrase[:place], token)
-    return next(length for length in range(len(said), -1, -1) if said[len(said) - length :] == phrase[:length])
+    """Return the length of the phrase's longest prefix that ends with `token` after its first `place` tokens."""
+    end = (*phrase[:place], token)
+    return next(length for length in range(len(end), -1, -1) if end[len(end) - length :] == phrase[:length])

@@ -1,7 +1,7 @@
-"""Rules: which tokens may come next, given those so far; the contract, and how search keeps to it.
+"""Rules: which tokens may come next, given the tokens so far; the interface, and how search applies it.
 
-A rule is pure and belongs to one row. It reads tokens one at a time through a state of its own, so that its cost does
-not grow with the length of the output. Axes: B rows, V vocabulary.
+A rule is pure and belongs to one row. It reads tokens one at a time and keeps its own state, so that its cost does not
+grow with the length of the output. Axes: B rows, V vocabulary.
 """
 
 from collections.abc import Sequence
@@ -17,72 +17,72 @@ NOTHING = float("-inf")
 
 
 class Stuck(RegardError):
-    """Rules leave nothing to say in a row: no output keeps to all of them."""
+    """No output of a row satisfies all rules."""
 
     def __init__(self, row: int) -> None:
-        super().__init__("The constraints leave nothing to say: no output keeps to all of them. Relax one.")
+        super().__init__("No output satisfies all constraints. Relax one of them.")
         self.row = row
 
 
 class Rule(Protocol):
-    """What may be said next."""
+    """Interface of a rule: decides which tokens may come next."""
 
     needs: int
-    """How many tokens an output must have room for, so that the rule can be kept."""
+    """The number of tokens that an output must have room for, so that the rule can be satisfied."""
 
     @property
     def start(self) -> Any:
         """The state before the first token."""
 
     def after(self, state: Any, token: int, /) -> Any:
-        """The state behind one more token."""
+        """Return the state after one more token."""
 
     def looked(self, state: Any, attention: Tensor, /) -> Any:
-        """The state once it is known how much the model looks at each source token (S) while it says the next."""
+        """Return the state updated with the attention to each source token (S) at the step of the next token."""
 
     def allowed(self, state: Any, left: int, size: int, /) -> Tensor | None:
-        """True at the tokens (of `size`) that may be said now, with room for `left` more; `None` is all."""
+        """Return a mask of `size` tokens, true at those allowed now, with `left` tokens left; `None` allows all."""
 
     def met(self, state: Any, /) -> int:
-        """How many tokens of what must be said have been said."""
+        """Return the number of required tokens that have been generated."""
 
     def wanted(self, state: Any, /) -> Sequence[int]:
-        """The tokens that bring what must be said nearer."""
+        """Return the tokens that make progress towards the required ones."""
 
 
 class Free:
-    """No rule at all; others add to it."""
+    """The rule that allows everything; base class of the others."""
 
     needs = 0
 
     @property
     def start(self) -> Any:
-        """Nothing to remember."""
+        """No state."""
         return None
 
     def after(self, state: Any, token: int) -> Any:
-        """Nothing to remember."""
+        """Return the state unchanged."""
         return state
 
     def looked(self, state: Any, attention: Tensor) -> Any:
-        """It does not matter where the model looks."""
+        """Ignore attention."""
         return state
 
     def allowed(self, state: Any, left: int, size: int) -> Tensor | None:
-        """Everything."""
+        """Allow every token."""
         return None
 
     def met(self, state: Any) -> int:
-        """Nothing must be said."""
+        """Return 0, since no token is required."""
         return 0
 
     def wanted(self, state: Any) -> Sequence[int]:
-        """Nothing must be said."""
+        """Return no tokens, since none is required."""
         return ()
 
 
 class Every(Free):
-    """Several rules at once."""
+    """The conjunction of several rules."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = tuple(rules)
@@ -90,19 +90,19 @@ class Every(Free):
 
     @property
     def start(self) -> tuple[Any, ...]:
-        """Each rule's own."""
+        """The states of all rules."""
         return tuple(rule.start for rule in self.rules)
 
     def after(self, state: tuple[Any, ...], token: int) -> tuple[Any, ...]:
-        """Each rule's own."""
+        """Return the states of all rules."""
         return tuple(rule.after(own, token) for rule, own in zip(self.rules, state, strict=True))
 
     def looked(self, state: tuple[Any, ...], attention: Tensor) -> tuple[Any, ...]:
-        """Each rule's own."""
+        """Return the states of all rules."""
         return tuple(rule.looked(own, attention) for rule, own in zip(self.rules, state, strict=True))
 
     def allowed(self, state: tuple[Any, ...], left: int, size: int) -> Tensor | None:
-        """What all of them allow."""
+        """Return the tokens that all rules allow."""
         both: Tensor | None = None
         for rule, own in zip(self.rules, state, strict=True):
             mask = rule.allowed(own, left, size)
@@ -111,30 +111,30 @@ class Every(Free):
         return both
 
     def met(self, state: tuple[Any, ...]) -> int:
-        """All of theirs."""
+        """Combine the results of all rules."""
         return sum(rule.met(own) for rule, own in zip(self.rules, state, strict=True))
 
     def wanted(self, state: tuple[Any, ...]) -> Sequence[int]:
-        """All of theirs."""
+        """Combine the results of all rules."""
         return [token for rule, own in zip(self.rules, state, strict=True) for token in rule.wanted(own)]
 
 
 def one_of(tokens: Sequence[int], size: int) -> Tensor:
-    """A mask of V that is true at these tokens."""
+    """Return a mask of V that is true at these tokens."""
     mask = torch.zeros(size, dtype=torch.bool)
     mask[list(tokens)] = True
     return mask
 
 
-def look(rules: Sequence[Rule], states: Sequence[Any], attention: Tensor | None) -> list[Any]:
-    """The state of each row's rule, once it is known where the model looks (B×S), if it is."""
+def update_attention(rules: Sequence[Rule], states: Sequence[Any], attention: Tensor | None) -> list[Any]:
+    """Update the state of each row's rule with attention B×S to the source, if there is any."""
     if attention is None:
         return list(states)
     return [rule.looked(state, row) for rule, state, row in zip(rules, states, attention, strict=True)]
 
 
-def keep_to(scores: Tensor, rules: Sequence[Rule], states: Sequence[Any], left: Sequence[int]) -> Tensor:
-    """Scores B×V with minus infinity at what each row's rule forbids."""
+def apply_rules(scores: Tensor, rules: Sequence[Rule], states: Sequence[Any], left: Sequence[int]) -> Tensor:
+    """Set scores B×V to minus infinity at the tokens that each row's rule forbids."""
     for row, (rule, state, room) in enumerate(zip(rules, states, left, strict=True)):
         mask = rule.allowed(state, room, scores.shape[1])
         if mask is not None:
@@ -143,7 +143,7 @@ def keep_to(scores: Tensor, rules: Sequence[Rule], states: Sequence[Any], left: 
 
 
 def may_end(rule: Rule, tokens: Sequence[int], size: int) -> bool:
-    """Whether an output of these tokens keeps to a rule."""
+    """Return whether an output of these tokens satisfies a rule."""
     state = rule.start
     for token in tokens:
         state = rule.after(state, token)

@@ -1,4 +1,4 @@
-"""Outputs drawn at random from the model, whole or with its tail cut off.
+"""Sampling from the model, optionally from a truncated distribution.
 
 Axes: B batch, S source positions, V vocabulary.
 """
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.search.best import best
-from regard.search.greedy import walk
+from regard.search.greedy import generate
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import NOTHING, Rule
 from regard.search.steps import S, Source, StepModel
@@ -30,13 +30,13 @@ def sample(
     rules: Sequence[Rule] | None = None,
     patience: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """`count` outputs per source (or row of tokens B×S), in the order in which they were drawn.
+    """Draw `count` outputs per source (or row of tokens B×S), in the order in which they are drawn.
 
-    As it stands this is ancestral sampling: each output comes with exactly the probability that the model gives it.
-    `temperature`, `top_k` (Fan et al., 2018) and `top_p` (Holtzman et al., 2020) change what is drawn, but not the
-    log-probabilities reported, which are always the model's own.
+    By default this is ancestral sampling: each output is drawn with exactly the probability that the model gives it.
+    `temperature`, `top_k` (Fan et al., 2018) and `top_p` (Holtzman et al., 2020) change the distribution, but not the
+    reported log-probabilities, which are always the model's own.
 
-    What is drawn depends on the seed, the sentence and the number of the sample alone: not on line, batch or order.
+    A sample depends only on the seed, the sentence and the number of the sample, not on line, batch or order.
     """
     source = Source.of(source)
     dice = torch.zeros(len(source) * count, max(limits, default=0), dtype=torch.float64)  # B·count×longest
@@ -50,9 +50,9 @@ def sample(
     def choose(scores: Tensor, rows: list[int], time: int) -> Tensor:
         if temperature == 0.0:
             return best(scores, 1)[1][:, 0]
-        return draw(truncated(scores.double() / temperature, top_k, top_p), dice[rows, time])
+        return draw(truncate(scores.double() / temperature, top_k, top_p), dice[rows, time])
 
-    found = walk(
+    found = generate(
         steps,
         source,
         [limit for limit in limits for _ in range(count)],
@@ -65,8 +65,8 @@ def sample(
     return [found[first : first + count] for first in range(0, len(found), count)]
 
 
-def truncated(scores: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
-    """Scores B×V with minus infinity outside of the `top_k` best and of the smallest set that holds `top_p`."""
+def truncate(scores: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
+    """Set scores B×V to minus infinity outside the `top_k` best and the smallest set with probability `top_p`."""
     if top_k is not None and top_k < scores.shape[1]:
         least = scores.topk(top_k, dim=1).values[:, -1:]  # B×1
         scores = scores.masked_fill(scores < least, NOTHING)
@@ -79,13 +79,13 @@ def truncated(scores: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
 
 
 def draw(scores: Tensor, dice: Tensor) -> Tensor:
-    """One token per row of unnormalised log-probabilities B×V, by inverting their cumulative sum at dice B."""
+    """Draw one token per row of unnormalised log-probabilities B×V, by inverting their cumulative sum at `dice` B."""
     sums = scores.softmax(dim=1).cumsum(dim=1)  # B×V
     at = (dice * sums[:, -1])[:, None]
     return torch.searchsorted(sums, at, right=True)[:, 0].clamp(max=scores.shape[1] - 1)
 
 
 def _generator(seed: int, source: str, number: int) -> torch.Generator:
-    """The randomness of one sample of one sentence."""
+    """Return the random generator of one sample of one sentence."""
     digest = hashlib.sha256(f"{seed} {number} {source}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))

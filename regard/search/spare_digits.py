@@ -1,4 +1,4 @@
-"""Digits of an output that belong to nothing kept: only those of the source, such as the `10` of `10km`."""
+"""Digits of an output outside kept items: only numbers of the source are allowed, such as the `10` of `10km`."""
 
 from collections.abc import Collection, Mapping
 from itertools import groupby
@@ -16,9 +16,9 @@ def trailing_digits(text: str) -> str:
 
 
 class SpareDigits:
-    """The numbers of a source that are not kept, such as the `10` of `10km`: an output may have these, but no others.
+    """The numbers of a source that are not kept, such as the `10` of `10km`: the only other numbers of an output.
 
-    How their tokens are spelt does not matter, only that they can be completed.
+    Any tokenization of a number is allowed that can be completed.
     """
 
     def __init__(self, numbers: Collection[str], tokens: Mapping[int, str]) -> None:
@@ -29,14 +29,14 @@ class SpareDigits:
         self._completable: dict[str, bool] = {"": True}
 
     def is_whole(self, digits: str) -> bool:
-        """Whether the digits at the end of an output need no more."""
+        """Return whether the digits at the end of an output need no more."""
         return not digits or digits in self.numbers
 
     def following(self, digits: str, room: int, *, apart: bool) -> list[int]:
         """Return the tokens with digits that may follow an output that ends in `digits` of no item.
 
-        A number is begun only where there is `room` for all of it and, unless it stands `apart` from the number before
-        it, only inside a longer token.
+        A number is begun only if there is `room` for all of it and, unless it is `apart` from the number before it,
+        only inside a longer token.
         """
         found = []
         for token, continues, at_front in self._tokens(digits):
@@ -57,12 +57,12 @@ class SpareDigits:
         return self._following[digits]
 
     def _fits(self, text: str) -> bool:
-        """Whether all digits of a text are spare numbers, the last of which may still be completed."""
+        """Return whether all digits of a text are spare numbers, the last of which may still be completed."""
         rest = trailing_digits(text)
         return runs_of_digits(text[: len(text) - len(rest)]) <= self.numbers and self._can_complete(rest)
 
     def _can_complete(self, digits: str) -> bool:
-        """Whether some tokens make a whole number of these digits."""
+        """Return whether some tokens make a whole number of these digits."""
         if digits not in self._completable:
             longer = [number for number in self.numbers if number.startswith(digits) and number != digits]
             self._completable[digits] = digits in self.numbers or any(

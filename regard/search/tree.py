@@ -1,4 +1,4 @@
-"""The tree of a beam search: every beginning that was kept or nearly kept, and what became of it."""
+"""The tree of a beam search: every prefix that was kept or nearly kept, and what became of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,35 +14,35 @@ class Node:
     """One token of one path."""
 
     parent: int
-    """Number of the node before it; -1 at the root's children."""
+    """Index of the parent node; -1 for first tokens."""
     token: int
     log_prob: float
     total: float
     """Log-probability of the path up to here."""
     score: float
-    """What decides between paths: `total` divided by the number of tokens to the power of the length penalty; where the
+    """The score that ranks paths: `total` divided by the number of tokens to the power of the length penalty; where the
     path ended, the score of its hypothesis, with the coverage penalty."""
     fate: Fate
-    """`lived`: went on; `died`: fell out of the beam; `ended`: became a hypothesis; `chosen`: one that was given."""
+    """`lived`: continued; `died`: fell out of the beam; `ended`: became a hypothesis; `chosen`: was returned."""
 
 
 @dataclass
 class SearchTree:
-    """What one sentence's beam looked at, in the order in which it did."""
+    """The candidates of one sentence's beam, in the order in which they were considered."""
 
     nodes: list[Node] = field(default_factory=list)
     ends: dict[tuple[int, ...], int] = field(default_factory=dict)
     """The last node of each hypothesis, by its tokens."""
 
     def add(self, parent: int, token: int, log_prob: float, total: float, score: float, fate: Fate) -> int:
-        """Record one more token and return its number."""
+        """Record one more token and return its index."""
         self.nodes.append(Node(parent, token, log_prob, total, score, fate))
         return len(self.nodes) - 1
 
     def finish(self, given: Sequence[tuple[int, ...]]) -> None:
-        """Mark the paths of the hypotheses that were given, and those that led nowhere."""
+        """Mark the paths of the returned hypotheses, and those that led to none."""
         alive = {node.parent for node in self.nodes if node.fate == "ended"}
-        for place in range(len(self.nodes) - 1, -1, -1):  # children stand behind their parents
+        for place in range(len(self.nodes) - 1, -1, -1):  # children come after their parents
             node = self.nodes[place]
             if node.fate == "lived":
                 node.fate = "lived" if place in alive else "died"
@@ -55,7 +55,7 @@ class SearchTree:
                 place = self.nodes[place].parent
 
     def to_json(self, readable: Callable[[int], str]) -> list[dict[str, Any]]:
-        """Plain data: one object per node, in order."""
+        """Return plain data: one object per node, in order."""
         return [
             {
                 "parent": node.parent,

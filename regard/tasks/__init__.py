@@ -1,1 +1,1 @@
-"""What goes into a model and what comes out: every task of the table, and the objects that use trained runs."""
+"""Tasks: inputs and outputs of models, and the objects that use trained runs."""

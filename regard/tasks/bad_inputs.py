@@ -12,7 +12,7 @@ from regard.foundation.errors import RegardError, UsageError
 R = TypeVar("R")
 
 SHOWN = 5
-"""Inputs whose reasons an error spells out."""
+"""Number of inputs that an error lists with reasons."""
 SHOWN_CHARACTERS = 80
 
 
@@ -65,7 +65,7 @@ def answer_all(
 ) -> list[R]:
     """Return the answer to each text; raise `BadInputs` if some have none.
 
-    `inputs` are what the caller gave, where that is something else than the texts.
+    `inputs` are the caller's arguments, if they are not the texts themselves.
     """
     found = answer_each(answer, texts, check)
     answers = [one for one in found if not isinstance(one, RegardError)]
@@ -89,7 +89,7 @@ def _answer_group(answer: Callable[[list[str]], list[R]], texts: list[str]) -> l
 
 
 def _shown(given: Any) -> str:
-    """An input as an error names it: a text or a path in quotes, anything else by its type."""
+    """Return the name of an input for errors: a text or a path in quotes, anything else by its type."""
     if isinstance(given, tuple):
         return ", ".join(map(_shown, given))
     text = str(given) if isinstance(given, str) or hasattr(given, "__fspath__") else None

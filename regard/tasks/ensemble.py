@@ -1,4 +1,4 @@
-"""Several runs that write text as one.
+"""Ensembles of runs that generate text.
 
 Axes: B batch, S source positions.
 """
@@ -19,7 +19,7 @@ from regard.text.tokenizer import Tokenizer
 
 
 class EnsembleInput:
-    """The inputs of all members: each reads the source in tokens of its own; lengths are those of the first."""
+    """The inputs of all members: each tokenizes the source itself; lengths are those of the first."""
 
     is_text = True
     aligns = False  # members may read different tokens
@@ -35,37 +35,39 @@ class EnsembleInput:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """That of the first member."""
+        """The source tokenizer of the first member."""
         return self.inputs[0].tokenizer
 
     @property
     def positions(self) -> int | None:
-        """The fewest that any member has learned."""
+        """The smallest number of learned positions of any member."""
         return min((one.positions for one in self.inputs if one.positions is not None), default=None)
 
     def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
-        """As the first member."""
+        """Delegate to the first member."""
         return self.inputs[0].split(sources, search)
 
     def rows(self, sources: Sequence[str]) -> Rows:
-        """The tokens of the first member."""
+        """Return the ids of the first member."""
         return self.inputs[0].rows(sources)
 
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
-        """As the first member."""
+        """Delegate to the first member."""
         return self.inputs[0].groups(rows, tokens)
 
     def output_limit(self, row: list[int]) -> int:
-        """The first member's, or the fewest positions that any member has learned."""
+        """Return the limit of the first member, or the smallest number of learned positions of any member."""
         limit = self.inputs[0].output_limit(row)
         return limit if self.positions is None else min(limit, self.positions)
 
     def step_model(
         self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
     ) -> tuple[StepModel[Any], Source]:
-        """All members, and the sources as each of them reads them."""
+        """Return the ensemble of step models, and the sources as each member tokenizes them."""
         if with_attention:
-            raise UsageError("A coverage penalty needs the attention of one model: translate with one run.")
+            raise UsageError(
+                "A coverage penalty needs the attention of one model. Translate with one run instead of an ensemble."
+            )
         own = [
             Source.of(one.collate(sources, one.rows(sources))[0].to(member.model.device))
             for one, member in zip(self.inputs, self.members, strict=True)
@@ -73,17 +75,17 @@ class EnsembleInput:
         return EnsembleSteps([ModelSteps(member.model) for member in self.members]), join_sources(own)
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """Refused: members may read different tokens."""
-        raise UsageError("Attention and alignment are of one model: translate with one run.")
+        """Raise `UsageError`: members may have different source tokens."""
+        raise UsageError("An ensemble has no common attention or alignment. Translate with one run.")
 
 
 def ensemble(members: Sequence[LoadedRun]) -> TextGenerator:
-    """Several runs with the same target vocabulary as one."""
+    """Combine several runs with the same target vocabulary."""
     first = members[0]
     for number, member in enumerate(members[1:], start=2):
         if member.target_tokenizer.fingerprint != first.target_tokenizer.fingerprint:
             raise UsageError(
-                f"Run {number} of the ensemble has another target vocabulary than the first: only runs that were "
-                "trained with the same tokenizer can be averaged."
+                f"Run {number} of the ensemble has another target vocabulary than the first. Use runs that were "
+                "trained with the same tokenizer."
             )
     return TextGenerator(first.model, first.config, EnsembleInput(members), first.target_tokenizer)

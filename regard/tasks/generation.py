@@ -1,4 +1,4 @@
-"""Generating text: from raw sources and a search to hypotheses.
+"""Text generation: searches for the outputs of raw sources.
 
 Axes: B batch, S source positions.
 """
@@ -17,8 +17,8 @@ from regard.search.assembly import assemble, choose
 from regard.search.forbidden import Forbidden, Reading
 from regard.search.kept import Pieces, kept_rule
 from regard.search.rules import Every, Free, Rule, Stuck, may_end
-from regard.search.side_by_side import MOST, Interruptible, side_by_side
 from regard.search.steps import Source
+from regard.search.threads import MOST, Interruptible, run_in_threads
 from regard.text.loops import patience_for
 from regard.text.sentences import Piece
 from regard.text.tokenizer import Tokenizer
@@ -34,11 +34,11 @@ each core."""
 
 
 class SourceReader(Protocol):
-    """What generation needs to know of what is read: a `regard.tasks.inputs.Input`, or those of an ensemble."""
+    """The interface of inputs for generation: a `regard.tasks.inputs.Input`, or the inputs of an ensemble."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of sources, where they are text."""
+        """The tokenizer of sources that are text."""
 
     @property
     def is_text(self) -> bool:
@@ -46,35 +46,35 @@ class SourceReader(Protocol):
 
     @property
     def aligns(self) -> bool:
-        """Whether attention to the source says which of its words an output word belongs to."""
+        """Whether attention to the source can be read as a word alignment."""
 
     @property
     def positions(self) -> int | None:
-        """How many positions the model has learned; `None` where no position is too far."""
+        """The number of learned positions; `None` if positions are not limited."""
 
     def split(self, sources: Sequence[str], search: Search, /) -> tuple[list[list[Piece]], Rows]:
-        """Each source in pieces that fit the model, and the ids of all pieces, one after the other."""
+        """Split each source into pieces that fit the model; return the pieces, and the ids of all pieces in order."""
 
     def rows(self, sources: Sequence[str], /) -> Rows:
-        """The ids of sources."""
+        """Return the ids of sources."""
 
     def groups(self, rows: Rows, tokens: int, /) -> Iterator[list[int]]:
-        """Places of sources that are searched together."""
+        """Yield the indices of sources that are searched together."""
 
     def output_limit(self, row: list[int], /) -> int:
-        """The largest number of tokens that may be generated for a source."""
+        """Return the maximum number of tokens that may be generated for a source."""
 
     def step_model(
         self, model: Model, sources: Sequence[str], rows: Rows, /, *, with_attention: bool
     ) -> tuple[StepModel[Any], Source]:
-        """What search runs on for a batch of sources."""
+        """Return the step model and the source of a batch, for search."""
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis, /) -> Hypothesis:
-        """The hypothesis with its attention to the source, and its word alignment."""
+        """Return the hypothesis with its attention to the source and its word alignment."""
 
 
 class TextGenerator:
-    """A model, what it reads, and the tokenizer of what it writes: searches for texts."""
+    """Generates texts with a model, its input and the tokenizer of its output."""
 
     def __init__(self, model: Model, config: RunConfig, source: SourceReader, tokenizer: Tokenizer) -> None:
         self.model = model
@@ -91,9 +91,9 @@ class TextGenerator:
     def translate(self, text: Texts, search: Search | None = None, *, beam: int | None = None) -> list[str]: ...
 
     def translate(self, text: str | Texts, search: Search | None = None, *, beam: int | None = None) -> str | list[str]:
-        """The best output for a source, or for each of a list of sources; `beam` 1 is greedy.
+        """Return the best output for a source, or for each of a list of sources; `beam` 1 is greedy.
 
-        An empty text stays empty. Neither the order of the sources nor the other sources matter.
+        An empty text stays empty. Results do not depend on the order of sources or on other sources.
         """
         _check_texts(text)
         if isinstance(text, str):
@@ -109,12 +109,13 @@ class TextGenerator:
         count: int | None = None,
         trees: Sequence[SearchTree] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses for each source, best first; none for an empty text.
+        """Return the best hypotheses for each source, best first; none for an empty text.
 
-        `beam` and `count` change those of `search`; `trees`, one per source, record the beam (of texts not split).
+        `beam` and `count` override those of `search`; `trees`, one per source, record the beam of texts that are not
+        split.
         """
         if isinstance(texts, str):
-            raise UsageError("Hypotheses are for a list of texts: write [text].")
+            raise UsageError("`hypotheses` takes a list of texts, but this is a single text. Write [text].")
         _check_texts(texts)
         if search is not None and not isinstance(search, Search):
             raise UsageError(
@@ -122,7 +123,7 @@ class TextGenerator:
                 "regard.search.Search."
             )
         if trees is not None and len(trees) != len(texts):
-            raise UsageError(f"There are {len(trees)} search trees for {len(texts)} texts: give one for each.")
+            raise UsageError(f"There are {len(trees)} search trees for {len(texts)} texts. Give one for each text.")
         search = self._complete(search or Search(), beam, count)
         if search.splits is False:
             return self.find(texts, search, trees)
@@ -133,11 +134,11 @@ class TextGenerator:
         return [assemble(pieces, best, search) for pieces, best in zip(cut, found, strict=True)]
 
     def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with its attention to the source, and where that says something, its word alignment."""
+        """Return the hypothesis with its attention to the source and, for text sources, its word alignment."""
         return self.source.explain(self.model, self.tokenizer, source, hypothesis)
 
     def _complete(self, search: Search, beam: int | None, count: int | None) -> Search:
-        """A search with every default filled in."""
+        """Return the search options with every default filled in."""
         decoding = self.config.decoding
         search = replace(
             search,
@@ -150,10 +151,10 @@ class TextGenerator:
         return replace(search, beam=max(decoding.beam, search.count))
 
     def _find_pieces(self, cut: Sequence[list[Piece]], search: Search, rows: Rows) -> list[list[list[Hypothesis]]]:
-        """The hypotheses for each piece of each text.
+        """Return the hypotheses for each piece of each text.
 
-        Where phrases are forbidden, pieces are searched one after the other: each must not complete a phrase that any
-        hypothesis for those before it begins.
+        With forbidden phrases, pieces are searched in order: a piece must not complete a phrase that any hypothesis of
+        the pieces before it begins.
         """
         if not search.constraints.forbid:
             each = iter(self.find([piece.text for row in cut for piece in row], search, None, rows=rows))
@@ -168,11 +169,11 @@ class TextGenerator:
             best = self.find([cut[row][number].text for row in left], search, None, before)
             for row, hypotheses in zip(left, best, strict=True):
                 found[row].append(hypotheses)
-                said = [one.tokens for one in hypotheses] or [()]
+                outputs = [one.tokens for one in hypotheses] or [()]
                 readings[row] = frozenset(
                     forbidden.follow(reading, tokens, spaced=bool(cut[row][number].space))
                     for reading in readings[row]
-                    for tokens in said
+                    for tokens in outputs
                 )
         return found
 
@@ -184,10 +185,10 @@ class TextGenerator:
         before: Sequence[frozenset[Reading]] | None = None,
         rows: Rows | None = None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses for each source, by batches of similar length, each distinct source searched once.
+        """Return the hypotheses for each source, in batches of similar length; equal sources are searched once.
 
-        `before` says how forbidden phrases may have begun before the output for each source; `rows` are the ids of the
-        sources, where they are known.
+        `before` are the states of forbidden phrases before the output for each source; `rows` are the ids of the
+        sources if they are known.
         """
         asked = list(zip(texts, before or [_NOTHING_READ] * len(texts), strict=True))
         distinct_asked = list(dict.fromkeys(asked)) if trees is None else asked
@@ -210,20 +211,20 @@ class TextGenerator:
             own = [rules[place] for place in batch] if rules else None
             return self._search(*asked, search, own, shown, stop, with_attention=with_attention)
 
-        # Taps see one batch after the other, and a graphics card computes one after the other.
+        # Watched taps and GPUs process one batch after the other.
         single = len(batches) == 1 or with_attention or self.model.device.type != "cpu"
-        results = side_by_side(searched, batches, most=1 if single or taps.watched(self.model) else MOST)
+        results = run_in_threads(searched, batches, most=1 if single or taps.watched(self.model) else MOST)
         for batch in batches:
             try:
                 best = next(results)
             except Stuck as error:
                 text = distinct_texts[batch[error.row]]
                 raise RegardError(
-                    f'No output found for "{text[:80]}" keeps to all constraints: relax one, or use a wider beam.'
+                    f'No output found for "{text[:80]}" satisfies all constraints. Relax one, or use a wider beam.'
                 ) from None
             for place, hypotheses in zip(batch, best, strict=True):
-                said = [replace(one, text=self.tokenizer.decode(one.tokens)) for one in hypotheses]
-                found[place] = choose(said, search)
+                decoded = [replace(one, text=self.tokenizer.decode(one.tokens)) for one in hypotheses]
+                found[place] = choose(decoded, search)
         if len(distinct_asked) == len(texts):
             return found
         by_text = dict(zip(distinct_asked, found, strict=True))
@@ -271,13 +272,13 @@ class TextGenerator:
         )
 
     def _rules_for(self, asked: Sequence[tuple[str, frozenset[Reading]]], search: Search) -> list[Rule] | None:
-        """What the output for each text must keep to; nothing, if there is nothing to keep to."""
+        """Return the rule for the output of each text; `None` without constraints."""
         if not search.constraints and not search.keep:
             return None
         return [self._rule(search, text, before) for text, before in asked]
 
     def _rule(self, search: Search, text: str, before: frozenset[Reading]) -> Rule:
-        """What the output for a text must keep to."""
+        """Return the rule for the output of a text."""
         constraints = search.constraints
         if constraints not in self._rules:
             self._rules[constraints] = constraints.rule(self.tokenizer) if constraints else Free()
@@ -293,29 +294,31 @@ class TextGenerator:
         return Every([rule, kept_rule(text, kept, offsets, constraints, self._spellings)])
 
     def _may_be_empty(self, rules: list[Rule] | None, place: int) -> bool:
-        """Whether the output for a text may be empty, as far as its rule is concerned."""
+        """Return whether the rule for a text allows an empty output."""
         return rules is None or may_end(rules[place], (), self.tokenizer.size)
 
     @property
     def _has_attention(self) -> bool:
-        """Whether search can tell where in the source the model looks."""
+        """Whether the model has attention to the words of its source."""
         return self.source.aligns and any(name.endswith("source_attention.weights") for name in taps.names(self.model))
 
     def _with_room(self, limit: int, needs: int) -> int:
-        """A limit that leaves room for what rules need."""
+        """Return a limit with room for the tokens that rules need."""
         positions = self.source.positions
         if positions is not None and needs >= positions:
-            raise UsageError(f"The constraints need {needs} tokens, but this model has learned {positions} positions.")
+            raise UsageError(
+                f"The constraints need {needs} tokens, but this model has learned {positions} positions. Shorten them."
+            )
         room = limit + needs + 1 if needs else limit
         return room if positions is None else min(room, positions)
 
 
 def _check_texts(given: object) -> None:
-    """Refuse what is neither a text nor a list of texts."""
+    """Raise `UsageError` for anything but a text or a list of texts."""
     if isinstance(given, str):
         return
     if not isinstance(given, list | tuple):
-        raise UsageError(f"A text, or a list of texts, can be translated; this is of type {type(given).__name__}.")
+        raise UsageError(f"The input is of type {type(given).__name__}. It must be a text or a list of texts.")
     for place, text in enumerate(given, start=1):
         if not isinstance(text, str):
-            raise UsageError(f"Text {place} of the list is no text, but of type {type(text).__name__}.")
+            raise UsageError(f"Item {place} of the list is of type {type(text).__name__}. It must be a text.")

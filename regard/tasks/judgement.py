@@ -1,4 +1,4 @@
-"""How good the answers of a model are, and what was fitted to make them better."""
+"""Results of evaluation and calibration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from regard.metrics.scoring import Scores
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One example and what the model answers."""
+    """One example with the model's output."""
 
     source: str
     reference: str
@@ -17,7 +17,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A small table for people, such as a confusion matrix."""
+    """A small table for display, such as a confusion matrix."""
 
     title: str
     head: tuple[str, ...]
@@ -26,28 +26,28 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """How good a model's answers to some examples are."""
+    """Scores and samples of a model's outputs."""
 
     scores: Scores
     samples: Sequence[Sample]
-    """The first examples, not chosen."""
+    """The first examples, without selection."""
     tables: Sequence[Table] = ()
-    """What no single number says."""
+    """Further results, such as a confusion matrix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What was fitted on validation data after training."""
+    """The result of calibration on validation data after training."""
 
     note: str
-    """In a few words."""
+    """A short description."""
     warning: str | None = None
     """Why the result needs care, in a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """How a finished run is used, for its card."""
+    """Commands that use a finished run, for its card."""
 
     shell: str
     python: str

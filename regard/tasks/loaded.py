@@ -1,4 +1,4 @@
-"""A trained run, loaded: its task, its model, and what both do together."""
+"""A loaded run: a task with its trained model."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +13,7 @@ from regard.data.store import TokenStore
 from regard.foundation.device import choose_device, keep_freed
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.runs.run import Run
 from regard.search import Hypothesis, Search, SearchTree
 from regard.tasks.bad_inputs import answer_all
@@ -30,18 +30,18 @@ from regard.text.tokenizer import Tokenizer
 
 Texts = list[str] | tuple[str, ...]
 
-DOING = {
-    "translate": "translates nothing",
-    "generate": "is no language model",
-    "caption": "captions no pictures",
+MISMATCHES = {
+    "translate": "is not a translation run",
+    "generate": "is not a language model",
+    "caption": "is not a captioning run",
     "transcribe": "is not a speech recogniser",
-    "predict": "predicts no labels, numbers or tags",
+    "predict": "does not predict labels, numbers or tags",
 }
-"""What is wrong with a run that another command uses, by the command that was tried."""
+"""What is wrong with a run that needs another command, by the command that was tried."""
 
 
 class LoadedRun:
-    """A task with a trained model, whatever the task is.
+    """A task with a trained model.
 
     Sources are texts: the text itself, several with tabs between them, or the names of images.
     """
@@ -57,47 +57,47 @@ class LoadedRun:
 
     @property
     def input(self) -> Input:
-        """What the model reads."""
+        """The input of the task."""
         return self.task.input
 
     @property
     def output(self) -> Output[Any]:
-        """What the model answers."""
+        """The output of the task."""
         return self.task.output
 
     @property
     def source_tokenizer(self) -> Tokenizer:
-        """The tokenizer of what is read."""
+        """The tokenizer of sources."""
         return self.task.input.tokenizer
 
     @property
     def target_tokenizer(self) -> Tokenizer:
-        """The tokenizer of what is written."""
+        """The tokenizer of generated texts."""
         return self._text_output("a tokenizer of outputs").tokenizer
 
     @property
     def writes_text(self) -> bool:
-        """Whether its answers are texts that a decoder writes."""
+        """Whether results are texts that a decoder generates."""
         return isinstance(self.output, DecodedOutput)
 
     @property
     def translates_text(self) -> bool:
-        """Whether it reads text and writes text."""
+        """Whether the model reads a text and generates another."""
         return self.writes_text and self.config.task.input_kind().encoder and self.input.is_text
 
-    def untrained(self) -> Model | Reader:
-        """A model of the same configuration that has learned nothing."""
+    def untrained(self) -> Model | EncoderModel:
+        """Return a newly initialised model of the same configuration."""
         return self.task.build()
 
     # Answers
 
     @cached_property
     def generator(self) -> TextGenerator:
-        """What searches for texts, where the task writes text."""
+        """The text generator, for tasks that generate text."""
         return self._text_output("a search").generator(self.model)
 
     def translate(self, text: Any, search: Search | None = None, *, beam: int | None = None) -> Any:
-        """The best output as a string for a source, or for each of a list of sources."""
+        """Return the best output as a string for a source, or for each of a list of sources."""
         return self.generator.translate(text, search, beam=beam)
 
     def hypotheses(
@@ -109,15 +109,15 @@ class LoadedRun:
         count: int | None = None,
         trees: Sequence[SearchTree] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses for each source, best first."""
+        """Return the best hypotheses for each source, best first."""
         return self.generator.hypotheses(texts, search, beam=beam, count=count, trees=trees)
 
     def write(self, sources: Texts, search: Search | None = None) -> list[Result]:
-        """The best text for each source with its score, and the alternatives that the search keeps."""
+        """Return the best text for each source with its score, and the alternatives of an n-best search."""
         return self._text_output("a text").results(sources, self.hypotheses(sources, search))
 
     def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with its attention to the source, and where that says something, its word alignment."""
+        """Return the hypothesis with its attention to the source and, for text sources, its word alignment."""
         return self.generator.explain(source, hypothesis)
 
     @overload
@@ -127,10 +127,10 @@ class LoadedRun:
     def predict(self, sources: Texts) -> list[Result]: ...
 
     def predict(self, sources: str | Texts) -> Result | list[Result]:
-        """What the model answers to a source, or to each of a list of sources; an empty source has an empty answer.
+        """Return the result for a source, or for each of a list of sources; an empty source has an empty result.
 
-        A source of more texts or fewer than the model reads is refused. Where sources of a list cannot be answered,
-        `BadInputs` says which, and has the other answers.
+        A source with another number of texts than the model reads raises an error. If some sources of a list fail,
+        `BadInputs` lists them and has the other results.
         """
         if isinstance(sources, str):
             self.check(sources)
@@ -138,12 +138,12 @@ class LoadedRun:
         return answer_all(self.answer, sources, self.check)
 
     def check(self, source: str) -> None:
-        """Refuse a source of more texts or fewer than the model reads."""
+        """Raise an error for a source with another number of texts than the model reads."""
         if isinstance(source, str) and source.strip():
             check_parts(source, self.config.data.train.texts)
 
     def answer(self, sources: Sequence[str]) -> list[Result]:
-        """Answer sources that have been checked; an empty source has an empty answer."""
+        """Return the results for checked sources; an empty source has an empty result."""
         asked = [source for source in sources if source.strip()]
         answers = iter(self.output.answer(self.model, asked) if asked else ())
         return [next(answers) if source.strip() else Nothing(self.output.result) for source in sources]
@@ -161,9 +161,11 @@ class LoadedRun:
         return self._text_output("an output to trace").trace_tokens(self.model, source, hypothesis.tokens)
 
     def forced(self, source: str, target: str | None = None) -> tuple[Tensor, Tensor]:
-        """Source tokens 1×S and target tokens 1×T (with their specials) of a given target, or of the model's own."""
+        """Return source tokens 1×S and target tokens 1×T with special tokens; by default of the model's own output."""
         if not self.translates_text:
-            raise UsageError("This analysis is of models that read a text and write another.")
+            raise UsageError(
+                "This analysis needs a model that reads a text and generates another, such as a translation run."
+            )
         ids = self.source_tokenizer.encode_batch([source])[0]
         if target is None:
             best = self.hypotheses([source])[0]
@@ -175,17 +177,17 @@ class LoadedRun:
 
     def _text_output(self, what: str) -> DecodedOutput:
         if not isinstance(self.output, DecodedOutput):
-            raise UsageError(f"This run writes no text ({self.config.task.arrow}), so it has no {what}.")
+            raise UsageError(f"This run does not generate text ({self.config.task.arrow}), so it does not have {what}.")
         return self.output
 
 
 def load_run(directory: Path | str | Run, overrides: Sequence[str] = (), *, verb: str | None = None) -> LoadedRun:
-    """Load a trained run on the best device at hand.
+    """Load a trained run on the best available device.
 
     Args:
         directory: The run directory.
         overrides: Settings as on the command line.
-        verb: The command that wants to use it: a run of a task for which there is another command is refused.
+        verb: The command that uses the run; raises `UsageError` if the run's task needs another command.
     """
     run = Run.open(directory)
     check_overrides(overrides)
@@ -197,25 +199,25 @@ def load_run(directory: Path | str | Run, overrides: Sequence[str] = (), *, verb
     model = run.load_model(task.build, task.vocabularies.fingerprints)
     model = model.to(choose_device(config.training.device)).eval()
     if isinstance(model, Model):
-        model = model.laid_out()
+        model = model.optimize_layout()
     task.input.trained_length = trained_length(run) or task.input.trained_length
     return LoadedRun(task, model)
 
 
 def check_verb(run: Run, config: RunConfig, verb: str) -> None:
-    """Refuse a run that another command uses, and name that command."""
+    """Raise `UsageError` for a run that needs another command, and name that command."""
     if config.task.verb != verb:
         use = f"regard {config.task.verb} {run.directory}"
-        raise UsageError(f"{run.directory} {DOING[verb]} ({config.task.arrow}: {config.cell}): use {use}.")
+        raise UsageError(f"{run.directory} {MISMATCHES[verb]} ({config.task.arrow}: {config.cell}). Use {use}.")
 
 
 def load_task(run: Run, config: RunConfig) -> Task:
-    """The task of a trained run, with the vocabularies that it keeps."""
+    """Return the task of a trained run with its vocabularies."""
     return TaskKind.of(config).load(run.tokenizers)
 
 
 def trained_length(run: Run) -> int | None:
-    """The longest source in tokens among a run's training data, if it is still there."""
+    """Return the length in tokens of the longest source of a run's training data, if the data still exist."""
     try:
         return int(TokenStore(run.data / "train").lengths[0].max())
     except (OSError, ValueError, RegardError):
@@ -223,11 +225,11 @@ def trained_length(run: Run) -> int | None:
 
 
 def check_overrides(overrides: Sequence[str]) -> None:
-    """Refuse settings that a trained model cannot change any more."""
+    """Raise `UsageError` for settings that cannot be changed after training."""
     for override in overrides:
         name = override.partition("=")[0].strip()
         if not name.startswith("decoding.") and name not in ("model.positions.ntk", "training.device"):
             raise UsageError(
-                f"{name} cannot be changed in a trained run: decoding.* can, and training.device, and "
-                "model.positions.ntk (for rotary positions)."
+                f"{name} cannot be changed in a trained run. Only decoding.*, training.device and model.positions.ntk "
+                "(for rotary positions) can."
             )

@@ -1,4 +1,4 @@
-"""From a configuration to tokenizers, stores and pairs inside a run directory: built once, reopened afterwards."""
+"""Data preparation: builds tokenizers, stores and pairs in a run directory once, and reopens them afterwards."""
 
 import json
 import shutil
@@ -30,16 +30,16 @@ _TOKENIZERS = (*(f"{side}.{end}" for side in ("shared", "source", "target") for 
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that training needs of text and data."""
+    """The prepared data of a run."""
 
     task: Task
     """The task, with its tokenizers and labels."""
     train: TokenStore
     validation: TokenStore
     validation_pairs: list[Pair]
-    """Raw; pair i is what `validation[i]` holds the ids of."""
+    """Raw validation examples; example i has the ids `validation[i]`."""
     test_pairs: list[Pair]
-    """Raw and whole; empty without a test corpus."""
+    """Raw test examples, not truncated; empty without a test corpus."""
     report: CleaningReport
 
     def verify(self) -> None:
@@ -49,7 +49,7 @@ class Prepared:
 
 
 def is_prepared(directory: Path) -> bool:
-    """Whether a run directory already holds its tokenizers and stores."""
+    """Return whether a run directory already contains its tokenizers and stores."""
     return (directory / "data" / _FINISHED).exists()
 
 
@@ -61,7 +61,7 @@ def verify_stores(directory: Path) -> None:
 
 
 def prepare(config: RunConfig, directory: Path, progress: Progress | None = None) -> Prepared:
-    """Tokenizers and stores of a run; what a run directory already holds is reopened without reading the corpora."""
+    """Build the tokenizers and stores of a run, or reopen them without reading the corpora if they exist."""
     if not is_prepared(directory):
         _check_untrained(directory)
         try:
@@ -69,23 +69,23 @@ def prepare(config: RunConfig, directory: Path, progress: Progress | None = None
         except TooFew as error:
             raise TooFew(f"{error}{_thinned(config.data.every)}") from None
         except OSError as error:
-            raise RegardError(f"cannot write into {directory}: {error.strerror or error}.") from error
+            raise RegardError(f"Cannot write to {directory}: {error.strerror or error}.") from error
     return _open(config, directory)
 
 
 def _thinned(every: int) -> str:
-    """What is to be known of data that do not suffice: how much of them was never read."""
-    return f"\nOnly one example in {every:,} was taken: make data.every smaller." if every > 1 else ""
+    """Return a hint for too little data: the share of examples that `data.every` left out."""
+    return f"\nOnly one example in {every:,} was used. Make data.every smaller." if every > 1 else ""
 
 
 def _check_untrained(directory: Path) -> None:
-    """Refuse to make anew what belongs to weights that are there: another tokenizer would make them worthless."""
+    """Raise an error if the run has weights: new tokenizers would not fit them."""
     checkpoints = directory / "checkpoints"
     trained = (directory / "model.safetensors").exists() or (checkpoints.is_dir() and any(checkpoints.iterdir()))
     if trained:
         raise RegardError(
-            f"The data of {directory} are gone: a model that has been trained on them cannot be given others. Put "
-            f"{directory / 'data'} back, measure it on files of your own, or begin a new run."
+            f"{directory / 'data'} is missing, and the trained model of {directory} cannot use other data. Restore "
+            f"{directory / 'data'}, evaluate the run on your own files, or start a new run."
         )
 
 
@@ -96,7 +96,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
     _make_room(directory)
     held = {"validation": data.validation, "test": data.test}
     known = {name: list(sound(corpus, kind)) for name, corpus in held.items() if corpus}
-    validation = [pair for _, pair in known.get("validation", ())]  # what is scored is never filtered
+    validation = [pair for _, pair in known.get("validation", ())]  # scored examples are never filtered
     train = _source(data.train, kind, data.every)
     fate, report = survey(
         train(),
@@ -110,12 +110,12 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         progress=progress,
     )
     if not report.train:
-        raise TooFew(f"cleaning left no training {_one(kind)}: see data.cleaning.\n{report}")
+        raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
     refuse_large_losses(data.cleaning, report, kind.noun)
     if report.train < FEW_EXAMPLES and not isinstance(data.train, TextFiles | JsonTexts):  # few documents may be long
         report.notes.append(
-            f"There are only {report.train:,} training {kind.noun}. A model learns such a number by heart, and what it "
-            "says of anything else is a guess: give it more, at least a few hundred."
+            f"There are only {report.train:,} training {kind.noun}. A model memorises so few, and its results for "
+            "others are guesses. Use at least a few hundred."
         )
     for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
         if (fate == aside).any():
@@ -151,7 +151,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         report.train -= len(too_long)
         refuse_large_losses(data.cleaning, report, kind.noun)
     if not report.train:
-        raise TooFew(f"cleaning left no training {_one(kind)}: see data.cleaning.\n{report}")
+        raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
     if not validation:
         raise RegardError(f"There is no validation {_one(kind)}. Name more under data.validation.")
     cut = stored(enumerate(validation), task, cleaning.max_length, directory / "data" / "validation", scored=True)
@@ -164,7 +164,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
 
 
 def _notes_on_scored(scored: Mapping[str, list[Pair]], kind: TaskKind, cut: int, longest: int) -> list[str]:
-    """Return what must be said of examples that are scored and empty, or too long to be read whole."""
+    """Return notes on scored examples that are empty or truncated."""
     found = []
     for name, pairs in scored.items():
         empty = sum(not all(getattr(pair, text).strip() for text in kind.texts) for pair in pairs)
@@ -180,7 +180,7 @@ def _notes_on_scored(scored: Mapping[str, list[Pair]], kind: TaskKind, cut: int,
 
 
 def training_pairs(config: RunConfig) -> Iterator[Pair]:
-    """The raw pairs that a run learns from: its corpus is read and surveyed again, which gives the same split."""
+    """Return the raw training pairs of a run; its corpus is read and split again, with the same result."""
     data, kind = config.data, TaskKind.of(config)
     train = _source(data.train, kind, data.every)
     fate, _ = survey(
@@ -196,7 +196,7 @@ def training_pairs(config: RunConfig) -> Iterator[Pair]:
 
 
 def _answerable(held: list[tuple[str, Pair]], task: Task, notes: list[str]) -> list[tuple[str, Pair]]:
-    """What was held out and goes with what was learnt; where something does not, it is noted."""
+    """Return the held-out examples that fit the vocabularies; a note is added for those that do not."""
     fits, odd = [], []
     for where, pair in held:
         try:
@@ -206,18 +206,20 @@ def _answerable(held: list[tuple[str, Pair]], task: Task, notes: list[str]) -> l
             odd.append(pair)
     if odd:
         labels = ", ".join(f"`{label[:40]}`" for label in dict.fromkeys(pair.target.strip() for pair in odd[:3]))
-        several = f"{len(odd):,} {task.noun}" if len(odd) > 1 else f"one of the {task.noun}"
+        several = (
+            f"{len(odd):,} held-out {task.noun} have labels" if len(odd) > 1 else "One held-out example has a label"
+        )
         more = ", …" if len(odd) > 3 else ""
-        notes.append(f"Of what was held out, {several} had a label that no other shows ({labels}{more}): left out.")
+        notes.append(f"{several} that no training example has ({labels}{more}). Such examples were left out.")
     return fits
 
 
 def _make_room(directory: Path) -> None:
-    """Empty the places to build in of what an interrupted build left, and of nothing else."""
+    """Delete what an interrupted build left in a run directory, and nothing else."""
     data, tokenizers = directory / "data", directory / "tokenizers"
     unfinished = data / _UNFINISHED
     if data.exists() and any(data.iterdir()) and not unfinished.exists():
-        raise RegardError(f"{data} exists and is not of a Regard run: choose another directory for the run.")
+        raise RegardError(f"{data} exists and does not belong to a Regard run. Choose another directory for the run.")
     data.mkdir(parents=True, exist_ok=True)
     unfinished.touch()
     tokenizers.mkdir(exist_ok=True)
@@ -229,13 +231,13 @@ def _make_room(directory: Path) -> None:
 
 
 def _source(corpus: Corpus, kind: TaskKind, every: int) -> Callable[[], Iterable[Pair]]:
-    """A corpus, or every so many-th of it, to be read several times: a small generated one from memory."""
+    """Return a function that reads every N-th example of a corpus; a small generated corpus is kept in memory."""
 
     def read() -> Iterator[Pair]:
         pairs = (pair for _, pair in sound(corpus, kind))
         if every == 1 or not corpus.pictures:
             return islice(pairs, 0, None, every)
-        seen: dict[str, int] = {}  # a picture with all that is said of it
+        seen: dict[str, int] = {}  # an image with all its examples
         return (pair for pair in pairs if seen.setdefault(kind.group(pair), len(seen)) % every == 0)
 
     if isinstance(corpus, Generated) and corpus.size <= _SMALL:
@@ -245,7 +247,7 @@ def _source(corpus: Corpus, kind: TaskKind, every: int) -> Callable[[], Iterable
 
 
 def sound(corpus: Corpus, kind: TaskKind) -> Iterator[tuple[str, Pair]]:
-    """The pairs of a corpus with their places, none of which has anything wrong with it."""
+    """Yield the pairs of a corpus with their places; raises an error for an invalid pair."""
     for place, pair in located(corpus):
         if problem := kind.problem(pair):
             raise RegardError(f"{place} {problem}")
@@ -253,16 +255,16 @@ def sound(corpus: Corpus, kind: TaskKind) -> Iterator[tuple[str, Pair]]:
 
 
 def _one(kind: TaskKind) -> str:
-    """What one example is called."""
+    """Return the singular noun for examples."""
     return kind.noun.removesuffix("s")
 
 
 def stored(
     pairs: Iterable[tuple[int, Pair]], task: Task, max_length: int, directory: Path, *, scored: bool = False
 ) -> list[int]:
-    """Tokenise pairs into a store, chunk by chunk; the numbers of those that were too long are returned.
+    """Tokenise pairs into a store, chunk by chunk, and return the numbers of pairs that are too long.
 
-    Pairs that are too long to learn from are left out; those that are `scored` are cut to `max_length` tokens.
+    Training pairs that are too long are left out; `scored` pairs are truncated to `max_length` tokens.
     """
     too_long = []
     with StoreWriter(directory, task.largest_id) as writer:
@@ -311,8 +313,8 @@ def _read_pairs(path: Path) -> list[Pair]:
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict) or set(content) != set(Pair._fields):
-            raise DamagedFile(f"{path} is damaged: line {number:,} is not an example. Put it back as it was.")
+            raise DamagedFile(f"{path} is damaged: line {number:,} is not an example. Restore it.")
         if not all(isinstance(text, str) for text in content.values()):
-            raise DamagedFile(f"{path} is damaged: line {number:,} holds something other than text. Put it back.")
+            raise DamagedFile(f"{path} is damaged: line {number:,} contains something other than text. Restore it.")
         pairs.append(Pair(**content))
     return pairs

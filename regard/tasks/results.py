@@ -1,7 +1,7 @@
-"""What a trained model answers, with a type for each kind of output.
+"""Results of trained models, one type for each kind of output.
 
-Every result prints as one line (`line`, as the command line writes it), is plain data for JSON (`facts`), and shows
-itself in a notebook.
+Every result prints as one line (`line`, as the command line writes it), is plain data for JSON (`facts`), and has a
+notebook representation.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from regard.pages import notebook
 
 
 class Result(ABC):
-    """One answer of a model."""
+    """One result of a model."""
 
     fields: ClassVar[tuple[str, ...]] = ()
     """The names that `facts` always has."""
@@ -21,12 +21,12 @@ class Result(ABC):
     @property
     @abstractmethod
     def line(self) -> str:
-        """The answer on one line, as the command line prints it."""
+        """The result on one line, as the command line prints it."""
 
     @property
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """The answer as plain data for JSON."""
+        """The result as plain data for JSON."""
 
     def __str__(self) -> str:
         return self.line
@@ -37,7 +37,7 @@ class Result(ABC):
 
 @dataclass(frozen=True)
 class Text(Result):
-    """A text that the model wrote: a translation, a caption, an answer, a continuation."""
+    """A generated text: a translation, a caption, an answer, a continuation."""
 
     fields = ("text", "score", "log_probs")
     text: str
@@ -150,7 +150,7 @@ class FilledText(Result):
     fields = ("filled", "blanks")
     text: str
     blanks: Sequence[Sequence[str]]
-    """For each blank the likeliest words, best first."""
+    """The most likely words for each blank, best first."""
 
     @property
     def line(self) -> str:
@@ -159,16 +159,16 @@ class FilledText(Result):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The filled text and the guesses for each blank."""
+        """The filled text and the most likely words for each blank."""
         return {"filled": self.text, "blanks": [list(guesses) for guesses in self.blanks]}
 
 
 @dataclass(frozen=True)
 class Nothing(Result):
-    """The answer to an empty input."""
+    """The result for an empty input."""
 
     of: type[Result] | None = None
-    """The type of the answers to other inputs."""
+    """The type of the results for other inputs."""
 
     @property
     def line(self) -> str:
@@ -177,5 +177,5 @@ class Nothing(Result):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The names of the facts about other inputs, each with `None`."""
+        """The fields of other results, each `None`."""
         return dict.fromkeys(self.of.fields if self.of else ())

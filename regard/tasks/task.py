@@ -1,6 +1,6 @@
-"""A task: an input and an output, and what depends on both.
+"""A task: an input, an output, and what depends on both.
 
-Training, evaluation, cards and analyses are written against it, once for all tasks.
+Training, evaluation, cards and analyses use this interface for all tasks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from regard.data.labels import Labels
 from regard.data.store import TokenStore
 from regard.foundation.progress import Progress
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.tasks.inputs import INPUTS, Input
 from regard.tasks.inputs.text import cut_rows
 from regard.tasks.outputs import OUTPUTS, Output
@@ -35,7 +35,7 @@ Rows = list[list[int]]
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What is known of a run's task before anything is learned from its data."""
+    """The task of a configuration, before tokenizers and labels are learned from data."""
 
     config: RunConfig
     input: type[Input]
@@ -43,30 +43,30 @@ class TaskKind:
 
     @classmethod
     def of(cls, config: RunConfig) -> Self:
-        """The task that a configuration describes."""
+        """Return the task of a configuration."""
         return cls(config, INPUTS[config.task.input], OUTPUTS[config.task.output])
 
     @property
     def noun(self) -> str:
-        """What examples are called, in the plural."""
+        """The plural noun for examples."""
         return self.config.task.examples
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The sides of an example that hold text: only these are cleaned and tokenised."""
+        """The sides of an example that are text; only these are cleaned and tokenised."""
         return (*(["source"] if self.input.is_text else []), *(["target"] if self.output.writes_text else []))
 
     @property
     def cleaning(self) -> Cleaning:
-        """What is asked of an example before it is kept."""
+        """The settings by which examples are cleaned."""
         return self.output.cleaning(self.config)
 
     def problem(self, pair: Pair) -> str | None:
-        """What is wrong with an example: the end of a sentence that begins with its place, or `None`."""
+        """Return what is wrong with an example, as the end of a sentence that begins with its place, or `None`."""
         return self.input.problem(pair.source) or self.output.problem(pair)
 
     def group(self, pair: Pair) -> str:
-        """What examples have in common that must all be held out, or not at all."""
+        """Return the group of an example; a group is held out as a whole or not at all."""
         return self.input.group(pair.source)
 
     def learn(self, pairs: Pairs, count: int) -> "Task":
@@ -80,7 +80,7 @@ class TaskKind:
         return Task(self, Vocabularies(source=source, target=target, labels=labels))
 
     def load(self, directory: Path) -> "Task":
-        """The task of a run with these tokenizers, and the data that its inputs name, where the run still has them."""
+        """Load the task of a run from its `tokenizers` directory, with images or sounds if the run still has them."""
         labels = self.output.has_labels
         task = Task(self, Vocabularies.load(self.config, directory, self.texts, labels=labels))
         task.input.open_data(directory.parent / "data")
@@ -88,7 +88,7 @@ class TaskKind:
 
 
 class Task:
-    """An input and an output with what was learned from the training data."""
+    """An input and an output with the vocabularies learned from the training data."""
 
     def __init__(self, kind: TaskKind, vocabularies: Vocabularies) -> None:
         self.kind, self.config, self.vocabularies = kind, kind.config, vocabularies
@@ -96,22 +96,22 @@ class Task:
         self.output: Output[Any] = kind.output(kind.config, self.input, vocabularies)
 
     def configured(self, config: RunConfig) -> "Task":
-        """The same task and vocabularies under another configuration, such as another cell."""
+        """Return the same task and vocabularies under another configuration, such as another model."""
         task = Task(TaskKind.of(config), self.vocabularies)
         task.input.share_data(self.input)
         return task
 
     @property
     def noun(self) -> str:
-        """What examples are called, in the plural."""
+        """The plural noun for examples."""
         return self.kind.noun
 
     def save(self, directory: Path) -> None:
-        """Write everything that was learned."""
+        """Write the vocabularies to a directory."""
         self.vocabularies.save(directory)
 
     def describe(self) -> str:
-        """What was learned, in a few words."""
+        """Return a short description of the vocabularies."""
         source, target = self.vocabularies.source, self.vocabularies.target
         if source is not None and target is not None:
             if source.fingerprint == target.fingerprint:
@@ -122,26 +122,26 @@ class Task:
     # Preparing data
 
     def check(self, pair: Pair, place: str) -> None:
-        """Refuse an example that does not go with what was learned, at a place such as `a.tsv, text 3`."""
+        """Raise an error for an example that does not fit the vocabularies, at a place such as `a.tsv, text 3`."""
         self.output.check(pair, place)
 
     def gather(self, pairs: Iterable[Pair], directory: Path, progress: Progress | None = None) -> None:
-        """Store in a data directory what sources only name, such as images."""
+        """Store the files that sources name, such as images, in a data directory."""
         self.input.gather((pair.source for pair in pairs), directory, progress)
 
     @property
     def id_limits(self) -> tuple[int, int]:
-        """One more than the largest id that each side of a store may hold."""
+        """One more than the largest id of each side of a store."""
         return self.input.id_limit, self.output.id_limit
 
     @property
     def largest_id(self) -> int:
-        """One more than the largest id that a store may have to hold."""
+        """One more than the largest id that a store may contain."""
         sizes = [vocabulary.size for vocabulary in self.vocabularies.by_name.values()]
         return max(*sizes, self.input.id_limit) if sizes else self.input.id_limit
 
     def rows(self, pairs: Sequence[Pair], longest: int) -> tuple[Rows, Rows, list[int]]:
-        """The ids of those examples that are no longer than `longest` tokens, and the places of those that are."""
+        """Return the ids of examples of at most `longest` tokens, and the indices of longer examples."""
         sources, targets = self.output.encode(pairs)
         if self.output.splits_long_sources:
             pieces = [ids[start : start + longest] for ids in sources for start in range(0, len(ids), longest)]
@@ -151,9 +151,9 @@ class Task:
         return list(compress(sources, fits)), list(compress(targets, fits)), too_long
 
     def scored_rows(self, pairs: Sequence[Pair], longest: int) -> tuple[Rows, Rows, list[int]]:
-        """Return the ids of all examples, sides cut to `longest` tokens, and the places of those that were cut.
+        """Return the ids of all examples, truncated to `longest` tokens per side, and the indices of truncated ones.
 
-        What is scored is never left out, whatever its length.
+        Scored examples are never left out, whatever their length.
         """
         if self.output.splits_long_sources:
             return self.rows(pairs, longest)
@@ -164,7 +164,7 @@ class Task:
         return sources, [ids[:longest] for ids in sides[1]], cut
 
     def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
-        """How often each token of the text that is read, or else of the text that is written, occurs in a store."""
+        """Count each token of the source text, or else of the target text, in a store."""
         if self.vocabularies.source is not None:
             return self.input.frequencies(store)
         assert self.vocabularies.target is not None
@@ -172,13 +172,13 @@ class Task:
 
     # Training
 
-    def build(self) -> Model | Reader:
-        """A model, freshly initialised from torch's global generator."""
-        model: Model | Reader = self.output.build()
+    def build(self) -> Model | EncoderModel:
+        """Build a model, initialised from torch's global generator."""
+        model: Model | EncoderModel = self.output.build()
         return model
 
     def batches(self, store: TokenStore, *, rank: int = 0, world_size: int = 1, training: bool = False) -> Batches:
-        """The batches of one process; only in training are words split into other tokens each time."""
+        """Return the batches of one process; BPE dropout is applied only in training."""
         own = self.output.batches(store, rank=rank, world_size=world_size)
         if own is not None:
             return own
@@ -191,6 +191,6 @@ class Task:
         )
 
     def training_batch(self, batch: Batch, random: torch.Generator, *, training: bool) -> TrainingBatch:
-        """What a model reads of a batch, and what is asked of it; in training with noise and augmentation."""
+        """Return the inputs and targets of a batch; in training with noise and augmentation."""
         inputs = self.input.tensors(batch, random, training=training)
         return self.output.training_batch(batch, inputs, random, training=training)

@@ -1,7 +1,7 @@
-"""A trace: everything that happened inside the real model while it read a source and a target, or answered a text.
+"""A trace: all recorded activations of the model for one source and target, or one prediction.
 
-Axes: S source tokens, T target tokens (or answers), V vocabulary (or classes), H heads; a trace is of one sentence
-pair, so there is no batch.
+Axes: S source tokens, T target tokens (or predictions), V vocabulary (or classes), H heads; a trace is of one example,
+so there is no batch axis.
 """
 
 import difflib
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.foundation.errors import UsageError
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn import taps
 from regard.nn.attention import Attention
 from regard.nn.taps import Write
@@ -27,18 +27,18 @@ from regard.text.specials import SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer
 
 SOURCE_ATTENTION = "decoder.*source_attention.weights"
-"""The taps through which any decoder looks at the source."""
+"""The taps of the attention weights from any decoder to the source."""
 
 _SPELT = re.compile("(?:<0x[0-9A-F]{2}>)+")
-"""Letters that a vocabulary has no token for are spelt in bytes."""
+"""Byte tokens, which represent characters that are not in the vocabulary."""
 
 NO_DECODER = (
-    "This asks how a decoder writes, and the model of this run only reads: regard inspect attention, heads, attribute, "
-    "identify and probe look into that."
+    "This analysis needs a decoder, but the model of this run has none. Use regard inspect attention, heads, "
+    "attribute, identify or probe."
 )
 
 MOST_BYTES = 2**30
-"""Memory that the weights of all heads may take in one trace."""
+"""Maximum memory for the weights of all heads in one trace."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Side:
     """The tokens of one side, and the words that they make up."""
 
     ids: list[int]
-    """As the model reads them."""
+    """The ids that the model reads."""
     tokens: list[str]
-    """As people read them: a word's leading mark is dropped; alone it is an open box, or ▸ at the start of a text."""
+    """Readable tokens, without the mark of a word start; the mark alone is an open box, or ▸ at the start of a text."""
     words: list[int]
     """The word of each token, counted from 0; a special token is a word of its own."""
     special: list[bool]
@@ -56,7 +56,7 @@ class Side:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, ids: list[int]) -> Self:
-        """Ids, special ones included, as a side."""
+        """Build a side from ids, special tokens included."""
         special = [one < len(SPECIALS) and one != UNK for one in ids]
         pieces = [SPECIALS[one] if one < len(SPECIALS) else tokenizer.vocabulary[one] for one in ids]
         words: list[int] = []
@@ -70,7 +70,7 @@ class Side:
 
     @classmethod
     def of_labels(cls, names: Sequence[str], numbers: Sequence[int]) -> Self:
-        """Answers that are no tokens, such as labels: each is a word of its own."""
+        """Build a side from predictions that are not tokens, such as labels; each is its own word."""
         return cls(list(numbers), list(names), list(range(len(names))), [False] * len(names))
 
     def __len__(self) -> int:
@@ -78,19 +78,19 @@ class Side:
 
     @cached_property
     def word_texts(self) -> list[str]:
-        """The words themselves: what stands between white space, and each special token."""
+        """The text of each word; words are separated by white space, and each special token is one."""
         texts = [""] * (self.words[-1] + 1 if self.words else 0)
         for word, token in zip(self.words, self.tokens, strict=True):
             texts[word] += "" if token in "␣▸" and len(self.tokens) > 1 else token
         return [_SPELT.sub(_letters, text) or "␣" for text in texts]
 
     def summed(self, values: Tensor) -> Tensor:
-        """Values …×tokens as …×words: what is given *to* a word is the sum of what its tokens are given."""
+        """Merge values …×tokens to …×words by summing over the tokens of a word, as for attention *to* words."""
         merged = values.new_zeros(*values.shape[:-1], len(self.word_texts))
         return merged.index_add_(-1, torch.tensor(self.words, dtype=torch.long), values)
 
     def averaged(self, values: Tensor) -> Tensor:
-        """Values …×tokens×n as …×words×n: what a word gives is the mean of what its tokens give."""
+        """Merge values …×tokens×n to …×words×n by the mean over the tokens of a word, as for attention *from* words."""
         merged = values.new_zeros(*values.shape[:-2], len(self.word_texts), values.shape[-1])
         places = torch.tensor(self.words, dtype=torch.long)
         counts = torch.bincount(places).to(values.dtype)
@@ -98,7 +98,7 @@ class Side:
 
 
 def side_of(grid: tuple[int, int]) -> Side:
-    """The places of a grid as a side, row by row, each by its row and column."""
+    """Build a side from the positions of a grid, row by row, named by row and column."""
     rows, columns = grid
     tokens = [f"{row},{column}" for row in range(rows) for column in range(columns)]
     count = len(tokens)
@@ -107,48 +107,48 @@ def side_of(grid: tuple[int, int]) -> Side:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as a source: a grid of places."""
+    """An image as a source: a grid of positions."""
 
     name: str
     pixels: Tensor
-    """As the model reads them: 3×H×W."""
+    """The pixels that the model reads: 3×H×W."""
     grid: tuple[int, int]
-    """Rows and columns of places."""
+    """Rows and columns of the grid."""
 
     @property
     def side(self) -> Side:
-        """The places as a side."""
+        """The positions as a side."""
         return side_of(self.grid)
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a model is given: the ids that it reads, and what is asked of it."""
+    """The inputs of a model: the ids that it reads, and the positions or tokens that it predicts at."""
 
     source: list[int]
     """S: source tokens."""
     asked: list[int]
-    """T: the target tokens before each answer; of a model that only reads, the places that answers are read off."""
+    """T: the decoder inputs; for a model without a decoder, the positions that predictions are made at."""
     picture: Picture | None = None
-    """What is looked at, where the source is a picture; its tokens are then places."""
-    beside: bool = False
-    """Whether the picture stands beside a source of text, and that is all that is asked about."""
+    """The image, if the source is one; its tokens are then positions of the grid."""
+    with_text: bool = False
+    """Whether the source is a text with an image, which then takes the place of `asked`."""
     content: Tensor | None = None
-    """What the model reads, without the batch axis, where the source is neither text nor a picture."""
+    """The model's input without the batch axis, if the source is neither text nor an image."""
 
     def asking(self, asked: Sequence[int]) -> Self:
-        """The same, with something else asked for."""
+        """Return the same inputs with other `asked`."""
         return replace(self, asked=list(asked))
 
     def tensors(self, device: torch.device, rows: int = 1) -> tuple[Tensor, Tensor]:
-        """Both as so many equal rows: B×S (of a picture, its pixels B×3×H×W) and B×T (or the picture beside)."""
+        """Return both as `rows` equal rows: B×S (for an image B×3×H×W) and B×T (for text with an image B×3×H×W)."""
         both = (torch.tensor([ids], dtype=torch.long, device=device) for ids in (self.source, self.asked))
         source, asked = (ids.expand(rows, -1) for ids in both)
         if self.content is not None:
             return self.content.to(device).expand(rows, *self.content.shape), asked
         if self.picture is not None:
             pixels = self.picture.pixels.to(device).expand(rows, *self.picture.pixels.shape)  # B×3×H×W
-            return (source, pixels) if self.beside else (pixels, asked)
+            return (source, pixels) if self.with_text else (pixels, asked)
         return source, asked
 
 
@@ -156,60 +156,60 @@ class Given:
 class Trace:
     """One teacher-forced pass with every tap recorded by name.
 
-    Row t of a decoder tap is what led to target token t: the decoder had read the tokens before it. A model that only
-    reads has no inputs, and its target is what it says of the source; a language model has no source.
+    Row t of a decoder tap belongs to the prediction of target token t: the decoder has read the tokens before it. A
+    model without a decoder has no inputs, and its target is its predictions; a language model has no source.
     """
 
-    model: Model | Reader
-    """The model that was watched, for analyses that ask it more."""
+    model: Model | EncoderModel
+    """The traced model, for analyses that run it again."""
     source: Side
-    """S: the source tokens, the end symbol last; of texts that are read apart, one behind the other."""
+    """S: the source tokens, the end symbol last; texts that are encoded separately are concatenated."""
     target: Side
-    """T: the target tokens that were said, the end symbol last; or labels, tags, guesses."""
+    """T: the target tokens, the end symbol last; or predicted labels, tags or masked tokens."""
     inputs: Side
-    """T: the target tokens that were read, the start symbol first; none where nothing is written."""
+    """T: the decoder inputs, the start symbol first; empty without a decoder."""
     activations: dict[str, Tensor]
-    """What each tap saw, without the batch axis: weights H×T×S, states T×D, …"""
+    """The values of each tap without the batch axis: weights H×T×S, states T×D, …"""
     log_probabilities: Tensor
     """T×V: of every token at every target position."""
     tokenizer: Tokenizer | None = None
-    """The target's, for analyses that speak of words that were not said."""
+    """The target tokenizer, for analyses of other words than the target's."""
     labels: tuple[str, ...] | None = None
-    """Names of all answers there could be, where they are no tokens; none at all where the answer is a number."""
+    """Names of all possible labels, if predictions are not tokens; empty if the prediction is a number."""
     given: Given | None = None
-    """What the model was given, where it is not the ids of source and inputs."""
+    """The model's inputs, if they are not the ids of `source` and `inputs`."""
     parts: tuple[int, ...] = ()
-    """Lengths of the texts that were read apart, where there are several; they sum to S."""
+    """Lengths of the texts that are encoded separately, if there are several; they sum to S."""
 
     @property
     def reads_only(self) -> bool:
-        """Whether nothing is written: there are no inputs."""
+        """Whether the model has no decoder."""
         return not len(self.inputs)
 
     @property
     def writer(self) -> Model:
-        """The model, where it writes; refused in a sentence where it does not."""
+        """The model, if it has a decoder; otherwise raises `UsageError`."""
         if not isinstance(self.model, Model):
             raise UsageError(NO_DECODER)
         return self.model
 
     @property
     def picture(self) -> Picture | None:
-        """What the model looked at, where its source is a picture."""
+        """The image, if the source has one."""
         return self.given.picture if self.given else None
 
     @property
     def numeric(self) -> bool:
-        """Whether the answer is a number."""
+        """Whether the prediction is a number."""
         return self.labels is not None and not self.labels
 
     def tensors(self, rows: int = 1) -> tuple[Tensor, Tensor]:
-        """What the model is given, as so many equal rows on its device: B×S and B×T."""
+        """Return the model's inputs as `rows` equal rows on its device: B×S and B×T."""
         given = self.given or Given(self.source.ids, self.inputs.ids)
         return given.tensors(self.model.device, rows)
 
     def matching(self, pattern: str) -> dict[str, Tensor]:
-        """The activations of the taps whose names match a pattern, in the order of the model."""
+        """Return the activations of taps whose names match a pattern, in the order of the model."""
         return {name: value for name, value in self.activations.items() if fnmatchcase(name, pattern)}
 
     @property
@@ -218,7 +218,7 @@ class Trace:
         return self.log_probabilities.gather(1, torch.tensor(self.target.ids)[:, None])[:, 0]
 
     def again(self, write: Mapping[str, Write]) -> "Trace":
-        """The same pass with interventions: each function is given the tap's value with its batch axis of one."""
+        """Repeat the pass with interventions; each function gets the tap's value with a batch axis of one."""
         return trace(
             self.model,
             self.source,
@@ -232,7 +232,7 @@ class Trace:
 
 
 def trace(
-    model: Model | Reader,
+    model: Model | EncoderModel,
     source: Side,
     target: Side,
     inputs: Side,
@@ -242,13 +242,13 @@ def trace(
     labels: tuple[str, ...] | None = None,
     given: Given | None = None,
 ) -> Trace:
-    """Watch the model read a source and a target, or answer a source; `write` as in `taps.watch`."""
+    """Run the model on a source and a target, or let it predict, and record all taps; `write` as in `taps.watch`."""
     check_cost(model, max(len(source), len(target)))
     known = taps.names(model)
     for name in write or {}:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=2, cutoff=0.0)
-            raise UsageError(f"This model has no tap {name}: did you mean {' or '.join(near)}?")
+            raise UsageError(f"This model has no tap {name}. Did you mean {' or '.join(near)}?")
     ids = (given or Given(source.ids, inputs.ids)).tensors(model.device)
     with torch.no_grad(), taps.watch(model, "*", write=write) as recording:
         logits = model.scores(model.outputs(*ids))
@@ -256,15 +256,15 @@ def trace(
     parts = lengths if len(lengths) > 1 else ()
     ordered = sorted(known, key=lambda name: not name.startswith("encoder"))  # the source comes first
     seen = {name: _seen(recording, name, parts)[0].cpu() for name in ordered if name in recording}
-    said = logits[0].log_softmax(-1).cpu()
-    return Trace(model, source, target, inputs, seen, said, tokenizer, labels, given, parts)
+    log_probs = logits[0].log_softmax(-1).cpu()
+    return Trace(model, source, target, inputs, seen, log_probs, tokenizer, labels, given, parts)
 
 
 def spans(name: str, parts: Sequence[int]) -> list[tuple[slice, slice]]:
-    """Which rows and columns of a whole map the weights of each pass are, where texts are read apart.
+    """Return the rows and columns of the whole map that the weights of each pass cover, for texts encoded separately.
 
-    An encoder looks inside a text, so that its weights are blocks on the diagonal; attention between two texts looks
-    from each at the other.
+    An encoder attends within a text, so that its weights are blocks on the diagonal; attention between two texts goes
+    from each to the other.
     """
     ends = list(accumulate(parts))
     rows = [slice(end - length, end) for end, length in zip(ends, parts, strict=True)]
@@ -272,11 +272,11 @@ def spans(name: str, parts: Sequence[int]) -> list[tuple[slice, slice]]:
 
 
 def _seen(recording: taps.Recording, name: str, parts: Sequence[int]) -> Tensor:
-    """What a tap saw, with its batch axis of one; of texts that were read apart, as if they were one."""
+    """Return the value of a tap with its batch axis of one; texts that were encoded separately are joined."""
     values = recording.passes(name)
-    if parts and name in ("between.keys", "between.values"):  # the first text looks at the second one's
+    if parts and name in ("between.keys", "between.values"):  # the first text attends to the second
         return torch.cat(values[::-1], dim=2)
-    if not parts or len(values) != len(parts) or not name.endswith(".weights"):
+    if not parts or len(values) != len(parts) or not name.endswith((".weights", ".scores")):
         return recording[name]
     if values[0].dim() < 4:  # pooling, 1×1×S: each text has half of the weight
         return torch.cat(values, dim=-1) / len(parts)
@@ -287,17 +287,17 @@ def _seen(recording: taps.Recording, name: str, parts: Sequence[int]) -> Tensor:
 
 
 def _letters(spelt: re.Match[str]) -> str:
-    """The letters that bytes such as `<0xC3><0xA9>` spell."""
+    """Decode byte tokens such as `<0xC3><0xA9>`."""
     return bytes.fromhex(spelt[0].replace("<0x", "").replace(">", "")).decode("utf-8", "replace")
 
 
 def check_cost(model: nn.Module, tokens: int) -> None:
-    """Refuse what would not fit: a trace keeps every score and weight of every head."""
+    """Raise `UsageError` if the attention weights of a trace would need too much memory."""
     heads = sum(module.heads for module in model.modules() if isinstance(module, Attention))
     needed = 8 * heads * tokens**2  # scores and weights
     if needed > MOST_BYTES:
         fits = int((MOST_BYTES / (8 * heads)) ** 0.5)
         raise UsageError(
-            f"Looking inside at {tokens:,} tokens would take {needed / 2**30:.1f} GiB for the weights of all {heads} "
-            f"heads: this model can be looked into at up to {fits:,} tokens. Split the text."
+            f"A trace of {tokens:,} tokens would take {needed / 2**30:.1f} GiB for the weights of all {heads} heads. "
+            f"Split the text: this model can be traced with up to {fits:,} tokens."
         )

@@ -1,4 +1,4 @@
-"""A batch as a model trains on it, and where in its training the model is."""
+"""A batch of training data, and the progress of training when the model sees it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,23 +12,23 @@ from torch import Tensor
 class TrainingBatch:
     """The tensors of a batch by name, the first axis of each B.
 
-    Inspection knows some by their names: `source`, what is read (tokens B×S, or pixels); where a decoder writes,
-    `inputs` B×T, what it reads, and `outputs` B×T, what it is to predict.
+    Inspection uses some by name: `source`, the model's input (tokens B×S, or pixels), and for a decoder its `inputs`
+    B×T and the `outputs` B×T that it predicts.
     """
 
     tensors: Mapping[str, Tensor]
     count: int
-    """How many predictions are asked for: what the loss is a mean over."""
+    """The number of predictions, which the loss is a mean over."""
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 
     def to(self, device: torch.device) -> Self:
-        """The same on a device."""
+        """Return the batch on a device."""
         return replace(self, tensors={name: tensor.to(device) for name, tensor in self.tensors.items()})
 
     def shares(self, number: int) -> list[Self]:
-        """Its rows in parts that are as even as can be, none empty; the count stays that of the whole."""
+        """Split the rows into at most `number` parts of nearly equal size; the count stays that of the whole batch."""
         number = min(number, len(next(iter(self.tensors.values()))))
         cut = {name: tensor.tensor_split(number) for name, tensor in self.tensors.items()}
         return [replace(self, tensors={name: parts[i] for name, parts in cut.items()}) for i in range(number)]
@@ -36,7 +36,7 @@ class TrainingBatch:
 
 @dataclass(frozen=True)
 class TrainingPoint:
-    """Where in its training a model is when it sees a batch, and the generator of its randomness."""
+    """The step of training at which a model sees a batch, and its random generator."""
 
     step: int
     steps: int

@@ -1,4 +1,4 @@
-"""What a run learns from its training data before it trains: tokenizers and labels."""
+"""Vocabularies of a run, learned from its training data: tokenizers and labels."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from regard.text.learning import train_target, train_tokenizer, train_tokenizers
 from regard.text.tokenizer import Tokenizer
 
 Pairs = Callable[[], Iterable[Pair]]
-"""Examples that can be read again and again."""
+"""Examples that can be read several times."""
 
 
 class Vocabulary(Protocol):
@@ -22,11 +22,11 @@ class Vocabulary(Protocol):
 
     @property
     def size(self) -> int:
-        """How many entries it has."""
+        """The number of entries."""
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that determines it."""
+        """Hash of the content."""
 
     def save(self, path: Path, /) -> None:
         """Write it as JSON."""
@@ -34,7 +34,7 @@ class Vocabulary(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabularies:
-    """The tokenizers of both sides, one object where they share it, and the labels; `None` where a task has none."""
+    """The tokenizers of both sides, one object if they share it, and the labels; `None` if the task has none."""
 
     source: Tokenizer | None = None
     target: Tokenizer | None = None
@@ -42,13 +42,13 @@ class Vocabularies:
 
     @property
     def by_name(self) -> Mapping[str, Vocabulary]:
-        """Those that there are, by name; the weights of a run belong to these and to no others."""
+        """The existing vocabularies by name; the weights of a run fit only these."""
         named = {"source": self.source, "target": self.target, "labels": self.labels}
         return {name: vocabulary for name, vocabulary in named.items() if vocabulary is not None}
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """The fingerprint of each by name."""
+        """The fingerprint of each vocabulary by name."""
         return {name: vocabulary.fingerprint for name, vocabulary in self.by_name.items()}
 
     @classmethod
@@ -86,7 +86,7 @@ class Vocabularies:
 def learn_tokenizers(
     config: RunConfig, pairs: Pairs, count: int, sides: Iterable[str]
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
-    """Return source and target tokenizer, learned, or taken from the run that this one starts from."""
+    """Return source and target tokenizer, learned or taken from the run that this run starts from."""
     sides = tuple(sides)
     known = known_tokenizers(config)
     if "source" in sides and "target" in sides:
@@ -105,7 +105,7 @@ def learn_tokenizers(
 
 
 def known_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer | None]:
-    """The tokenizers of source and target that come from the run that this one starts from; `None` where one is new."""
+    """Return the source and target tokenizer of the run that this run starts from; `None` for each that is new."""
     source, target = tokenizer_sides(config)
     if config.model.start_from is None or (source is None and target is None):
         return None, None
@@ -114,13 +114,13 @@ def known_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer | N
 
 
 def with_texts(config: RunConfig, tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer of sources: one that reads several texts with tabs between them, where sources are such."""
+    """Return the tokenizer for sources; if they are several texts with tabs between them, wrapped for these."""
     several = config.data.train.texts > 1 and not config.task.input_kind().image
     return Joined(tokenizer) if several else tokenizer
 
 
 def load_tokenizers(directory: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer of a run's `tokenizers` directory, one object twice if shared."""
+    """Load the source and target tokenizer of a run's `tokenizers` directory; the same object twice if shared."""
     if (directory / "shared.json").exists():
         shared = Tokenizer.load(directory / "shared.json")
         return shared, shared

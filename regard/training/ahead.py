@@ -1,4 +1,4 @@
-"""Work done ahead in another thread, so that the next batch is there when it is wanted."""
+"""Prefetching in another thread, so that the next batch is ready when it is needed."""
 
 import queue
 import threading
@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LOOK_AHEAD = 8
-"""Items made ahead: enough to smooth over a slow one, few enough to cost nothing."""
+"""Number of prefetched items: enough to hide a slow one, few enough to need little memory."""
 
 
 class Ahead(Generic[T]):
-    """The items of an iterator in their order, made by a thread that ends when this is closed."""
+    """Iterates over the items of an iterator in order, which a thread prefetches until this is closed."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self._queue: queue.Queue[T | BaseException] = queue.Queue(LOOK_AHEAD)

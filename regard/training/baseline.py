@@ -1,7 +1,7 @@
-"""The linear model that a reader of text has to beat: TF-IDF features with logistic or ridge regression.
+"""A linear baseline for text classification and regression: TF-IDF features with logistic or ridge regression.
 
-It is fitted on the same training examples and scored on the same validation and test examples as the model. A trained
-network below it is not worth its time, and without it nobody would know.
+It is fitted on the same training examples and scored on the same validation and test examples as the model. A network
+that scores below it is not worth its training time.
 """
 
 import importlib.util
@@ -17,19 +17,19 @@ from regard.metrics.scoring import NAMES, Scores
 from regard.text.joined import TAB
 
 MOST_EXAMPLES = 50_000
-"""Training examples that it is fitted on: an even sample of more, so that it takes seconds."""
+"""Maximum number of training examples; of more, an even sample is used, so that fitting takes seconds."""
 MOST_FEATURES = 200_000
 STRENGTHS = (3.0, 10.0, 30.0, 100.0)
-"""Inverse strengths of regularisation to choose from, on validation data, as the model's step is chosen."""
+"""Candidates for the inverse regularisation strength, which is chosen on validation data."""
 
 
 def is_wanted(config: RunConfig) -> bool:
-    """Whether a run is of a kind that a linear model can do: one label or number for a text, or for two."""
+    """Return whether a linear model can do the task of a run: one label or number for a text or a pair of texts."""
     return isinstance(config.task, PooledTask)
 
 
 def can_fit() -> bool:
-    """Whether the `baselines` extra is installed."""
+    """Return whether the `baselines` extra is installed."""
     return importlib.util.find_spec("sklearn") is not None
 
 
@@ -56,13 +56,13 @@ def fit_baseline(
     }
     for name, pairs in (("validation", validation), ("test", test)):
         if pairs:
-            said = best[1].predict(features.of([pair.source for pair in pairs]))
-            found[name] = dict(_scored(said, pairs, classes=classes).values)
+            predicted = best[1].predict(features.of([pair.source for pair in pairs]))
+            found[name] = dict(_scored(predicted, pairs, classes=classes).values)
     return found
 
 
 def stored_baseline(info: Mapping[str, Any], part: str) -> dict[str, float] | None:
-    """The scores of the baseline on one part of a run's data, as its `run.json` has them; `None` without any."""
+    """Return the scores of the baseline on one part of a run's data from its `run.json`; `None` without any."""
     kept = info.get("baseline")
     scores = kept.get(part) if isinstance(kept, Mapping) else None
     if not isinstance(scores, Mapping):
@@ -72,7 +72,7 @@ def stored_baseline(info: Mapping[str, Any], part: str) -> dict[str, float] | No
 
 
 class _Features:
-    """TF-IDF of single words and pairs of neighbours; of two texts u and v [u; v; |u − v|; u ∘ v]."""
+    """TF-IDF of words and word bigrams; for two texts u and v [u; v; |u − v|; u ∘ v]."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -82,7 +82,7 @@ class _Features:
         self.paired = any(TAB in text for text in texts)
 
     def of(self, texts: Sequence[str]) -> Any:
-        """The features of texts, a sparse row each."""
+        """Return the features of texts, one sparse row each."""
         from scipy.sparse import hstack
 
         if not self.paired:
@@ -103,8 +103,8 @@ def _fitted(inputs: Any, pairs: Sequence[Pair], strength: float, *, classes: boo
         return Ridge(alpha=1 / strength).fit(inputs, [float(pair.target) for pair in pairs])
 
 
-def _scored(said: Any, pairs: Sequence[Pair], *, classes: bool) -> Scores:
+def _scored(predicted: Any, pairs: Sequence[Pair], *, classes: bool) -> Scores:
     if not classes:
-        return score_numbers([float(one) for one in said], [float(pair.target) for pair in pairs])
-    outputs, references = [str(one) for one in said], [pair.target.strip() for pair in pairs]
+        return score_numbers([float(one) for one in predicted], [float(pair.target) for pair in pairs])
+    outputs, references = [str(one) for one in predicted], [pair.target.strip() for pair in pairs]
     return score_labels(outputs, references, sorted({*outputs, *references}))

@@ -1,4 +1,4 @@
-"""The card of a run: what it is, what it learned from, how good it is, how to use it: its README.md."""
+"""The model card of a run, its README.md: usage, scores, samples and training."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ SAMPLES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """All that a card tells."""
+    """The content of a card."""
 
     run: Run
     config: RunConfig
@@ -45,7 +45,7 @@ class Card:
 
 
 def write_card(card: Card) -> None:
-    """Write the card of a run in one act."""
+    """Write the card of a run atomically."""
     durable.write(card.run.card, "\n".join(_lines(card)) + "\n")
 
 
@@ -54,7 +54,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield ""
     yield f"{card.config.task.title}: {card.config.cell}. Trained with Regard {regard.__version__}."
     yield ""
-    yield "## Use it"
+    yield "## Usage"
     yield ""
     place = str(card.run.directory)
     usage = card.task.output.usage(place, Pair(*map(_texts, card.prepared.validation_pairs[0])))
@@ -62,13 +62,13 @@ def _lines(card: Card) -> Iterator[str]:
     yield ""
     yield f"```python\n{usage.python}\n```"
     yield ""
-    yield "## How good it is"
+    yield "## Scores"
     yield ""
     yield from _scores(card)
     yield ""
-    yield "## What it says"
+    yield "## Samples"
     yield ""
-    yield f"The first validation {card.task.noun}, not chosen:"
+    yield f"The first validation {card.task.noun}, without selection:"
     yield ""
     yield from _table(
         ("source", "reference", "model"),
@@ -78,7 +78,7 @@ def _lines(card: Card) -> Iterator[str]:
     if (card.run.directory / "curves.png").is_file():
         yield "![Loss and validation scores over the steps](curves.png)"
         yield ""
-    yield "## How it came about"
+    yield "## Training"
     yield ""
     yield from _table(("", ""), list(_facts(card)))
     yield ""
@@ -90,8 +90,8 @@ def _scores(card: Card) -> Iterator[str]:
     tests = card.test.scores if card.test else None
     rows = [("loss", f"{card.validation.loss:.3f}", "")]
     if output.has_perplexity:
-        puzzled = card.validation.perplexity
-        rows.append(("perplexity", "–" if puzzled is None else _shown(puzzled), ""))
+        perplexity = card.validation.perplexity
+        rows.append(("perplexity", "–" if perplexity is None else _shown(perplexity), ""))
     for metric, value in validation.values.items():
         if metric in NAMES:
             test = written(metric, tests[metric]) if tests and metric in tests.values else ""
@@ -118,7 +118,7 @@ def _scores(card: Card) -> Iterator[str]:
         name, count = card.baseline["name"], card.baseline["examples"]
         yield f"The linear model ({name}) was fitted on {count:,} of the same training {noun}."
     if card.prepared.report.overlap:
-        yield f"Beware: {card.prepared.report.overlap:,} validation {noun} also occur in the training data."
+        yield f"Warning: {card.prepared.report.overlap:,} validation {noun} also occur in the training data."
     for metric in ("bleu", "chrf"):
         if signature := validation.signatures.get(metric):
             yield f"{NAMES[metric]} by sacrebleu: `{signature}`."
@@ -130,7 +130,7 @@ def _scores(card: Card) -> Iterator[str]:
 
 
 def _baseline_rows(card: Card) -> list[tuple[str, str, str]]:
-    """The scores of the linear model, as rows of the table of scores."""
+    """Return the scores of the linear model as rows of the table of scores."""
     if card.baseline is None or isinstance(card.baseline, str):
         return []
     parts = [card.baseline.get(part, {}) for part in ("validation", "test")]
@@ -142,8 +142,8 @@ def _baseline_rows(card: Card) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _shown(puzzled: float) -> str:
-    return f"{puzzled:.2f}" if puzzled < 1e6 else f"{puzzled:.1e}"
+def _shown(perplexity: float) -> str:
+    return f"{perplexity:.2f}" if perplexity < 1e6 else f"{perplexity:.1e}"
 
 
 def _facts(card: Card) -> Iterator[tuple[str, str]]:
@@ -170,7 +170,7 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
 
 
 def _pruning(facts: Mapping[str, Any]) -> str:
-    """How a pruned run came about, in a sentence."""
+    """Describe how a run was pruned."""
     frozen = ", all but the encoder frozen" if facts["which"] == "encoder" else ""
     before = facts.get("before") or {}
     was = f" (which had BLEU {before['bleu']:.1f})" if before.get("bleu") is not None else ""
@@ -188,7 +188,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[s
 
 
 def _cell(text: str) -> str:
-    """Text that neither ends a table cell nor means anything in Markdown."""
+    """Escape text for a Markdown table cell."""
     line = _line(text)
     for sign in "\\`*_|<>[]":
         line = line.replace(sign, f"\\{sign}")
@@ -196,7 +196,7 @@ def _cell(text: str) -> str:
 
 
 def _texts(text: str) -> str:
-    """One or several texts, each on one line, with their tabs between them."""
+    """Put each of the texts, which are separated by tabs, on one line."""
     return TAB.join(map(_line, text.split(TAB)))
 
 

@@ -1,4 +1,4 @@
-"""Loss and scores of a run over its steps, as one picture."""
+"""Plots of loss and scores over the steps of a run."""
 
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ SCORES = {
 
 
 def can_draw() -> bool:
-    """Whether the `plots` extra is installed."""
+    """Return whether the `plots` extra is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
@@ -69,7 +69,7 @@ def _curve(axes: Any, lines: Sequence[Mapping[str, Any]], key: str, colour: str,
 
 
 def _plain(axes: Any, best: int | None) -> None:
-    """No box, a quiet grid, the best step marked, names beside the lines."""
+    """Style the axes: no box, a light grid, the best step marked, a legend."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GRID)
     axes.grid(axis="y", color=GRID, linewidth=0.8)

@@ -1,9 +1,9 @@
-"""Threads that compute gradients: each takes some rows of a batch, and their gradients are added up.
+"""Threads that compute gradients: each takes some rows of a batch, and their gradients are summed.
 
-On a CPU the matrices of a small model are hardly worth dividing: cores that share every product wait for one another
-more than they compute. Each core does better with rows of its own. The result is the same: the loss is a sum over rows,
-gradients are added in the order of the shares, and every share draws from a seed that the trainer's own generator gave
-it, so that a run can be continued bit for bit.
+On a CPU the matrices of a small model are too small to divide among cores, which would mostly wait for each other. It
+is faster to give each core its own rows. The result is the same: the loss is a sum over rows, gradients are added in
+the order of the shares, and each share has its own seed from the trainer's generator, so that a run can be resumed bit
+for bit.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +20,15 @@ from regard.objectives.objective import Loss
 from regard.tasks.training_batch import TrainingBatch
 
 LARGEST = 4
-"""Shares at most: with more, threads would wait for Python's lock; each gets several cores instead."""
+"""Maximum number of shares: more threads would wait for Python's lock. On larger machines each uses several cores."""
 
 Found = TypeVar("Found")
 LossFunction = Callable[[TrainingBatch, torch.Generator], Loss]
-"""The loss of a share of a batch; the generator is the source of exposure."""
+"""Computes the loss of a share of a batch; the generator is used for scheduled sampling."""
 
 
 class GradientThreads:
-    """As many shares as torch may use threads, up to four."""
+    """A pool of threads, one for each share: as many as torch's threads, up to four."""
 
     def __init__(self, size: int | None = None) -> None:
         self.threads = torch.get_num_threads()
@@ -39,7 +39,9 @@ class GradientThreads:
         """Add the gradients of a batch to those of the model; return its loss and summed negative log-likelihood."""
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         shares = batch.shares(self.size)
-        seeds = torch.randint(2**62, (len(shares), 2)).tolist()  # by the global generator, which checkpoints keep
+        seeds = torch.randint(
+            2**62, (len(shares), 2)
+        ).tolist()  # from the global generator, whose state checkpoints contain
         found = self.run([partial(_gradients, loss_fn, *each, parameters) for each in zip(shares, seeds, strict=True)])
         for _, gradients in found:
             _add(parameters, gradients)
@@ -73,7 +75,7 @@ class GradientThreads:
 
     @property
     def _each(self) -> int:
-        """Torch's threads of each share."""
+        """The number of torch threads of each share."""
         return max(1, self.threads // self.size)
 
     def _others(self) -> ThreadPoolExecutor:
@@ -83,7 +85,7 @@ class GradientThreads:
 
 
 def _begin(threads: int) -> None:
-    """What torch keeps for each thread."""
+    """Set torch's per-thread settings."""
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
 
@@ -91,7 +93,7 @@ def _begin(threads: int) -> None:
 def _gradients(
     loss_fn: LossFunction, share: TrainingBatch, seeds: Sequence[int], parameters: Sequence[nn.Parameter]
 ) -> tuple[Loss, Sequence[Tensor | None]]:
-    """The loss of a share and its gradients, with randomness of its own."""
+    """Return the loss of a share and its gradients, computed with its own random generators."""
     drops, exposes = (torch.Generator().manual_seed(seed) for seed in seeds)
     with drawn_from(drops):
         loss = loss_fn(share, exposes)
@@ -100,7 +102,7 @@ def _gradients(
 
 
 def _add(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
-    """Add gradients to those that are there."""
+    """Add gradients to the existing ones."""
     there = [
         (parameter.grad, gradient)
         for parameter, gradient in zip(parameters, gradients, strict=True)

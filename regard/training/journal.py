@@ -1,4 +1,4 @@
-"""Everything measured in a run, one JSON object a line, in `metrics.jsonl`."""
+"""The measurements of a run in `metrics.jsonl`, one JSON object per line."""
 
 import json
 import math
@@ -31,11 +31,11 @@ class Journal:
             self._listen(kind, step, known)
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
-        """The lines of some kinds, or all."""
+        """Return the lines of these kinds, or all."""
         return [line for line in self._read() if not kinds or line["kind"] in kinds]
 
     def rewind(self, step: int) -> None:
-        """Forget what was measured after a step, and the end of the run."""
+        """Delete the measurements after a step, and those of the end of the run."""
         kept = [line for line in self._read() if line["kind"] in STEPWISE and line["step"] <= step]
         durable.write(self.path, "".join(json.dumps(line) + "\n" for line in kept))
 
@@ -52,20 +52,20 @@ class Journal:
             try:
                 line = json.loads(text)
             except (ValueError, RecursionError):
-                continue  # the half line of a killed process
+                continue  # an incomplete line of a killed process
             if _is_whole(line):
                 yield line
 
 
 def _is_whole(line: Any) -> bool:
-    """Whether a line is one that `add` writes: others are left out, as they are for people and change nothing."""
+    """Return whether a line has the form that `add` writes; other lines are skipped."""
     if not isinstance(line, dict) or not isinstance(line.get("kind"), str) or type(line.get("step")) is not int:
         return False
     return all(value is None or isinstance(value, int | float) for key, value in line.items() if key != "kind")
 
 
 def _plain(value: Any) -> Any:
-    """Six digits are enough, and JSON knows no infinity."""
+    """Round to six digits, and replace infinity, which JSON does not have, by `None`."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value

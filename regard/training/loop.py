@@ -1,4 +1,4 @@
-"""The course of a run: prepare, learn, validate, save, finish; it may stop anywhere and goes on as if it had not."""
+"""The training loop: prepares, trains, validates, saves and finishes a run, which can be interrupted and resumed."""
 
 import math
 import shutil
@@ -35,27 +35,27 @@ from regard.training.validation import Validation, validate
 from regard.training.view import Moment, View, default_view
 
 VIEW_EVERY = 0.2
-"""Seconds between two looks of the view at the figures."""
+"""Seconds between two updates of the view."""
 
 
 def train(config: RunConfig, directory: Path, *, resume: bool = False, view: View | None = None) -> Outcome:
-    """Train a run in a new directory, or continue the one that is there, and return how it ended.
+    """Train a run in a new directory, or resume the run in it, and return its outcome.
 
-    A run that is continued ends with the same weights, bit for bit, as one that was never stopped.
+    A resumed run ends with the same weights, bit for bit, as an uninterrupted one.
     """
     ranks = Ranks.from_environment()
     view = (view or default_view()) if ranks.first else View()
     if not resume:
-        Start.of(config)  # what does not fit is told before anything is made
+        Start.of(config)  # raises an error before anything is created
     device = choose_device(config.training.device, ranks.local_rank)
     keep_freed()
     choose_precision(config.training.precision, device)
     require_trackers(config)
     with ExitStack() as stack:
         stack.callback(view.close)
-        stack.enter_context(ranks.together(device))  # before signals are caught: waiting for others can be ended
+        stack.enter_context(ranks.together(device))  # before signals are handled, so that waiting can be interrupted
         interruption = stack.enter_context(Interruption())
-        torch.set_flush_denormal(True)  # numbers too small to matter, but a hundred times slower
+        torch.set_flush_denormal(True)  # denormal numbers are negligible, but a hundred times slower
         stack.callback(torch.set_flush_denormal, False)
         if ranks.first and not resume:
             Run.create(directory, config)
@@ -69,18 +69,18 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
         ranks.wait()
         if ranks.first:
             _begin(run, config)
-        course: _Course | None = None
+        training_run: _TrainingRun | None = None
         try:
-            course = _Course(config, run, ranks, device, view, interruption)
-            return course.go()
+            training_run = _TrainingRun(config, run, ranks, device, view, interruption)
+            return training_run.execute()
         except (Interrupted, KeyboardInterrupt) as stop:
             _end_early(run, ranks)
             number = stop.exit_code - 128 if isinstance(stop, Interrupted) else signal.SIGINT
             raise Interrupted(f"Stopped. Continue with: regard train --resume {directory}", number) from None
         except RegardError:
             _end_early(run, ranks)
-            if ranks.first and not resume and not (course and course.trainer.progress.step):
-                shutil.rmtree(directory, ignore_errors=True)  # nothing has been learnt yet: leave the place free
+            if ranks.first and not resume and not (training_run and training_run.trainer.progress.step):
+                shutil.rmtree(directory, ignore_errors=True)  # no step has been trained: delete the new directory
             raise
         except OSError as error:
             _end_early(run, ranks)
@@ -91,8 +91,8 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
             ) from error
 
 
-class _Course:
-    """One process's way through a run."""
+class _TrainingRun:
+    """The training of a run in one process."""
 
     def __init__(
         self,
@@ -122,12 +122,12 @@ class _Course:
         self.scored = self.task.batches(self.prepared.validation)
         self._shown = 0.0
 
-    def go(self) -> Outcome:
-        """From wherever the run stands to its end."""
+    def execute(self) -> Outcome:
+        """Train from the current step to the end, and finish the run."""
         try:
             try:
-                self._take_up()
-                self._learn()
+                self._restore()
+                self._train()
             finally:
                 self.trainer.close()
             if self.ranks.first:
@@ -147,7 +147,7 @@ class _Course:
         return known_outcome(self.run)
 
     def _prepare(self) -> Prepared:
-        """Rank 0 builds tokenizers and stores; the others open them when they are there."""
+        """Build tokenizers and stores on rank 0; the other ranks open them afterwards."""
         known = is_prepared(self.run.directory)
         self.ranks.wait()
         if self.ranks.first:
@@ -187,15 +187,15 @@ class _Course:
         return trainer
 
     def _build_to_resume(self) -> Callable[[], nn.Module] | None:
-        """How to build the model where there are weights already: one that cannot be theirs is refused."""
+        """Return a function that builds the model and checks its size, if there are weights to resume from."""
         newest = self.checkpoints.latest_weights()
         if newest is None:
             return None
         elements = newest.stat().st_size // 2  # of at least two bytes each
         return partial(build_to_fit, self.task.build, elements, f"The weights in {newest}")
 
-    def _take_up(self) -> None:
-        """Go back to the newest whole checkpoint, if there is one, and forget what came after it."""
+    def _restore(self) -> None:
+        """Restore the newest complete checkpoint, if there is one, and discard what was recorded after it."""
         if self.ranks.first:
             self.checkpoints.clean()
         self.ranks.wait()
@@ -204,37 +204,40 @@ class _Course:
         if checkpoint:
             self.trainer.restore(checkpoint)
         elif start := Start.of(self.config):
-            self._start(start)
+            self._load_start(start)
         self.trainer.tuning = Tuning(self.training.tune, self.run.info.get("taken", ()))
         progress = self.trainer.progress
-        if progress.total < self.training.steps:  # more steps were asked for: patience begins anew
+        if progress.total < self.training.steps:  # more steps than before: reset early stopping
             progress.stopped_early, progress.waited = False, 0
         progress.total = self.training.steps
         if self.ranks.first:
             self.checkpoints.forget_after(progress.step)
             self.journal.rewind(progress.step)
             if checkpoint:
-                self.view.say(f"Continuing behind step {progress.step:,}.")
+                self.view.say(f"Continuing after step {progress.step:,}.")
             if progress.machine != self.trainer.machine:
                 self.view.warn(
-                    f"So far this run was trained on {progress.machine}, now on {self.trainer.machine}: "
-                    "it continues, but not bit for bit."
+                    f"This run was trained on {progress.machine} so far, and now on {self.trainer.machine}. It "
+                    "continues, but not bit for bit."
                 )
         progress.machine = self.trainer.machine
         self.trackers.begin(progress.step)
 
-    def _start(self, start: Start) -> None:
-        """Take over what another run has learnt."""
+    def _load_start(self, start: Start) -> None:
+        """Load weights from the run that this run starts from."""
         weights = start.weights_for(self.trainer.model)
         if self.training.tune == "fresh" and weights.keys() == weights_of(self.trainer.model).keys():
-            raise UsageError(f"training.tune `fresh` leaves nothing to train: all is taken from {start.run.directory}.")
+            raise UsageError(
+                f"training.tune `fresh` leaves no weights to train: all are taken from {start.run.directory}. Set it "
+                "to `all` or `gradual`."
+            )
         self.trainer.start_with(weights)
         self.view.facts(f"From {start.run.directory}", facts_of(self.trainer.model, weights))
         if self.ranks.first:
             self.run.note(taken=list(weights))
         self.ranks.wait()
 
-    def _learn(self) -> None:
+    def _train(self) -> None:
         trainer, training = self.trainer, self.training
         progress = trainer.progress
         if progress.step >= training.steps or progress.stopped_early:
@@ -278,13 +281,13 @@ class _Course:
         )
 
     def _validate(self) -> tuple[float | None, bool]:
-        """Judge the model on rank 0 and tell all; returns the score (larger is better) and whether it is the best."""
+        """Validate the model on rank 0; return on all ranks the score (larger is better) and whether it is the best."""
         progress = self.trainer.progress
         loss, value, known = 0.0, 0.0, 0.0
         validation = None
         if self.ranks.first:
             average = self.trainer.average
-            with average.speaking() if average else nullcontext():
+            with average.applied() if average else nullcontext():
                 validation = self._judge(thorough=False)
             score = validation.score(self.training.early_stopping.metric)
             loss, value, known = validation.loss, score or 0.0, float(score is not None)
@@ -330,7 +333,7 @@ class _Course:
             self.run.note(step=progress.step, best=best)
 
     def _asked_to_stop(self) -> bool:
-        """Whether to stop now; several ranks agree on it in the next update, so that they stop at the same step."""
+        """Return whether to stop now; ranks agree on it in the next update, so that they stop at the same step."""
         if self.ranks.world_size == 1:
             return self.interruption.requested is not None
         return self.trainer.others_stop
@@ -360,15 +363,15 @@ class _Course:
     def _advice(self) -> str:
         rate = self.training.optimizer.learning_rate
         return (
-            f"{self.trainer.progress.bad_in_row} steps in a row had a loss or gradient that is not finite; the run has "
+            f"{self.trainer.progress.bad_in_row} steps in a row had a loss or gradient that is not finite. The run has "
             f"stopped at step {self.trainer.progress.step:,} and is saved. Lower training.optimizer.learning_rate (now "
-            f"{rate:g}), raise training.schedule.warmup, or check the data; then begin anew, or continue with: "
+            f"{rate:g}), raise training.schedule.warmup, or check the data. Then start a new run, or continue with: "
             f"regard train --resume {self.run.directory} training.optimizer.learning_rate=…"
         )
 
 
 def _begin(run: Run, config: RunConfig) -> None:
-    """Note that a run is being trained, and with which configuration."""
+    """Record that a run is being trained, and its configuration."""
     if run.config != config:
         run.put_config(config)
     run.note(status="running", steps=config.training.steps)
@@ -379,4 +382,4 @@ def _end_early(run: Run, ranks: Ranks) -> None:
         try:
             run.note(status="stopped")
         except (OSError, RegardError):
-            return  # the disk is full or gone: the reason is being told already
+            return  # the disk is full or gone: the original error is reported

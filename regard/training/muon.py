@@ -1,12 +1,12 @@
-"""Muon: a matrix moves equally far in all of its directions, however small the gradient in some of them.
+"""Muon: an optimizer with orthogonalised updates for weight matrices.
 
 The mean M = U S Vᵀ of a matrix's gradients is replaced by U Vᵀ (Jordan et al., "Muon: an optimizer for hidden layers in
-neural networks", 2024), which a few rounds of a polynomial approach without any decomposition. Scaled to the length
-that Adam's steps have, one learning rate serves both (Liu et al., "Muon is scalable for LLM training", 2025); all that
-is no matrix between states, such as embeddings and biases, is left to AdamW.
+neural networks", 2024), which a few iterations of a polynomial approximate without a decomposition. Updates are scaled
+to the size of Adam's, so that both use one learning rate (Liu et al., "Muon is scalable for LLM training", 2025); other
+parameters, such as embeddings and biases, are updated by AdamW.
 
-torch has a Muon too; it computes in bfloat16, one matrix at a time, which a CPU does slowly. Here matrices of a shape
-go together, in 32 bits: on a CPU as many as its caches hold, and cores take such pieces side by side.
+torch has a Muon too; it computes in bfloat16, one matrix at a time, which is slow on a CPU. Here matrices of equal
+shape are updated together, in 32 bits: on a CPU as many as fit its caches, and cores process such groups in parallel.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 QUINTICS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
-"""One a x + b x³ + c x⁵ after the other brings singular values of 0.01 to 1 to within 0.27 of one: each is the best
-there is on the interval that the one before it leaves (after Amsel et al., "The Polar Express", 2025)."""
+"""Applied in turn, the polynomials a x + b x³ + c x⁵ map singular values of 0.01 to 1 to within 0.27 of one: each is
+optimal on the interval that the one before it leaves (after Amsel et al., "The Polar Express", 2025)."""
 MEMORY = 0.95
-"""Share of the mean gradient that stays at each step."""
+"""Momentum of the mean gradient."""
 LENGTH = 0.2
-"""The usual size of an entry of Adam's steps (Liu et al., 2025)."""
+"""The typical size of an entry of Adam's updates (Liu et al., 2025)."""
 PIECE = 2**17
-"""Entries that a CPU orthogonalises at a time: they and their squares stay in the cache of a core."""
+"""Number of entries that a CPU orthogonalises at a time: they and their squares fit the cache of a core."""
 
 Works = Sequence[Callable[[], None]]
 
@@ -49,10 +49,10 @@ class Muon(torch.optim.Optimizer):
         self.others = None
         if others:
             self.others = torch.optim.AdamW([dict(group) for group in others], lr=rate, betas=betas, fused=fused)
-            self.others.state = self.state  # one memory, under every parameter's name
+            self.others.state = self.state  # one shared state for all parameters
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         matrices, *others = self.param_groups
         rate, decay = matrices["lr"], matrices["weight_decay"]
         works: list[Callable[[], None]] = []
@@ -65,27 +65,27 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def _move(self, parameters: list[Tensor], rate: float, weight_decay: float) -> None:
-        """One step of matrices of one shape."""
+        """Update matrices of one shape."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         for parameter in parameters:
             if "mean" not in self.state[parameter]:
                 self.state[parameter]["mean"] = torch.zeros_like(parameter)
         means = [self.state[parameter]["mean"] for parameter in parameters]
         torch._foreach_lerp_(means, gradients, 1 - MEMORY)
-        ahead = torch._foreach_lerp(gradients, means, MEMORY)  # Nesterov's: where the mean will be
+        ahead = torch._foreach_lerp(gradients, means, MEMORY)  # Nesterov momentum
         if weight_decay:
             torch._foreach_mul_(parameters, 1 - rate * weight_decay)
-        size = LENGTH * max(parameters[0].shape) ** 0.5  # the larger a matrix, the smaller its entries were
+        size = LENGTH * max(parameters[0].shape) ** 0.5  # entries of an orthogonal matrix shrink with its size
         torch._foreach_add_(parameters, orthogonal(torch.stack(ahead)).unbind(), alpha=-rate * size)
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """N×R×C matrices with the same directions, and singular values near one."""
+    """Return N×R×C matrices with the same singular vectors, and singular values near one."""
     upright = matrices.shape[1] > matrices.shape[2]
     flat = matrices.mT if upright else matrices
     flat = flat / _length(flat)
     square = flat @ flat.mT
-    largest = _length(square)  # of the squared singular values none is above it
+    largest = _length(square)  # an upper bound of the squared singular values
     flat, square = flat / largest.sqrt(), square / largest
     for number, (first, third, fifth) in enumerate(QUINTICS):
         square = flat @ flat.mT if number else square
@@ -94,13 +94,13 @@ def orthogonal(matrices: Tensor) -> Tensor:
 
 
 def _length(matrices: Tensor) -> Tensor:
-    """The Frobenius norm of each, and never nought."""
+    """Return the Frobenius norm of each matrix, never zero."""
     lengths: Tensor = torch.linalg.matrix_norm(matrices, keepdim=True)
     return lengths.clamp_min(torch.finfo(matrices.dtype).tiny)
 
 
 def _pieces(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Those that have a gradient: of each piece one shape, and of a CPU no more than its caches hold."""
+    """Group parameters with a gradient by shape; on a CPU, groups are small enough for its caches."""
     shapes: dict[torch.Size, list[Tensor]] = {}
     for parameter in parameters:
         if parameter.grad is not None:

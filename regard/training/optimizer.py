@@ -1,4 +1,4 @@
-"""What turns gradients into steps, built from the configuration; its state as plain named tensors."""
+"""Optimizers, built from the configuration, with their state as named tensors."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,19 +11,19 @@ from regard.nn.recurrence import RecurrentLayer
 from regard.training.muon import Muon, Works
 
 COMPLETE = ({"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"}, {"mean"})
-"""What Adam and AdamW, SGD, and Muon remember of a parameter."""
+"""Quantities in the state of a parameter: of Adam and AdamW, SGD, and Muon."""
 
 
 def in_turn(works: Works) -> None:
-    """Do one after the other."""
+    """Run functions one after the other."""
     for work in works:
         work()
 
 
 def build(config: OptimizerConfig, model: nn.Module, do: Callable[[Works], object] = in_turn) -> torch.optim.Optimizer:
-    """Muon, Adam, AdamW or SGD; matrices decay, biases, norms and embeddings do not.
+    """Build Muon, Adam, AdamW or SGD; weight decay applies to matrices, not to biases, norms and embeddings.
 
-    Parts of a step that do not wait for one another are handed to `do`.
+    Independent parts of a step are passed to `do`, which may run them in parallel.
     """
     rate = config.learning_rate or 0.0
     spared = {
@@ -54,7 +54,7 @@ def build(config: OptimizerConfig, model: nn.Module, do: Callable[[Works], objec
 
 
 def matrices(model: nn.Module) -> list[Tensor]:
-    """The weights of all maps from states to states that may change: no tables of vectors, no vectors."""
+    """Return the trainable weight matrices of linear and recurrent layers, without embeddings and biases."""
     maps = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
     recurrences = [module for module in model.modules() if isinstance(module, RecurrentLayer)]
     found = [*maps, *(weight for each in recurrences for weight in (each.input_weight, each.state_weight))]
@@ -68,7 +68,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimizer's memory as tensors named `parameter/quantity`."""
+    """Return the optimizer's state as tensors named `parameter/quantity`."""
     return {
         f"{name}/{quantity}": value
         for name, parameter in model.named_parameters()
@@ -78,7 +78,7 @@ def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Te
 
 
 def put_state(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Give an optimizer its memory back; raises `ValueError` for a state that is not of this optimizer and model."""
+    """Load an optimizer's state; raises `ValueError` for a state that does not fit the optimizer and model."""
     parameters = dict(model.named_parameters())
     quantities: dict[str, set[str]] = {}
     for key, value in state.items():
@@ -91,4 +91,4 @@ def put_state(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping
         optimizer.state[parameter][quantity] = value.to(place, copy=True)
     for name, found in quantities.items():
         if not any(found == complete for complete in COMPLETE):
-            raise ValueError(f"what is remembered of {name} is incomplete")
+            raise ValueError(f"the optimizer state of {name} is incomplete")

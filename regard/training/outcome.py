@@ -1,4 +1,4 @@
-"""The end of a run: its weights are chosen, judged and written, and its card says what it is worth."""
+"""The end of a run: its final weights are chosen, evaluated and written, and its card is written."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,23 +26,23 @@ from regard.training.view import View, scores_line
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended."""
+    """The result of a run."""
 
     run: Run
     step: int
     choice: str
-    """Which weights were taken, in a few words."""
+    """A short description of the final weights."""
     validation: dict[str, Any]
     """Loss, perplexity and scores of the final weights."""
     test: dict[str, Any] | None
     next_command: str
-    """What to type next."""
+    """The command to run next."""
     already: bool = False
-    """Whether the run had been finished before."""
+    """Whether the run was already finished."""
 
 
 def known_outcome(run: Run, *, already: bool = False) -> Outcome:
-    """What a finished run says of itself."""
+    """Return the outcome of a finished run from its `run.json`."""
     result = run.info.get("result", {})
     return Outcome(
         run=run,
@@ -56,27 +56,27 @@ def known_outcome(run: Run, *, already: bool = False) -> Outcome:
 
 
 def choose_weights(trainer: Trainer, checkpoints: Checkpoints, average: int) -> tuple[dict[str, Tensor], str]:
-    """The weights of the run, and in words which they are: the best checkpoint's, or the average of the last few."""
+    """Return the final weights and their description: those of the best checkpoint, or the average of the last few."""
     progress = trainer.progress
     kept = ", moving average" if trainer.average else ""
     if average:
         steps = checkpoints.last_regular(average, up_to=progress.step)
-        parts = (trainer.speaking_weights(_whole(checkpoints, step)) for step in steps)
+        parts = (trainer.inference_weights(_whole(checkpoints, step)) for step in steps)
         return mean_weights(parts), f"average of the last {len(steps)} checkpoints{kept}"
     for step in (progress.best_step, progress.step):
         if step is None:
             continue
         try:
-            weights = trainer.speaking_weights(checkpoints.load(step))
+            weights = trainer.inference_weights(checkpoints.load(step))
         except Damaged as damage:
-            checkpoints.warn(f"The best checkpoint (step {step}) is damaged ({damage}): the last one is taken instead.")
+            checkpoints.warn(f"The best checkpoint (step {step}) is damaged ({damage}). The last one is used instead.")
             continue
         return weights, f"{'best' if step == progress.best_step else 'last'} checkpoint, step {step:,}{kept}"
-    raise RegardError(f"No checkpoint in {checkpoints.directory} is whole: there are no weights to end the run with.")
+    raise RegardError(f"No checkpoint in {checkpoints.directory} is complete, so that the run cannot be finished.")
 
 
 def mean_weights(parts: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of each tensor, taken in double precision, one part in memory at a time."""
+    """Return the mean of each tensor, computed in double precision, with one part in memory at a time."""
     sums: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
     count = 0
@@ -86,7 +86,7 @@ def mean_weights(parts: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
             kinds[name] = tensor.dtype
             sums[name] = sums[name].add_(tensor) if name in sums else tensor.double()
     if not count:
-        raise RegardError("There is no checkpoint to average: set training.average=0.")
+        raise RegardError("There is no checkpoint to average. Set training.average=0.")
     return {name: (total / count).to(kinds[name]) for name, total in sums.items()}
 
 
@@ -101,7 +101,7 @@ def finish(
     journal: Journal,
     view: View,
 ) -> Outcome:
-    """Choose the weights, write them, judge them, and write the card; done again, it gives the same."""
+    """Choose the final weights, write and evaluate them, and write the card; repeating it gives the same result."""
     progress = trainer.progress
     weights, choice = choose_weights(trainer, checkpoints, config.training.average)
     put_weights(trainer.model, weights)
@@ -117,7 +117,7 @@ def finish(
     journal.add("result", progress.step, **validation.facts())
     test: Judgement | None = None
     if prepared.test_pairs:
-        view.say(f"Judging by {len(prepared.test_pairs):,} test {prepared.task.noun} …")
+        view.say(f"Evaluating {len(prepared.test_pairs):,} test {prepared.task.noun} …")
         test = trainer.task.output.judge(trainer.model, prepared.test_pairs, thorough=True)
         journal.add("test", progress.step, **test.scores.values)
 
@@ -132,7 +132,7 @@ def finish(
             best=progress.best_step,
         )
     else:
-        view.say(f"For a picture of the curves, type `{install_command('plots')}`.")
+        view.say(f"To plot the curves, install matplotlib with `{install_command('plots')}`.")
     write_card(
         Card(
             run=run,
@@ -158,11 +158,11 @@ def finish(
 
 
 def _baseline(config: RunConfig, prepared: Prepared, view: View) -> dict[str, Any] | str | None:
-    """The scores of a linear model on the same data, or a sentence that says why there are none."""
+    """Return the scores of a linear model on the same data, or a sentence that explains why there are none."""
     if not is_wanted(config):
         return None
     if not can_fit():
-        note = f"For the score of a linear model on the same data, type `{install_command('baselines')}`."
+        note = f"To compare with a linear model, install scikit-learn with `{install_command('baselines')}`."
         view.say(note)
         return note
     try:
@@ -179,6 +179,6 @@ def _whole(checkpoints: Checkpoints, step: int) -> Checkpoint:
         return checkpoints.load(step)
     except Damaged as damage:
         raise RegardError(
-            f"The checkpoint of step {step} is damaged ({damage}) and cannot be averaged: "
-            "continue with training.average=0."
+            f"The checkpoint of step {step} is damaged ({damage}) and cannot be averaged. "
+            "Continue with training.average=0."
         ) from None

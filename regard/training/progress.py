@@ -1,4 +1,4 @@
-"""Where a run stands: everything the loop remembers that is not a tensor."""
+"""The progress of a run: all state of the training loop that is not a tensor."""
 
 import math
 from collections.abc import Mapping
@@ -32,12 +32,12 @@ class Progress:
 
     step: int = 0
     total: int = 0
-    """Steps asked for."""
+    """The configured number of steps."""
     cursor: Cursor = field(default_factory=Cursor)
-    """Where the data goes on."""
+    """The position in the data."""
     world_size: int = 1
     machine: str = ""
-    """What it is trained on: another machine computes the same to within rounding, not bit for bit."""
+    """The machine of training; another one computes the same up to rounding, not bit for bit."""
     plateau: Plateau = field(default_factory=Plateau)
     best: float | None = None
     """Score of the best validation (larger is better)."""
@@ -49,20 +49,20 @@ class Progress:
     """Steps skipped because a loss or gradient was not finite."""
     bad_in_row: int = 0
     tokens: int = 0
-    """Target tokens learned from."""
+    """Target tokens trained on."""
     seconds: float = 0.0
-    """Wall time of all that led here, validation included, lost work not."""
+    """Wall time including validation, but without work lost by interruptions."""
     update_seconds: float = 0.0
     """Wall time of the updates alone."""
     window: Window = field(default_factory=Window)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON knows it."""
+        """Return the progress as JSON data."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], path: Path) -> "Progress":
-        """Return what `to_json` gave; the path is for the error where a value is missing or of another type."""
+        """Parse the data of `to_json`; the path is named in the error if a value is missing or of another type."""
         complete = {name for name in cls.__dataclass_fields__ if name not in state}
         if complete:
             raise DamagedFile(f"{path} is damaged: state.{min(complete)} is missing.")
@@ -73,10 +73,10 @@ class Progress:
 
     @property
     def tokens_per_second(self) -> float:
-        """Target tokens a second, over the whole run."""
+        """Target tokens per second, over the whole run."""
         return self.tokens / self.update_seconds if self.update_seconds else 0.0
 
 
 def perplexity(nll: float) -> float:
-    """e to the mean negative log-likelihood; kept finite for a model that knows nothing."""
+    """Return e to the power of the mean negative log-likelihood, limited to finite values."""
     return math.exp(min(nll, 100.0))

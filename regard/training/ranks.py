@@ -1,4 +1,4 @@
-"""This process among those that train together, as the launcher (torchrun) says; alone without one."""
+"""Distributed training: the rank of this process, as set by the launcher (torchrun); one process without it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ from torch import Tensor
 from regard.foundation.errors import RegardError, UsageError
 
 TIMEOUT = timedelta(minutes=30)
-"""How long one rank waits for another (rank 0 prepares data and validates alone) before the run fails aloud."""
+"""How long a rank waits for another before the run fails (rank 0 prepares data and validates alone)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks:
-    """Which of how many processes this is."""
+    """The rank of this process and the number of processes."""
 
     rank: int = 0
     world_size: int = 1
@@ -26,7 +26,7 @@ class Ranks:
 
     @classmethod
     def from_environment(cls) -> "Ranks":
-        """What torchrun put into RANK, WORLD_SIZE and LOCAL_RANK; one process without them."""
+        """Read RANK, WORLD_SIZE and LOCAL_RANK as set by torchrun; one process without them."""
         if "RANK" not in os.environ:
             return cls()
         try:
@@ -34,13 +34,13 @@ class Ranks:
             local_rank = int(os.environ.get("LOCAL_RANK", rank))
         except (KeyError, ValueError) as error:
             raise UsageError(
-                f"RANK, WORLD_SIZE and LOCAL_RANK do not make sense together ({error}): "
-                "start with torchrun --nproc-per-node N -m regard train …"
+                f"RANK, WORLD_SIZE and LOCAL_RANK are not consistent ({error}). "
+                "Start with torchrun --nproc-per-node N -m regard train …"
             ) from None
         if not (0 <= rank < world_size and local_rank >= 0):
             raise UsageError(
-                f"RANK={rank}, WORLD_SIZE={world_size} and LOCAL_RANK={local_rank} do not make sense together: "
-                "start with torchrun --nproc-per-node N -m regard train …"
+                f"RANK={rank}, WORLD_SIZE={world_size} and LOCAL_RANK={local_rank} are not consistent. "
+                "Start with torchrun --nproc-per-node N -m regard train …"
             )
         return cls(rank=rank, world_size=world_size, local_rank=local_rank)
 
@@ -51,7 +51,7 @@ class Ranks:
 
     @contextmanager
     def together(self, device: torch.device) -> Iterator[None]:
-        """Meet the other processes, and part from them at the end."""
+        """Join the process group, and leave it at the end."""
         if self.world_size == 1:
             yield
             return
@@ -59,8 +59,8 @@ class Ranks:
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
         except (RuntimeError, ValueError) as error:
             raise RegardError(
-                f"The {self.world_size} processes of this training cannot meet ({_first_line(error)}). Start all of "
-                "them with torchrun --nproc-per-node N -m regard train …; check MASTER_ADDR and MASTER_PORT if they "
+                f"The {self.world_size} processes of this training cannot connect ({_first_line(error)}). Start all "
+                "of them with torchrun --nproc-per-node N -m regard train …; check MASTER_ADDR and MASTER_PORT if they "
                 "are set by hand."
             ) from error
         try:
@@ -69,13 +69,13 @@ class Ranks:
             dist.destroy_process_group()
 
     def wait(self) -> None:
-        """Wait until every process has come here."""
+        """Wait until every process has called this."""
         if self.world_size > 1:
             with _connected():
                 dist.barrier()
 
     def total(self, numbers: Sequence[float], device: torch.device) -> list[float]:
-        """The sum of each number over all processes."""
+        """Return the sum of each number over all processes."""
         if self.world_size == 1:
             return list(numbers)
         kind = torch.float32 if device.type == "mps" else torch.float64
@@ -96,7 +96,7 @@ class Ranks:
             tensor.copy_(part.view_as(tensor))
 
     def gather(self, tensor: Tensor, device: torch.device) -> list[Tensor]:
-        """The tensors of all processes, which have one shape, by rank."""
+        """Return the tensors of all processes, which have one shape, by rank."""
         if self.world_size == 1:
             return [tensor]
         tensor = tensor.to(device)
@@ -108,15 +108,15 @@ class Ranks:
 
 @contextmanager
 def _connected() -> Iterator[None]:
-    """Report that another process is gone as what it is."""
+    """Report a lost connection to another process as `RegardError`."""
     try:
         yield
-    except RuntimeError as error:  # of which torch's own DistError is one
+    except RuntimeError as error:  # the base class of torch's DistError
         if isinstance(error, torch.OutOfMemoryError):
             raise
         raise RegardError(
             f"The connection to another process of this training is lost ({_first_line(error)}). That process has "
-            "probably failed: see what it printed, fix that, and resume all of them with --resume RUN."
+            "probably failed. See its output, fix the cause, and resume all of them with --resume RUN."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""How the learning rate moves: pure functions of the step, counted from 1."""
+"""Learning rate schedules: pure functions of the step, counted from 1."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from regard.config.training import Schedule
 
 @dataclass(frozen=True, kw_only=True)
 class Plateau:
-    """What the `plateau` schedule remembers between validations."""
+    """The state of the `plateau` schedule."""
 
     factor: float = 1.0
     """The learning rate is multiplied by this."""
@@ -19,7 +19,7 @@ class Plateau:
     """Validations since then."""
 
     def after(self, loss: float, config: Schedule) -> "Plateau":
-        """The state after one more validation."""
+        """Return the state after one more validation."""
         if math.isfinite(loss) and (self.best is None or loss < self.best):
             return Plateau(factor=self.factor, best=loss)
         if self.waited + 1 < config.patience:
@@ -28,7 +28,7 @@ class Plateau:
 
 
 def learning_rate(config: Schedule, peak: float, step: int, total: int, plateau: Plateau) -> float:
-    """The rate of a step: a linear rise to `peak` at step `warmup`, then the way down that the schedule names."""
+    """Return the learning rate of a step: linear warm-up to `peak` at step `warmup`, then the decay of the schedule."""
     warmup = settled(config.warmup)
     if step < warmup:
         return peak * step / warmup

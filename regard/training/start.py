@@ -1,4 +1,4 @@
-"""A run that starts from another: which of its weights are taken, and when they may change."""
+"""Starting a run from another: which of its weights are loaded, and when they are trained."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,38 +17,37 @@ from regard.training.summary import short
 
 TARGET_VECTORS = "decoder.embedding.weight"
 VECTORS = ("source_embedding.weight", "_source_embedding.weight", TARGET_VECTORS)
-"""The names that the vectors of source tokens have in models of different tasks; one with a single vocabulary has them
-under the name of its target vectors."""
+"""Names of the source embeddings in models of different tasks; with a shared vocabulary they are the target's."""
 
 
 class Start:
-    """Another run to start from, refused in a sentence if it does not fit."""
+    """Another run to start from; raises an error if it does not fit."""
 
     def __init__(self, config: RunConfig, directory: Path) -> None:
         self.config = config
         self.run = Run.open(directory)
         self.other = self.run.config
         self.part = "picture." if takes_image_encoder(type(config.task), self.other.task) else "encoder."
-        """What is taken first of all: the end that reads, or only the eyes of a run that looks at pictures."""
+        """Prefix of the weights that are required: the encoder, or only the image encoder."""
         refuse_differences(config)
         own, known = config.model.encoder, self.other.model.encoder
         if self.part == "encoder." and own is not None and known is not None and own.kind != known.kind:
             raise UsageError(
-                f"model.start_from names {directory}, whose encoder is of kind `{known.kind}`, and this run's is of "
-                f"kind `{own.kind}`: it has nothing to start from. Name a run of the same encoder."
+                f"model.start_from names {directory}, whose encoder is of kind `{known.kind}`, but the encoder of this "
+                f"run is of kind `{own.kind}`. Name a run with the same kind of encoder."
             )
 
     @classmethod
     def of(cls, config: RunConfig) -> Self | None:
-        """What a run is configured to start from, if anything."""
+        """Return the run that a configuration starts from, if any."""
         return cls(config, Path(config.model.start_from)) if config.model.start_from else None
 
     def weights_for(self, model: nn.Module) -> dict[str, Tensor]:
-        """The weights that a model takes over, by its own names; the rest stay as they are."""
+        """Return the weights of the other run for a model, by the model's names; other weights stay unchanged."""
         there, own = self.run.read_weights(), weights_of(model)
         if self.part == "picture.":
-            eyes = {name: tensor for name, tensor in there.items() if name.startswith("encoder.")}
-            there = {name.replace("encoder.", self.part, 1): tensor for name, tensor in eyes.items()}
+            encoder = {name: tensor for name, tensor in there.items() if name.startswith("encoder.")}
+            there = {name.replace("encoder.", self.part, 1): tensor for name, tensor in encoder.items()}
         taken: dict[str, Tensor] = {}
         for name, tensor in own.items():
             found = self._found(name, there)
@@ -69,12 +68,12 @@ class Start:
         if not any(name.startswith((part, "decoder.layers.")) for name in taken):
             raise UsageError(
                 f"model.start_from names {self.run.directory} ({self.other.task.arrow}: {self.other.cell}), which has "
-                f"no part that this model ({self.config.cell}) could take over."
+                f"no part that this model ({self.config.cell}) can load. Name another run."
             )
         return taken
 
     def _found(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:
-        """The tensor that stands for one of ours in the other run."""
+        """Return the tensor of the other run for one of this model's, or `None`."""
         if self.part == "picture.":
             return there.get(name)
         if name in VECTORS:
@@ -84,7 +83,7 @@ class Start:
         return there.get(name) if self._same_answers() else None
 
     def _vectors(self, name: str, there: Mapping[str, Tensor]) -> Tensor | None:
-        """The vectors of the tokenizer that this run has taken over for a side; `None` if it has one of its own."""
+        """Return the embeddings for the tokenizer that a side takes from the other run; `None` if it has its own."""
         source, target = tokenizer_sides(self.config)
         side = target if name == TARGET_VECTORS else source
         if side is None:
@@ -93,7 +92,7 @@ class Start:
         return next((there[one] for one in names if one in there), None)
 
     def _same_answers(self) -> bool:
-        """Whether what is said is the same: text, and not labels, which may be others."""
+        """Return whether both runs predict tokens for the same task; labels may differ."""
         task = self.config.task
         return task.kind == self.other.task.kind and task.output_kind().tokens
 
@@ -106,17 +105,17 @@ class Start:
 
 @dataclass(frozen=True)
 class Tuning:
-    """When the weights that were taken over may change.
+    """When weights that were loaded from another run are trained.
 
-    `all`: from the first step. `fresh`: never. `gradual`: the layers thaw one by one from the top, evenly over the
-    first half of the course, the token vectors last (Howard and Ruder, 2018).
+    `all`: from the first step. `fresh`: never. `gradual`: layers are unfrozen one by one from the top, evenly over the
+    first half of training, the token embeddings last (Howard and Ruder, 2018).
     """
 
     kind: Tune = "all"
     taken: Sequence[str] = ()
 
     def frozen(self, step: int, steps: int) -> set[str]:
-        """The names of the weights that must not change in a step."""
+        """Return the names of the weights that are frozen in a step."""
         if self.kind == "all":
             return set()
         if self.kind == "fresh":
@@ -126,7 +125,7 @@ class Tuning:
         return {name for name in self.taken if _depth(name) not in thawed}
 
     def apply(self, model: nn.Module, step: int, steps: int) -> None:
-        """Freeze and thaw the parameters of a model for a step."""
+        """Freeze and unfreeze the parameters of a model for a step."""
         if self.kind == "all":
             return
         frozen = self.frozen(step, steps)
@@ -136,14 +135,14 @@ class Tuning:
 
 
 def facts_of(model: nn.Module, taken: Iterable[str]) -> dict[str, str]:
-    """Part by part, how much was taken over and how much is fresh."""
+    """Return for each part of a model how many parameters were loaded and how many are new."""
     known = set(taken)
     counts: dict[str, list[int]] = {}
     for name, tensor in weights_of(model).items():
         part = "embeddings" if name in VECTORS else ".".join(name.split(".")[: 3 if ".layers." in name else 1])
         counts.setdefault(part, [0, 0])[name not in known] += tensor.numel()
     words = {part: _words(*numbers) for part, numbers in counts.items()}
-    return {part: said for part, said in words.items() if said}
+    return {part: text for part, text in words.items() if text}
 
 
 def _words(taken: int, fresh: int) -> str:
@@ -152,7 +151,7 @@ def _words(taken: int, fresh: int) -> str:
 
 
 def _depth(name: str) -> int:
-    """How far from the tokens a weight stands: vectors 0, layers from 1, what comes behind them last."""
+    """Return the depth of a weight: 0 for embeddings, from 1 for layers, and the largest for what follows them."""
     parts = name.split(".")
     if "layers" in parts:
         return 1 + int(parts[parts.index("layers") + 1])

@@ -1,4 +1,4 @@
-"""A run in a few facts, for people: its data and its model."""
+"""Summaries of a run's data and model for display."""
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ from regard.tasks.preparation import Prepared
 
 
 def data_facts(prepared: Prepared) -> dict[str, str]:
-    """Where the examples went."""
+    """Return the numbers of training, validation and test examples."""
     report, noun = prepared.report, prepared.task.noun
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
     facts = {
@@ -30,7 +30,7 @@ def data_facts(prepared: Prepared) -> dict[str, str]:
 
 
 def model_facts(config: RunConfig, model: nn.Module, prepared: Prepared, device: torch.device) -> dict[str, str]:
-    """What is being trained, and where."""
+    """Return the model, its size, vocabulary and device."""
     parts = ", ".join(f"{name} {short(count)}" for name, count in parameters_by_part(model).items())
     return {
         "cell": config.cell,
@@ -41,7 +41,7 @@ def model_facts(config: RunConfig, model: nn.Module, prepared: Prepared, device:
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
-    """The number of parameters of each part of a model, each counted once."""
+    """Return the number of parameters of each part of a model, each counted once."""
     counts: dict[str, int] = {}
     embeddings = {
         id(parameter)
@@ -55,7 +55,7 @@ def parameters_by_part(model: nn.Module) -> dict[str, int]:
 
 
 def short(number: int) -> str:
-    """A count as people say it: 950, 1.2k, 3.4M."""
+    """Format a count: 950, 1.2k, 3.4M."""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
         if number >= size:
             return f"{number / size:.3g}{unit}"
@@ -63,7 +63,7 @@ def short(number: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: 48 s, 3 min 20 s, 2 h 5 min."""
+    """Format a duration: 48 s, 3 min 20 s, 2 h 5 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -27,7 +27,7 @@ from regard.training.loop import train
 from regard.training.outcome import Outcome, known_outcome
 
 SEED = "training.seed"
-"""The setting that is averaged over."""
+"""The setting that scores are averaged over."""
 MOST_TRIALS = 1000
 
 
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What the trials of a sweep scored."""
+    """The scores of the trials of a sweep."""
 
     rows: Sequence[Row]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class SweepResult:
         return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
     def save(self, directory: Path) -> list[Path]:
-        """Write the table as text, CSV, LaTeX, JSON and, where matplotlib is installed, a picture; return the files."""
+        """Write the table as text, CSV, LaTeX, JSON and, if matplotlib is installed, PNG; return the files."""
         written = {
             "sweep.txt": f"{self}\n",
             "sweep.csv": self.to_csv(),
@@ -199,7 +199,7 @@ def run_sweep(
 
 
 def summarise(outcomes: Sequence[tuple[Trial, Outcome]], failed: Mapping[str, str] | None = None) -> SweepResult:
-    """Group trials that differ only in their seed, and take mean and deviation of what they scored."""
+    """Group trials that differ only in their seed, and compute mean and deviation of their scores."""
     groups: dict[tuple[tuple[str, str], ...], list[Outcome]] = {}
     for trial, outcome in outcomes:
         key = tuple((path, value) for path, value in trial.settings.items() if path != SEED)
@@ -240,7 +240,7 @@ def split_values(text: str) -> Iterator[str]:
 
 
 def _check_directory(trial: Trial) -> None:
-    """Refuse a directory that holds a run of another configuration, before anything is trained."""
+    """Raise an error for a directory that contains a run of another configuration, before anything is trained."""
     if not (trial.directory / "run.json").exists():
         Run.refuse_occupied(trial.directory)
     elif _training_settings(Run.open(trial.directory).config) != _training_settings(trial.config):
@@ -263,7 +263,7 @@ def _training_settings(config: RunConfig) -> dict[str, Any]:
 
 
 def _final_scores(outcome: Outcome) -> Iterator[tuple[str, float]]:
-    """The validation loss, and the scores of the test data, or of validation where there is no test data."""
+    """Yield the validation loss, and the scores on test data, or on validation data without test data."""
     if isinstance(loss := outcome.validation.get("loss"), int | float):
         yield "validation loss", float(loss)
     part, values = ("test", outcome.test) if outcome.test else ("validation", outcome.validation)
@@ -279,7 +279,7 @@ def _score(name: str, score: tuple[float, float | None], plus_minus: str) -> str
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """Return the ends of paths that still tell them apart: `width` for `model.width`."""
+    """Return the shortest unique ends of paths: `width` for `model.width`."""
     short = []
     for path in paths:
         parts = path.split(".")
@@ -289,7 +289,7 @@ def short_names(paths: Sequence[str]) -> list[str]:
 
 
 def _directory_name(settings: Mapping[str, str]) -> str:
-    """A readable directory name: `width-128_seed-1`."""
+    """Return a readable directory name: `width-128_seed-1`."""
     names = short_names(list(settings))
     parts = (f"{name}-{value}" for name, value in zip(names, settings.values(), strict=True))
     name = "_".join("".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in part) for part in parts)

@@ -1,4 +1,4 @@
-"""The scores of a sweep as a picture: one panel for each score, one bar for each combination of settings."""
+"""Plots the scores of a sweep: one panel for each score, one bar for each combination of settings."""
 
 from pathlib import Path
 

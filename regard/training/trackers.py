@@ -1,6 +1,6 @@
-"""Experiment trackers: where else the measurements of a run go besides its `metrics.jsonl`.
+"""Experiment trackers, which receive the measurements of a run in addition to its `metrics.jsonl`.
 
-A tracker is a small callback: it hears where training begins or resumes, every line of the journal, and the end.
+A tracker is called when training starts or resumes, with every line of the journal, and at the end.
 `training.trackers` names those of a run; `regard.extensions.tracker` adds your own.
 """
 
@@ -90,7 +90,7 @@ class WeightsAndBiases(Tracker):
 
 
 class MLflow(Tracker):
-    """A run in the experiment `regard` of MLflow; MLFLOW_TRACKING_URI says where that is."""
+    """A run in the experiment `regard` of MLflow; MLFLOW_TRACKING_URI is its address."""
 
     package = "mlflow"
     _mlflow: Any = None
@@ -126,7 +126,7 @@ def wanted_trackers(config: RunConfig) -> list[str]:
 
 
 def require_trackers(config: RunConfig) -> None:
-    """Refuse a tracker whose package is missing, before anything is trained."""
+    """Raise `UsageError` for a tracker whose package is missing, before anything is trained."""
     for name in wanted_trackers(config):
         package = TRACKERS[name].package
         if package and importlib.util.find_spec(package) is None:

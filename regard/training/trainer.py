@@ -1,4 +1,4 @@
-"""The trainer: a model, what moves it, and one update after another, each a pure function of the state before it."""
+"""The trainer: a model and its optimizer; each update is a pure function of the state before it."""
 
 import math
 import time
@@ -28,11 +28,11 @@ from regard.training.schedule import learning_rate
 from regard.training.start import Tuning
 
 EXPOSURE_SEED = 1_000_003
-"""Sets the generator of exposure apart from that of dropout."""
+"""Offset between the seeds of scheduled sampling and dropout."""
 
 
 class Trainer:
-    """Everything that changes from step to step; `snapshot` and `restore` are its whole memory."""
+    """All state that changes from step to step; `snapshot` returns and `restore` loads all of it."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class Trainer:
         self.device = device
         self.ranks = ranks or Ranks()
         self.threads = threads or GradientThreads(None if device.type == "cpu" else 1)
-        seed = self.training.seed % 2**62  # what torch's generators can take, with room for ranks
+        seed = self.training.seed % 2**62  # the range of torch's generators, with room for ranks
         torch.manual_seed(seed)
         self.model: nn.Module = (build or task.build)().to(device)
-        torch.manual_seed(seed + self.ranks.rank)  # each rank has dropout of its own
+        torch.manual_seed(seed + self.ranks.rank)  # each rank has its own dropout
         self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
         _freeze(self.model, self.training.frozen or [])
         self.optimizer = optimizers.build(self.training.optimizer, self.model, self.threads.run)
@@ -70,11 +70,11 @@ class Trainer:
         self.others_stop = False
         """Whether some rank was asked to stop before the last update."""
         self.tuning = Tuning()
-        """When weights that were taken over may change."""
+        """When weights that were loaded from another run are trained."""
         self._stream: Ahead[tuple[Batch, Cursor]] | None = None
 
     def update(self, *, stop: bool = False) -> None:
-        """One step: gradients of `accumulate` batches on every rank, clipped, applied; skipped if not finite."""
+        """Run one step: compute gradients of `accumulate` batches on every rank, clip and apply them if finite."""
         start = time.monotonic()
         progress, training = self.progress, self.training
         parts = [self._next() for _ in range(training.accumulate)]
@@ -110,7 +110,7 @@ class Trainer:
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         if self.average:
-            self.average.follow(progress.step)
+            self.average.update(progress.step)
         elapsed = time.monotonic() - start
         progress.tokens += int(total)
         progress.window.seconds += elapsed
@@ -118,18 +118,18 @@ class Trainer:
         progress.seconds += elapsed
 
     def start_with(self, weights: Mapping[str, Tensor]) -> None:
-        """Take over weights from elsewhere, before the first step."""
+        """Load weights of another run, before the first step."""
         put_weights(self.model, {**weights_of(self.model), **weights})
         if self.average:
             self.average.put(dict(self.model.named_parameters()))
 
     def take_window(self) -> Window:
-        """The sums since the last call, which begin anew."""
+        """Return the sums since the last call, and reset them."""
         window, self.progress.window = self.progress.window, Window()
         return window
 
     def snapshot(self, *, score: float | None, regular: bool) -> Checkpoint:
-        """Everything, as a checkpoint of the present step; every rank must call it."""
+        """Return a checkpoint of the current step; every rank must call it."""
         randoms = self._random_states()
         tensors = {f"optimizer/{key}": value for key, value in optimizers.state_of(self.optimizer, self.model).items()}
         if self.average:
@@ -148,12 +148,12 @@ class Trainer:
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Become what a checkpoint says; one that does not fit the run is refused."""
+        """Restore the state of a checkpoint; raises `RegardError` for one that does not fit the run."""
         try:
             self._restore(checkpoint)
         except (KeyError, ValueError, TypeError, RuntimeError) as error:
             raise RegardError(
-                f"The checkpoint of step {checkpoint.step} does not belong to this run ({error}): put back the "
+                f"The checkpoint of step {checkpoint.step} does not belong to this run ({error}). Restore the "
                 "original, or remove it to continue from an earlier one."
             ) from error
 
@@ -162,8 +162,8 @@ class Trainer:
         progress = Progress.from_json(checkpoint.state, Path("state.json"))
         if progress.world_size != self.ranks.world_size:
             raise RegardError(
-                f"This run was trained by {progress.world_size} processes and is continued by {self.ranks.world_size}: "
-                f"start as many, with torchrun --nproc-per-node {progress.world_size} -m regard train --resume RUN."
+                f"This run was trained by {progress.world_size} processes and is resumed by {self.ranks.world_size}. "
+                f"Use torchrun --nproc-per-node {progress.world_size} -m regard train --resume RUN."
             )
         self.progress = progress
         put_weights(self.model, checkpoint.model, origin=f"The weights of the checkpoint of step {checkpoint.step}")
@@ -177,8 +177,8 @@ class Trainer:
         self._put_random_states(parts["random"])
         self.close()
 
-    def speaking_weights(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
-        """The weights that a checkpoint speaks with: their moving average if one is kept."""
+    def inference_weights(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
+        """Return the weights of a checkpoint for inference: their moving average, if there is one."""
         weights = dict(checkpoint.model)
         for key, tensor in checkpoint.training.items():
             if key.startswith("average/"):
@@ -186,14 +186,14 @@ class Trainer:
         return weights
 
     def close(self) -> None:
-        """End the threads: the one that makes batches ahead, and those that learn side by side."""
+        """Stop the threads that prefetch batches and compute gradients."""
         if self._stream:
             self._stream.close()
             self._stream = None
         self.threads.close()
 
     def _next(self) -> TrainingBatch:
-        """The next batch, on the device."""
+        """Return the next batch, on the device."""
         if self._stream is None:
             self._stream = Ahead(self.batches.after(self.progress.cursor))
         batch, cursor = next(self._stream)
@@ -201,7 +201,7 @@ class Trainer:
         return self.task.training_batch(batch, self.random, training=True).to(self.device)
 
     def _backward(self, parts: Sequence[TrainingBatch], scale: float) -> tuple[Tensor, Tensor]:
-        """Gradients of the mean loss; and that loss and the summed negative log-likelihood of this rank."""
+        """Compute gradients of the mean loss; return that loss and the summed negative log-likelihood of this rank."""
 
         def loss_fn(batch: TrainingBatch, random: torch.Generator) -> Loss:
             point = TrainingPoint(self.progress.step, self.training.steps, random)
@@ -220,7 +220,7 @@ class Trainer:
         return loss, nll
 
     def _gradient_norm(self) -> Tensor:
-        """The norm of the whole gradient, which is first added up over all ranks."""
+        """Sum the gradients over all ranks, and return the norm of the whole gradient."""
         self.scaler.unscale_(self.optimizer)
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
         self.ranks.add_up(gradients)
@@ -230,7 +230,7 @@ class Trainer:
         return norm
 
     def _numbers(self, loss: Tensor, nll: Tensor, norm: Tensor) -> tuple[float, float, float]:
-        """Loss and negative log-likelihood over all ranks, and the norm, in one look at the device."""
+        """Return loss and negative log-likelihood over all ranks, and the norm, with one device synchronisation."""
         loss_value, nll_value, norm_value = torch.stack([loss, nll, norm]).tolist()
         loss_value, nll_value = self.ranks.total([loss_value, nll_value], self.device)
         return loss_value, nll_value, norm_value
@@ -262,16 +262,16 @@ class Trainer:
 
 
 def _freeze(model: nn.Module, patterns: Sequence[str]) -> None:
-    """Let the parameters whose names match a pattern stay as they are."""
+    """Freeze the parameters whose names match a pattern."""
     parameters = dict(model.named_parameters())
     for pattern in patterns:
         matching = [parameter for name, parameter in parameters.items() if fnmatchcase(name, pattern)]
         if not matching:
             raise UsageError(
-                f"training.frozen: no parameter is called {pattern}; they begin with "
+                f"training.frozen has {pattern}, which matches no parameter. Names of parameters begin with "
                 f"{', '.join(sorted({name.split('.')[0] for name in parameters}))}."
             )
         for parameter in matching:
             parameter.requires_grad_(False)
     if not any(parameter.requires_grad for parameter in parameters.values()):
-        raise UsageError("training.frozen leaves nothing to learn: name fewer parameters.")
+        raise UsageError("training.frozen matches all parameters, so that nothing can be trained. Name fewer of them.")

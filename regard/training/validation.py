@@ -1,4 +1,4 @@
-"""How good the model is by now: its loss on all validation examples, its answers to them or to some of them."""
+"""Validation: the loss on all validation examples, and the scores of the model's outputs for them or a sample."""
 
 import math
 import time
@@ -17,38 +17,38 @@ from regard.tasks.task import Task
 from regard.training.progress import perplexity
 
 JUDGING_SEED = 5
-"""Where judging needs chance (which words to mask), it is the same every time."""
+"""Seed of random choices in validation (which words to mask), so that they are the same every time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validation:
-    """One judgement of the model."""
+    """The result of one validation."""
 
     loss: float
-    """Mean loss of what is asked for, as the task counts it, without smoothing."""
+    """Mean loss per unit of the task, without smoothing."""
     perplexity: float | None
-    """e to the loss, where that means something."""
+    """e to the power of the loss, for tasks that report it."""
     judgement: Judgement
     seconds: float
 
     @property
     def scores(self) -> Scores:
-        """How good the model's answers are."""
+        """The scores of the model's outputs."""
         return self.judgement.scores
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """Some of its answers."""
+        """Some outputs of the model."""
         return self.judgement.samples
 
     def score(self, metric: str) -> float | None:
-        """How good the model is by a metric, larger being better; `None` if that cannot be said."""
+        """Return the score by a metric, larger being better; `None` if it is not known or not finite."""
         value = -self.loss if metric == "loss" else self.scores.values.get(metric, math.nan)
         value = -value if metric in SMALLER_IS_BETTER else value
         return value if math.isfinite(value) else None
 
     def facts(self) -> dict[str, Any]:
-        """What goes into the journal."""
+        """Return the values for the journal."""
         return {
             "loss": self.loss,
             "perplexity": self.perplexity,
@@ -66,7 +66,7 @@ def validate(
     thorough: bool,
     device: torch.device,
 ) -> Validation:
-    """Judge a model; neither it nor any random generator is changed."""
+    """Validate a model; neither the model nor any random generator is changed."""
     start = time.monotonic()
     training, random = model.training, torch.get_rng_state()
     model.eval()
@@ -86,7 +86,7 @@ def validate(
 
 @torch.no_grad()
 def mean_loss(task: Task, model: nn.Module, batches: Batches, *, device: torch.device) -> float:
-    """The mean loss of a task over all examples, each once; not a number where they ask for nothing."""
+    """Return the mean loss of a task over all examples; NaN if there is nothing to predict."""
     random = torch.Generator().manual_seed(JUDGING_SEED)
     nll, count = 0.0, 0
     for batch in batches.once():

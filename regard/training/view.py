@@ -1,4 +1,4 @@
-"""What a person sees of a run while it learns: a live view on a terminal, a few plain lines elsewhere."""
+"""Progress display of training: a live view on a terminal, a few plain lines elsewhere."""
 
 import math
 import sys
@@ -32,7 +32,7 @@ LINES_EVERY = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What there is to see after a step."""
+    """The figures to show after a step."""
 
     step: int
     total: int
@@ -42,44 +42,44 @@ class Moment:
     tokens_per_second: float
     skipped: int
     unit: str = "token"
-    """What the loss is a mean over, and the speed is counted in."""
+    """The unit of the mean loss and of the speed."""
 
     @property
     def speed(self) -> str:
-        """The speed in words."""
+        """The speed as text."""
         return f"{self.tokens_per_second:,.0f} {self.unit.split()[-1]}s/s"
 
 
 class View:
-    """Sees everything and shows nothing: what the other ranks of a run have."""
+    """Interface of views; this one shows nothing, for all ranks but the first."""
 
     def say(self, text: str) -> None:
-        """A line worth reading."""
+        """Show a line."""
 
     def warn(self, text: str) -> None:
-        """A line that must not be missed."""
+        """Show a warning."""
 
     def preparing(self, stage: str, done: int, total: int | None) -> None:
-        """How far the preparation of data has come."""
+        """Show the progress of data preparation."""
 
     def facts(self, title: str, facts: Mapping[str, str]) -> None:
-        """A small table: the cleaning report, the model."""
+        """Show a small table, such as the data or the model."""
 
     def start(self, step: int, total: int) -> None:
-        """Training begins, or goes on behind a step."""
+        """Show that training starts, or continues after a step."""
 
     def moment(self, moment: Moment) -> None:
-        """A step was done."""
+        """Show the figures after a step."""
 
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
-        """A validation was done."""
+        """Show the result of a validation."""
 
     def close(self) -> None:
-        """Nothing more will happen."""
+        """End the display."""
 
 
 class LinesView(View):
-    """Plain lines on standard error, few of them: for pipes and log files."""
+    """A few plain lines on standard error, for pipes and log files."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
@@ -87,36 +87,36 @@ class LinesView(View):
         self._last = 0.0
 
     def say(self, text: str) -> None:
-        """A line worth reading."""
+        """Show a line."""
         self.console.print(Text(text), soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """A line that must not be missed."""
+        """Show a warning."""
         self.console.print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
 
     def preparing(self, stage: str, done: int, total: int | None) -> None:
-        """One line for each stage."""
+        """Show one line for each stage."""
         if stage != self._stage:
             self._stage = stage
             self.say(f"{stage} …")
 
     def facts(self, title: str, facts: Mapping[str, str]) -> None:
-        """One line for each table."""
+        """Show one line for each table."""
         self.say(f"{title}: " + ", ".join(f"{name} {value}" for name, value in facts.items()))
 
     def start(self, step: int, total: int) -> None:
-        """Training begins, or goes on behind a step."""
+        """Show that training starts, or continues after a step."""
         self._last = time.monotonic()
         self.say(f"training: step {step + 1:,} to {total:,}")
 
     def moment(self, moment: Moment) -> None:
-        """A line every so often."""
+        """Show a line every 30 seconds."""
         if time.monotonic() - self._last >= LINES_EVERY:
             self._last = time.monotonic()
             self.say(f"step {moment.step:,}/{moment.total:,}  loss {moment.loss:.3f}  {moment.speed}")
 
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
-        """A line for each validation, and one for what the model now makes of a sentence."""
+        """Show a line for each validation, and one for a sample output."""
         self._last = time.monotonic()
         best = "  (best)" if line.get("best") else ""
         self.say(f"validation at step {line['step']:,}: {scores_line(line)}{best}")
@@ -132,7 +132,7 @@ class QuietView(LinesView):
 
 
 class LiveView(View):
-    """A bar, the figures, and a translation that gets better, kept in place on a terminal."""
+    """A progress bar, figures and a sample output, updated in place on a terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
@@ -154,15 +154,15 @@ class LiveView(View):
         self._samples: Sequence[Sample] = ()
 
     def say(self, text: str) -> None:
-        """A line above the view."""
+        """Show a line above the live view."""
         self.console.print(Text(text))
 
     def warn(self, text: str) -> None:
-        """A yellow line above the view."""
+        """Show a yellow line above the live view."""
         self.console.print(Text(text, style="yellow"))
 
     def preparing(self, stage: str, done: int, total: int | None) -> None:
-        """A bar for each stage."""
+        """Show a progress bar for each stage."""
         if stage != self._stage or self._task is None:
             self._stage = stage
             self._begin(stage, total)
@@ -170,7 +170,7 @@ class LiveView(View):
             self._bar.update(self._task, completed=done, total=total)
 
     def facts(self, title: str, facts: Mapping[str, str]) -> None:
-        """A small table above the view."""
+        """Show a small table above the live view."""
         self._stop()
         table = Table.grid(padding=(0, 2))
         for name, value in facts.items():
@@ -178,25 +178,25 @@ class LiveView(View):
         self.console.print(Text(title, style="bold"), Padding(table, (0, 0, 1, 2)))
 
     def start(self, step: int, total: int) -> None:
-        """Training begins, or goes on behind a step."""
+        """Show that training starts, or continues after a step."""
         self._begin("training", total, step)
 
     def moment(self, moment: Moment) -> None:
-        """The bar moves."""
+        """Update the progress bar."""
         self._moment = moment
         if self._task is not None:
             self._bar.update(self._task, completed=moment.step, note=moment.speed)
         self._live.update(self._picture())
 
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
-        """The figures and the sample change."""
+        """Update the figures and the sample."""
         self._validation, self._samples = line, samples
         best = "  (best)" if line.get("best") else ""
         self.console.print(Text(f"step {line['step']:,}: {scores_line(line)}{best}", style="dim"))
         self._live.update(self._picture())
 
     def close(self) -> None:
-        """The bar goes; what was said stays."""
+        """Remove the progress bar; lines above it stay."""
         self._stop()
 
     def _stop(self) -> None:
@@ -238,10 +238,11 @@ def default_view() -> View:
 
 
 def scores_line(line: Mapping[str, Any]) -> str:
-    """A validation in a few words."""
-    loss, puzzled = line.get("loss"), line.get("perplexity")
+    """Format the scores of a validation on one line."""
+    loss, perplexity = line.get("loss"), line.get("perplexity")
     parts = [] if loss is None else [f"loss {loss:.3f}" if math.isfinite(loss) else "loss not finite"]
-    parts += [] if puzzled is None else [f"perplexity {puzzled:.2f}" if puzzled < 1e6 else f"perplexity {puzzled:.1e}"]
+    if perplexity is not None:
+        parts.append(f"perplexity {perplexity:.2f}" if perplexity < 1e6 else f"perplexity {perplexity:.1e}")
     parts += [
         f"{NAMES[metric]} {written(metric, line[metric])}"
         for metric in line
@@ -251,5 +252,5 @@ def scores_line(line: Mapping[str, Any]) -> str:
 
 
 def _clipped(text: str, style: str = "") -> Text:
-    """Text on one line, whatever stands in it."""
+    """Return text on one line, with line breaks replaced."""
     return Text(" ".join(text.split()), style=style, no_wrap=True, overflow="ellipsis")

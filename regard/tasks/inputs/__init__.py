@@ -1,4 +1,4 @@
-"""Inputs: what a model reads, one module for each kind."""
+"""Inputs of models, one module for each kind."""
 
 from regard.tasks.inputs.image import ImageInput
 from regard.tasks.inputs.image_and_text import ImageAndTextInput

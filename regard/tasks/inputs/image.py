@@ -1,6 +1,6 @@
-"""Images as an input: a source is the name of an image, in a store its number, in a batch its pixels.
+"""Images as input: a source is the name of an image, in a store its number, in a batch its pixels.
 
-Axes: B batch, S places of an image, T target positions, H rows and W columns of pixels.
+Axes: B batch, S positions of an image, T target positions, H rows and W columns of pixels.
 """
 
 import hashlib
@@ -36,11 +36,11 @@ from regard.text.tokenizer import Tokenizer
 
 
 class Images:
-    """The images that examples name: decoded once into a store, or read when they are asked for."""
+    """The images that examples name: decoded once into a store, or read on demand."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        """Pixels a side."""
+        """Pixels per side."""
         self.store: PictureStore | None = None
 
     def gather(self, names: Iterable[str], directory: Path, progress: Progress | None) -> None:
@@ -48,7 +48,7 @@ class Images:
         self.store = PictureStore.build(directory / "pictures", names, self.size, progress)
 
     def open(self, directory: Path) -> None:
-        """Open the images of a data directory, where it still has them."""
+        """Open the images of a data directory, if it still has them."""
         kept = directory / "pictures"
         self.store = PictureStore(kept) if kept.is_dir() else None
 
@@ -56,18 +56,18 @@ class Images:
         return len(self.store or ())
 
     def number(self, name: str) -> int:
-        """The number of an image that was gathered."""
+        """Return the number of a stored image."""
         assert self.store is not None
         return self.store.numbers[name]
 
     def stored(self, tokens: TokenStore) -> PictureStore:
-        """The store of images that belongs to a store of tokens."""
+        """Return the store of images that belongs to a store of tokens."""
         if self.store is None:
-            raise RegardError(f"{tokens.directory.parent} has no pictures: put it back as it was, or begin a new run.")
+            raise RegardError(f"{tokens.directory.parent} has no pictures. Restore them, or start a new run.")
         return self.store
 
     def pixels(self, names: Sequence[str]) -> Tensor:
-        """The images of some names as a model reads them: B×3×H×W, numbers from −1 to 1."""
+        """Return the pixels of the named images: B×3×H×W, numbers from −1 to 1."""
         known = self.store.numbers if self.store else {}
         rows: list[NDArray[np.uint8]] = [
             self.store[[known[name]]][0] if self.store and name in known else read_picture(name, self.size)
@@ -77,7 +77,7 @@ class Images:
 
 
 class ImageBatches(Batches):
-    """Batches whose sources begin with the number of an image: its pixels take its place."""
+    """Batches whose sources begin with the number of an image, which is replaced by its pixels."""
 
     def __init__(self, *arguments: Any, pictures: PictureStore, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -97,11 +97,11 @@ class ImageInput(Input):
         settings = image_settings(config)
         self.images = Images(settings.size)
         self.grid = settings.grid
-        """Rows and columns of places."""
+        """Rows and columns of the grid."""
 
     @classmethod
     def check_corpora(cls, config: RunConfig) -> None:
-        """Refuse folders with images that no example names."""
+        """Raise an error for folders with images that no example names."""
         corpora = (config.data.train, config.data.validation, config.data.test)
         check_captions(corpus for corpus in corpora if isinstance(corpus, ImageFiles))
 
@@ -119,7 +119,7 @@ class ImageInput(Input):
         self.images = other.images
 
     def encode(self, sources: Sequence[str]) -> Rows:
-        """The number of each image."""
+        """Return the number of each image."""
         return [[self.images.number(source.split(TAB)[0])] for source in sources]
 
     @property
@@ -128,7 +128,7 @@ class ImageInput(Input):
         return len(self.images)
 
     def describe(self) -> str:
-        """The size of the images."""
+        """Return the size of the images."""
         return f"pictures of {self.images.size} × {self.images.size} pixels"
 
     def batches(
@@ -149,7 +149,7 @@ class ImageInput(Input):
         )
 
     def source_lengths(self, store: TokenStore) -> NDArray[np.int32] | None:
-        """The places of each image; where a text is written about it, the length of the text decides."""
+        """Return the positions of each image; `None` for captions, whose batches are made by the length of the text."""
         if self.config.task.output_kind().decoder:
             return None
         return np.full(len(store), self.grid[0] * self.grid[1], dtype=np.int32)
@@ -164,11 +164,11 @@ class ImageInput(Input):
         return {"source": pixels}
 
     def rows(self, sources: Sequence[str]) -> Rows:
-        """A number for each image; its pixels are read when it is collated."""
+        """Return a number for each image; pixels are read when images are collated."""
         return [[number] for number in range(1, len(sources) + 1)]
 
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
-        """Places of images, each of which costs as many positions as it has places."""
+        """Yield the indices of images in groups within a budget of positions."""
         most = max(1, tokens // (self.grid[0] * self.grid[1]))
         for start in range(0, len(rows), most):
             yield list(range(start, min(start + most, len(rows))))
@@ -178,14 +178,14 @@ class ImageInput(Input):
         return (self.images.pixels(sources),)
 
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """The places of an image."""
+        """Return the positions of an image for a trace."""
         picture = Picture(source, self.images.pixels([source])[0], self.grid)
         return SourceView(picture.side, Given(picture.side.ids, [], picture))
 
     def step_model(
         self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
     ) -> tuple[StepModel[Any], Source]:
-        """The model, and the pixels of the images, all places of which are real."""
+        """Return the step model and the pixels of the images, all positions of which are real."""
         (pixels,) = self.collate(sources, rows)
         seeds = tuple(hashlib.sha256(one.numpy().tobytes()).hexdigest() for one in pixels)
         pixels = pixels.to(model.device)
@@ -194,19 +194,19 @@ class ImageInput(Input):
         return steps, Source(pixels, mask, seeds)
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with where in the image each of its tokens looked (mean of layers and heads): T×S."""
+        """Return the hypothesis with the attention of its tokens to the image (mean of layers and heads): T×S."""
         return with_attention(model, tokenizer, self.view(model, source), hypothesis)
 
 
 def image_settings(config: RunConfig) -> ImageSettings:
-    """The section of the encoder that reads images."""
+    """Return the section of the image encoder."""
     encoder = config.model.picture or config.model.encoder
     assert isinstance(encoder, ImageSettings)
     return encoder
 
 
 def moved(pixels: Tensor, most: int, random: torch.Generator) -> Tensor:
-    """Images B×3×H×W, each moved by up to `most` pixels each way; what moves in repeats the edge."""
+    """Shift each image of B×3×H×W by up to `most` pixels in each direction; edges are replicated."""
     if not most:
         return pixels
     _, _, high, wide = pixels.shape
@@ -218,6 +218,6 @@ def moved(pixels: Tensor, most: int, random: torch.Generator) -> Tensor:
 
 
 def mirrored(pixels: Tensor, random: torch.Generator) -> Tensor:
-    """Images B×3×H×W, half of them with left and right exchanged."""
+    """Flip half of the images B×3×H×W horizontally."""
     chosen = torch.rand(len(pixels), generator=random) < 0.5
     return torch.where(chosen[:, None, None, None], pixels.flip(3), pixels)

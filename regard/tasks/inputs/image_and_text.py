@@ -29,10 +29,10 @@ STORED = Frame((), (EOS,))
 
 
 class SharedImageBatches(ImageBatches):
-    """Batches in which the questions about an image are adjacent, so that the encoder reads it once for all of them.
+    """Batches in which questions about one image are adjacent, so that the image is encoded once for all of them.
 
-    Each epoch has its images in another order, and so the questions of each; lengths are left to chance, since
-    questions differ little in them.
+    Each epoch shuffles the images and the questions of each; batches are not sorted by length, since questions differ
+    little in length.
     """
 
     def _plan(self, epoch: int) -> tuple[Places, Places]:
@@ -46,7 +46,7 @@ class SharedImageBatches(ImageBatches):
 
 
 class ImageAndTextInput(Input):
-    """An image and a question about it: two parts, each read by an encoder of its own."""
+    """An image and a question about it, each with its own encoder."""
 
     is_text: ClassVar[bool] = True
 
@@ -57,17 +57,17 @@ class ImageAndTextInput(Input):
 
     @classmethod
     def problem(cls, source: str) -> str | None:
-        """An example without a question is refused."""
-        return None if cls.text_of(source).strip() else "has no question: write one, or leave the line out."
+        """Return what is wrong with a source: it has no question."""
+        return None if cls.text_of(source).strip() else "has no question. Write one, or leave the line out."
 
     @classmethod
     def group(cls, source: str) -> str:
-        """All questions about an image stay together."""
+        """Return the name of the image, so that all its questions are held out together."""
         return source.split(TAB, maxsplit=1)[0]
 
     @classmethod
     def text_of(cls, source: str) -> str:
-        """The question."""
+        """Return the question."""
         return source.partition(TAB)[2]
 
     check_corpora = ImageInput.check_corpora
@@ -86,7 +86,7 @@ class ImageAndTextInput(Input):
         self.image.share_data(other.image)
 
     def encode(self, sources: Sequence[str]) -> Rows:
-        """The number of the image, the start symbol, and the tokens of the question."""
+        """Return the number of the image, the start symbol, and the tokens of the question."""
         questions = self.tokenizer.encode_batch([self.text_of(source) for source in sources])
         images = self.image.encode(sources)
         return [[*image, *self.frame.before, *ids] for image, ids in zip(images, questions, strict=True)]
@@ -97,13 +97,13 @@ class ImageAndTextInput(Input):
         return max(self.image.id_limit, self.text.id_limit)
 
     def describe(self) -> str:
-        """The vocabulary, and the size of the images."""
+        """Return the vocabulary, and the size of the images."""
         return f"{self.text.describe()}; {self.image.describe()}"
 
     def batches(
         self, store: TokenStore, *, rank: int, world_size: int, dropout: Dropout, frames: tuple[Frame, Frame]
     ) -> Batches:
-        """Batches with pixels, the questions about an image side by side."""
+        """Return batches with pixels, in which questions about one image are adjacent."""
         training, pictures = self.config.training, self.image.images.stored(store)
         return SharedImageBatches(
             store,
@@ -122,7 +122,7 @@ class ImageAndTextInput(Input):
         return {"source": batch.source, "pixels": as_floats(batch.pictures)}
 
     def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
-        """How often each token occurs in the questions of a store."""
+        """Count each token of the questions in a store."""
         counts = np.zeros(self.tokenizer.size, dtype=np.int64)
         for place in range(len(store)):
             np.add.at(counts, store[place][0][1:], 1)
@@ -135,11 +135,11 @@ class ImageAndTextInput(Input):
         return [f"{name}{TAB}{question}" for name, question in zip(names, found, strict=True)], cut_short
 
     def rows(self, sources: Sequence[str]) -> Rows:
-        """The tokens of the questions."""
+        """Return the tokens of the questions."""
         return self.text.rows(self._parts(sources)[1])
 
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
-        """Adjacent sources: one cost for all, so that questions about one image stay together."""
+        """Yield groups of adjacent sources, so that questions about one image stay together."""
         grid = self.image.grid
         cost = max(map(len, rows), default=0) + 2 + grid[0] * grid[1]
         most = max(1, tokens // (cost + 1))
@@ -152,27 +152,25 @@ class ImageAndTextInput(Input):
         return (*self.text.collate(sources, rows), *self.image.collate(names, rows))
 
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """The tokens of the question; the image is given with them."""
+        """Return the tokens of the question; the image is given with them."""
         (name,), (question,) = self._parts([source])
         text = self.text.view_of(self.text.rows([question])[0])
         picture = Picture(name, self.image.images.pixels([name])[0], self.image.grid)
-        return SourceView(text.side, Given(text.given.source, [], picture, beside=True))
+        return SourceView(text.side, Given(text.given.source, [], picture, with_text=True))
 
     def breakdown(self, source: str) -> str | None:
-        """The first two words of the question."""
+        """Return the first two words of the question."""
         return " ".join(self.text_of(source).split()[:2])
 
     def _parts(self, sources: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Names of images and questions."""
+        """Return the names of images and questions."""
         names, questions = [], []
         for source in sources:
             name, tab, question = source.partition(TAB)
             if not tab:
-                raise RegardError(
-                    "A picture and a question are wanted, with a tab between them: only one of them is there."
-                )
+                raise RegardError("The source has no tab. Give an image and a question with a tab between them.")
             if not question.strip():
-                raise RegardError("There is no question behind the picture: ask one that is not empty.")
+                raise RegardError("The question after the image is empty. Write a question.")
             names.append(name)
             questions.append(question)
         return names, questions

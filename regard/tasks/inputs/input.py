@@ -1,4 +1,4 @@
-"""The contract of an input: what a model reads.
+"""The interface of inputs.
 
 Axes: B batch, S source positions.
 """
@@ -35,23 +35,23 @@ Dropout = tuple[BpeDropout | None, BpeDropout | None]
 
 @dataclass(frozen=True)
 class SourceView:
-    """One source as a trace shows it."""
+    """One source in the form that a trace shows."""
 
     side: Side
-    """Its positions."""
+    """The positions of the source."""
     given: Given
-    """What the model is given, without what is asked of it."""
+    """The model's inputs, without the positions that are asked for."""
 
 
 class Input(ABC):
-    """What a model reads: how raw sources become ids in a store, tensors in a batch, and positions in a trace.
+    """The input of a task: converts raw sources to ids in a store, tensors in a batch, and positions in a trace.
 
     A raw source is always a text: the text itself, texts with tabs between them, or the name of a file. Class methods
-    need nothing but the source; everything else needs what was learned from the training data.
+    need nothing but the source; everything else needs the vocabularies learned from the training data.
     """
 
     is_text: ClassVar[bool] = False
-    """Whether sources hold text that is cleaned and tokenised."""
+    """Whether sources contain text that is cleaned and tokenised."""
 
     def __init__(self, config: RunConfig, tokenizer: Tokenizer | None, frame: Frame) -> None:
         self.config = config
@@ -59,47 +59,47 @@ class Input(ABC):
         self.frame = frame
         """The special tokens around the ids of a source."""
         self.trained_length = config.data.cleaning.max_length
-        """The longest source in tokens that the model was trained on."""
+        """The length in tokens of the longest source that the model was trained on."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the text that is read."""
+        """The tokenizer of source texts."""
         if self.optional_tokenizer is None:
-            raise ValueError("this input has no text")
+            raise ValueError("This input has no text, and therefore no tokenizer.")
         return self.optional_tokenizer
 
     # Preparing data
 
     @classmethod
     def problem(cls, source: str) -> str | None:
-        """What is wrong with a source: the end of a sentence that begins with its place, or `None`."""
+        """Return what is wrong with a source, as the end of a sentence that begins with its place, or `None`."""
         return None
 
     @classmethod
     def group(cls, source: str) -> str:
-        """What sources have in common that must all be held out, or not at all."""
+        """Return the group of a source; a group is held out as a whole or not at all."""
         return source
 
     @classmethod
     def text_of(cls, source: str) -> str:
-        """The part of a source that is text."""
+        """Return the part of a source that is text."""
         return source
 
     @classmethod
     def check_corpora(cls, config: RunConfig) -> None:
-        """Refuse corpora that lack something, before anything is learned from them."""
+        """Raise an error for incomplete corpora, before anything is learned from them."""
         return
 
     def gather(self, sources: Iterable[str], directory: Path, progress: Progress | None = None) -> None:
-        """Store in a data directory what sources only name, such as images, before they are encoded."""
+        """Store the files that sources name, such as images, in a data directory before sources are encoded."""
         return
 
     def open_data(self, directory: Path) -> None:
-        """Open what `gather` stored in a data directory, where it still is."""
+        """Open what `gather` stored in a data directory, if it still exists."""
         return
 
     def remarks(self) -> list[str]:
-        """What a user should know about the sources that were read so far, in sentences."""
+        """Return notes on the sources read so far, in sentences."""
         return []
 
     def share_data(self, other: "Input") -> None:
@@ -108,15 +108,15 @@ class Input(ABC):
 
     @abstractmethod
     def encode(self, sources: Sequence[str]) -> Rows:
-        """The ids of sources as a store keeps them, without the frame."""
+        """Return the ids of sources as a store keeps them, without the frame."""
 
     @property
     @abstractmethod
     def id_limit(self) -> int:
-        """One more than the largest id that `encode` gives."""
+        """One more than the largest id that `encode` returns."""
 
     def describe(self) -> str:
-        """What was learned or set, in a few words; may be empty."""
+        """Return a short description; may be empty."""
         return f"{self.tokenizer.size:,} tokens, {self.tokenizer.kind}" if self.optional_tokenizer else ""
 
     # Training
@@ -124,7 +124,7 @@ class Input(ABC):
     def batches(
         self, store: TokenStore, *, rank: int, world_size: int, dropout: Dropout, frames: tuple[Frame, Frame]
     ) -> Batches:
-        """The batches of one process."""
+        """Return the batches of one process."""
         training = self.config.training
         return Batches(
             store,
@@ -138,82 +138,82 @@ class Input(ABC):
         )
 
     def source_lengths(self, store: TokenStore) -> NDArray[np.int32] | None:
-        """How many positions of the encoder each stored source takes, where that is not its number of ids."""
+        """Return the number of encoder positions of each stored source; `None` if it is the number of ids."""
         return None
 
     def tensors(self, batch: Batch, random: torch.Generator, *, training: bool) -> dict[str, Tensor]:
-        """What the model reads of a batch, by name; in training with augmentation."""
+        """Return the model's input tensors of a batch by name; in training with augmentation."""
         return {"source": batch.source}
 
     def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
-        """How often each token of the text that is read occurs in a store."""
+        """Count each token of the source text in a store."""
         return store.counts("source", self.tokenizer.size)
 
     # Using a model
 
     def shorten(self, sources: Sequence[str]) -> tuple[list[str], int]:
-        """Return sources cut to what a model can read at once, and how many were cut."""
+        """Return sources truncated to what a model can read at once, and how many were truncated."""
         return list(sources), 0
 
     @abstractmethod
     def rows(self, sources: Sequence[str]) -> Rows:
-        """The ids of sources for a trained model, without the frame; refuses sources that are too long for it."""
+        """Return the ids of sources without the frame; raises an error for sources that are too long for the model."""
 
     @abstractmethod
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
-        """Places of sources that go through the model together, within a budget of padded tokens."""
+        """Yield the indices of sources in groups within a budget of padded tokens."""
 
     @abstractmethod
     def collate(self, sources: Sequence[str], rows: Rows) -> tuple[Tensor, ...]:
-        """The tensors of sources, as the model takes them, on the CPU."""
+        """Return the model's input tensors of sources, on the CPU."""
 
     @abstractmethod
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """One source as a trace shows it."""
+        """Return one source in the form that a trace shows."""
 
     def breakdown(self, source: str) -> str | None:
-        """The kind of a source by which scores are also shown; `None` without one."""
+        """Return the kind of a source, by which scores are broken down; `None` without one."""
         return None
 
     # Generating text
 
     @property
     def aligns(self) -> bool:
-        """Whether attention to the source says which of its words an output word belongs to."""
+        """Whether attention to the source can be read as a word alignment."""
         return False
 
     @property
     def positions(self) -> int | None:
-        """How many positions the model has learned; `None` where no position is too far."""
+        """The number of learned positions; `None` if positions are not limited."""
         return self.config.model.learned_positions
 
     def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
-        """Each source in pieces that fit the model, whole by default, and the ids of all pieces."""
+        """Split each source into pieces that fit the model, by default one; return them and the ids of all pieces."""
         return [[Piece(source, "")] for source in sources], self.rows(sources)
 
     def output_limit(self, row: list[int]) -> int:
-        """The largest number of tokens that may be generated for a source."""
+        """Return the maximum number of tokens that may be generated for a source."""
         return self.longest_output
 
     @property
     def longest_output(self) -> int:
-        """The largest number of tokens of any output: the configured limit, or the positions that were learned."""
+        """The maximum number of tokens of any output: the configured limit, or the number of learned positions."""
         most = self.config.decoding.max_length
         return min(most, self.positions or most)
 
     def step_model(
         self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
     ) -> tuple[StepModel[Any], Source]:
-        """What search runs on for a batch of sources; states know where the model looked if `with_attention`."""
+        """Return the step model and the source of a batch; states have attention if `with_attention`."""
         raise RegardError("This input cannot be the source of a text.")
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with where each of its tokens looked in the source, and with its word alignment."""
+        """Return the hypothesis with its attention to the source and its word alignment."""
         return hypothesis
 
 
 def with_attention(model: Model, tokenizer: Tokenizer, view: SourceView, hypothesis: Hypothesis) -> Hypothesis:
-    """The hypothesis with where in the source each of its tokens looked (mean of layers and heads): T×S."""
+    """Return the hypothesis with the attention of its tokens to the source (mean of layers and heads): T×S."""
     tokens = list(hypothesis.tokens)
     sides = Side.of(tokenizer, [*tokens, EOS]), Side.of(tokenizer, [BOS, *tokens])
     given = replace(view.given, asked=sides[1].ids)

@@ -1,4 +1,4 @@
-"""No input: text is written from nothing, or from its beginning, which is then the source.
+"""No input: text is generated without a source, or from a prompt, which is then the source.
 
 Axes: B batch, S prompt positions.
 """
@@ -23,41 +23,41 @@ from regard.text.tokenizer import Tokenizer
 
 
 class NoInput(Input):
-    """Nothing is read; in use, a source is the beginning of a text, which may be empty."""
+    """No input; in generation, a source is a prompt, which may be empty."""
 
     is_text = True
 
     def encode(self, sources: Sequence[str]) -> Rows:
-        """Nothing."""
+        """Return empty rows."""
         return [[] for _ in sources]
 
     @property
     def id_limit(self) -> int:
-        """There are no ids."""
+        """The size of the vocabulary."""
         return self.tokenizer.size
 
     def describe(self) -> str:
-        """The output says it."""
+        """Return nothing, since the output describes the vocabulary."""
         return ""
 
     def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
-        """How often each token occurs in the documents of a store."""
+        """Count each token of the documents in a store."""
         return store.counts("target", self.tokenizer.size)
 
     def rows(self, sources: Sequence[str]) -> Rows:
-        """Prompts, the start symbol first."""
+        """Return the tokens of prompts, the start symbol first."""
         rows = [[BOS, *ids] for ids in self.tokenizer.encode_batch(sources)]
         positions = self.config.model.learned_positions
         for number, ids in enumerate(rows, start=1):
             if positions is not None and len(ids) >= positions:
                 name = "The prompt" if len(rows) == 1 else f"Prompt {number}"
                 raise RegardError(
-                    f"{name} has {len(ids) - 1} tokens, but this model has learned {positions} positions: shorten it."
+                    f"{name} has {len(ids) - 1} tokens, but this model has learned {positions} positions. Shorten it."
                 )
         return rows
 
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
-        """Places of prompts of equal length, which can be read in step."""
+        """Yield the indices of prompts in groups of equal length."""
         by_length: dict[int, list[int]] = {}
         for place, ids in enumerate(rows):
             by_length.setdefault(len(ids), []).append(place)
@@ -66,26 +66,26 @@ class NoInput(Input):
             yield from (places[start : start + most] for start in range(0, len(places), most))
 
     def collate(self, sources: Sequence[str], rows: Rows) -> tuple[Tensor, ...]:
-        """Prompts of equal length B×S."""
+        """Return prompts of equal length B×S."""
         return (torch.tensor(rows),)
 
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """No position."""
+        """Return an empty source."""
         return SourceView(Side.of(self.tokenizer, []), Given([], []))
 
     def output_limit(self, row: list[int]) -> int:
-        """As many tokens as configured, or as there are positions left."""
+        """Return the configured maximum length, or the number of remaining positions."""
         longest, positions = self.config.decoding.max_length, self.config.model.learned_positions
         return longest if positions is None else min(longest, positions - len(row))
 
     def step_model(
         self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
     ) -> tuple[StepModel[Any], Source]:
-        """The model, which reads the prompts first."""
+        """Return the step model, which reads the prompts first, and the prompts."""
         if with_attention:
-            raise UsageError("A coverage penalty is about a source, and a language model has none.")
+            raise UsageError("A coverage penalty needs a source, but a language model has none. Leave it out.")
         return PromptedSteps(model), Source.of(self.collate(sources, rows)[0].to(model.device))
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """Refused: there is no source to look at."""
-        raise UsageError("A language model has no source: there is no attention to it, and no alignment.")
+        """Raise `UsageError`: there is no source to attend to."""
+        raise UsageError("A language model has no source, so that there is no attention to it and no alignment.")

@@ -1,4 +1,4 @@
-"""Sounds as an input: a source is the name of a sound, in a store its number, in a batch its log-mel features.
+"""Sounds as input: a source is the name of a sound, in a store its number, in a batch its log-mel features.
 
 Axes: B batch, S frames or positions of the encoder, F bands, T target positions.
 """
@@ -44,7 +44,7 @@ class SoundInput(Input):
         self.format = SoundFormat(encoder.rate, encoder.bands, encoder.max_seconds)
         self.store: SoundStore | None = None
         self.resampled: set[int] = set()
-        """The sample rates that sounds had and the model does not read."""
+        """The sample rates of sounds that had to be resampled."""
 
     # Preparing data
 
@@ -54,13 +54,13 @@ class SoundInput(Input):
         self.resampled.update(self.store.header.resampled)
 
     def open_data(self, directory: Path) -> None:
-        """Open the features of a data directory, where it still has them."""
+        """Open the features of a data directory, if it still has them."""
         kept = directory / "sounds"
         self.store = SoundStore(kept) if kept.is_dir() else None
         if self.store is not None and self.store.header.bands != self.format.bands:
             raise RegardError(
-                f"{kept} has sounds of {self.store.header.bands} bands, but the model reads {self.format.bands}: "
-                "restore it, or start a new run."
+                f"{kept} has sounds of {self.store.header.bands} bands, but the model reads {self.format.bands}. "
+                "Restore it, or start a new run."
             )
 
     def share_data(self, other: Input) -> None:
@@ -69,14 +69,14 @@ class SoundInput(Input):
         self.store = other.store
 
     def remarks(self) -> list[str]:
-        """Which sample rates were resampled."""
+        """Return a note on resampled sample rates."""
         if not self.resampled:
             return []
         rates = ", ".join(f"{rate:,}" for rate in sorted(self.resampled))
         return [f"Sounds with a sample rate of {rates} Hz were resampled to {self.format.rate:,} Hz."]
 
     def encode(self, sources: Sequence[str]) -> Rows:
-        """The number of each sound."""
+        """Return the number of each sound."""
         assert self.store is not None
         return [[self.store.numbers[source]] for source in sources]
 
@@ -86,25 +86,25 @@ class SoundInput(Input):
         return len(self.store or ())
 
     def describe(self) -> str:
-        """The features."""
+        """Return a short description of the features."""
         return f"sounds of {self.format.bands} mel bands at {self.format.rate:,} Hz"
 
     # Training
 
     def source_lengths(self, store: TokenStore) -> NDArray[np.int32]:
-        """The positions of each sound behind the subsampling."""
+        """Return the number of positions of each sound after subsampling."""
         sounds = self._stored(store.directory.parent)
         numbers = [int(store[row][0][0]) for row in range(len(store))]
         return np.asarray(-(-sounds.lengths[numbers] // FACTOR), dtype=np.int32)
 
     def tensors(self, batch: Batch, random: torch.Generator, *, training: bool) -> dict[str, Tensor]:
-        """Frames B×S×F+1, in training varied."""
+        """Return frames B×S×F+1, in training with augmentation."""
         sounds = self._stored(None)
         rows = [to_levels(sounds[number]) for number in batch.source[:, 0].tolist()]
         return {"source": pad_frames([self.vary(row, random) for row in rows] if training else rows)}
 
     def vary(self, frames: Tensor, random: torch.Generator) -> Tensor:
-        """Frames S×F at another speed, with noise, and with hidden stretches, as the task says."""
+        """Augment frames S×F as configured: another speed, noise, and masked stretches."""
         task = self.config.task
         if not isinstance(task, SoundTask):
             return frames
@@ -118,13 +118,13 @@ class SoundInput(Input):
 
     def _stored(self, place: Path | None) -> SoundStore:
         if self.store is None:
-            raise RegardError(f"{place or 'This run'} has no sounds: restore its data, or start a new run.")
+            raise RegardError(f"{place or 'This run'} has no sounds. Restore its data, or start a new run.")
         return self.store
 
     # Using a model
 
     def frames(self, name: str) -> Tensor:
-        """The features of a sound as a model reads them: S×F, numbers from 0 to 1."""
+        """Return the features of a sound: S×F, numbers from 0 to 1."""
         stored = self.store.find(name) if self.store else None
         if stored is not None:
             return to_levels(stored)
@@ -132,7 +132,7 @@ class SoundInput(Input):
         return to_levels(frames)
 
     def rows(self, sources: Sequence[str]) -> Rows:
-        """How many positions each sound takes."""
+        """Return the number of positions of each sound."""
         found = []
         for source in sources:
             if self.store is None or self.store.find(source) is None:
@@ -141,15 +141,15 @@ class SoundInput(Input):
         return found
 
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
-        """Places of sounds in groups of similar length, longest first."""
+        """Yield the indices of sounds in groups of similar length, longest first."""
         return length_groups([row[0] for row in rows], tokens, framing=0, empty=True)
 
     def collate(self, sources: Sequence[str], rows: Rows) -> tuple[Tensor, ...]:
-        """Frames B×S×F+1."""
+        """Return frames B×S×F+1."""
         return (pad_frames([self.frames(source) for source in sources]),)
 
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """The positions of a sound, each by the second at which it begins."""
+        """Return the positions of a sound for a trace, named by the second at which they begin."""
         (frames,) = self.collate([source], [])
         count = subsampled_length(frames.shape[1])
         side = Side.of_labels([f"{number * FACTOR / FRAMES_PER_SECOND:.2f}" for number in range(count)], range(count))
@@ -158,7 +158,7 @@ class SoundInput(Input):
     def step_model(
         self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
     ) -> tuple[StepModel[Any], Source]:
-        """The model, and the frames of the sounds."""
+        """Return the step model and the frames of the sounds."""
         (frames,) = self.collate(sources, rows)
         real = frames[..., -1] > 0  # B×S
         rows_alone = (row[mask] for row, mask in zip(frames, real, strict=True))
@@ -167,10 +167,10 @@ class SoundInput(Input):
         return steps, Source(frames.to(model.device), real[:, ::FACTOR].to(model.device), seeds)
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with where in the sound each of its tokens looked (mean of layers and heads): T×S."""
+        """Return the hypothesis with the attention of its tokens to the sound (mean of layers and heads): T×S."""
         return with_attention(model, tokenizer, self.view(model, source), hypothesis)
 
 
 def to_levels(frames: Frames) -> Tensor:
-    """Bytes S×F as numbers from 0 to 1."""
+    """Convert bytes S×F to numbers from 0 to 1."""
     return torch.from_numpy(np.array(frames)).float() / 255

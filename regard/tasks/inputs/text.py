@@ -1,4 +1,4 @@
-"""Text as an input: one text, or several with tabs between them.
+"""Text as input: one text, or several with tabs between them.
 
 Axes: B batch, S source positions, T target positions.
 """
@@ -33,7 +33,7 @@ class TextInput(Input):
     is_text = True
 
     def encode(self, sources: Sequence[str]) -> Rows:
-        """The tokens of texts."""
+        """Return the tokens of texts."""
         return self.tokenizer.encode_batch(sources)
 
     @property
@@ -43,7 +43,7 @@ class TextInput(Input):
 
     @property
     def texts(self) -> int:
-        """How many texts a source is."""
+        """The number of texts of a source."""
         return self.config.data.train.texts
 
     @property
@@ -52,15 +52,15 @@ class TextInput(Input):
 
     @property
     def longest_source(self) -> int:
-        """The longest source in tokens that the model can read at once: a batch, or the positions it has learned."""
+        """The length in tokens of the longest source that fits a batch and the learned positions."""
         most = max(self.config.decoding.batch_tokens, self._framing + 1)
         positions = self.positions
         return (most if positions is None else min(most, positions)) - self._framing
 
     def shorten(self, sources: Sequence[str]) -> tuple[list[str], int]:
-        """Return texts cut to what the model can read at once, and how many were cut.
+        """Return texts truncated to what the model can read at once, and how many were truncated.
 
-        Of several texts with tabs between them the longest are cut, so that something is left of each.
+        Of several texts with tabs between them the longest are truncated, so that a part of each remains.
         """
         most = self.longest_source
         lengths = [len(ids) for ids in self.tokenizer.encode_batch(sources)]
@@ -71,13 +71,13 @@ class TextInput(Input):
         return found, sum(length > most for length in lengths)
 
     def rows(self, sources: Sequence[str]) -> Rows:
-        """The tokens of texts that fit the positions that the model has learned."""
+        """Return the tokens of texts; raises an error for texts with more tokens than learned positions."""
         rows = self.tokenizer.encode_batch(sources)
         self.check_lengths(rows)
         return rows
 
     def check_lengths(self, rows: Rows) -> None:
-        """Refuse texts that need more positions than the model has learned."""
+        """Raise an error for texts that need more positions than the model has learned."""
         positions = self.positions
         if positions is None:
             return
@@ -87,43 +87,43 @@ class TextInput(Input):
                 name = "The text" if len(rows) == 1 else f"Text {number:,}"
                 raise RegardError(
                     f"{name} has {len(ids):,} tokens, but this model has learned {positions} positions "
-                    f"({ends}): split it, or leave it out."
+                    f"({ends}). Split it, or leave it out."
                 )
 
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
-        """Places of texts in groups of similar length, longest first; empty texts are left out unless they are framed.
+        """Yield the indices of texts in groups of similar length, longest first.
 
-        Without a start symbol there is nothing to read in an empty text.
+        Empty texts are left out if there is no start symbol, since the model would have nothing to read.
         """
         lengths = [len(ids) for ids in rows]
         return length_groups(lengths, tokens, framing=self._framing, empty=bool(self.frame.before))
 
     def collate(self, sources: Sequence[str], rows: Rows) -> tuple[Tensor, ...]:
-        """Tokens B×S within their frame."""
+        """Return tokens B×S with their frame."""
         return (padded([np.asarray(ids, dtype=np.int64) for ids in rows], *self.frame),)
 
     def view(self, model: nn.Module, source: str) -> SourceView:
-        """The tokens of a text within their frame."""
+        """Return the tokens of a text with their frame, for a trace."""
         if not isinstance(source, str) or not source.strip():
-            raise UsageError("There is nothing to look into: give a source text that is not empty.")
+            raise UsageError("The source text is empty. Give a text to analyse.")
         check_parts(source, self.texts)
         row = self.rows([source])[0]
         return self.view_of(row)
 
     def view_of(self, row: list[int]) -> SourceView:
-        """The same for tokens."""
+        """Return the same for tokens."""
         if not row:
-            raise UsageError("There is nothing to look into: give a text that is not empty.")
+            raise UsageError("The text is empty. Give a text to analyse.")
         ids = [*self.frame.before, *row, *self.frame.behind]
         return SourceView(Side.of(self.tokenizer, ids), Given(ids, []))
 
     @property
     def aligns(self) -> bool:
-        """Attention to words can be read as an alignment."""
+        """Attention to words can be read as a word alignment."""
         return True
 
     def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
-        """Texts in sentences or shorter pieces that fit the model; whole if they fit and no split is asked for."""
+        """Split texts into sentences or shorter pieces that fit the model; by default only texts that do not fit."""
         if self.texts > 1:
             return super().split(sources, search)
         rows = self.tokenizer.encode_batch(sources)
@@ -142,18 +142,18 @@ class TextInput(Input):
         return keep_whole(cut, [(one.start, one.end) for one in search.kept(source)]) if search.keep else cut
 
     def output_limit(self, row: list[int]) -> int:
-        """In proportion to the length of the source."""
+        """Return a limit in proportion to the length of the source."""
         return min(self.longest_output, int(self.config.decoding.max_ratio * len(row)) + 10)
 
     def step_model(
         self, model: Model, sources: Sequence[str], rows: Rows, *, with_attention: bool
     ) -> tuple[StepModel[Any], Source]:
-        """The model, and the tokens of the sources."""
+        """Return the step model and the tokens of the sources."""
         steps = AttentiveSteps(model) if with_attention else ModelSteps(model)
         return steps, Source.of(self.collate(sources, rows)[0].to(model.device))
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with its attention (mean of layers and heads) and its word alignment."""
+        """Return the hypothesis with its attention (mean of layers and heads) and its word alignment."""
         encoded = self.tokenizer.encode(source)
         given = torch.tensor([[*encoded.ids, EOS]], device=model.device)
         target = torch.tensor([[BOS, *hypothesis.tokens, EOS]], device=model.device)
@@ -170,13 +170,13 @@ class TextInput(Input):
 
 
 def length_groups(lengths: Sequence[int], tokens: int, *, framing: int = 1, empty: bool = False) -> Iterator[list[int]]:
-    """Places of texts in groups of similar length, longest first, of at most `tokens` padded tokens each.
+    """Yield the indices of texts in groups of similar length, longest first, of at most `tokens` padded tokens each.
 
     Args:
         lengths: The length of each text in tokens.
         tokens: The budget of a group.
         framing: Special tokens around each text.
-        empty: Whether empty texts are among them.
+        empty: Whether empty texts are included.
     """
     readable = (place for place, length in enumerate(lengths) if length or empty)
     group: list[int] = []
@@ -190,7 +190,7 @@ def length_groups(lengths: Sequence[int], tokens: int, *, framing: int = 1, empt
 
 
 def cut_rows(row: Sequence[int], longest: int, *, several: bool) -> list[int]:
-    """Return the first `longest` tokens; of several texts with separators, the longest texts are cut until all fit."""
+    """Return the first `longest` tokens; of several texts with separators, the longest are truncated until all fit."""
     if not several:
         return list(row[:longest])
     parts: Rows = [[]]
@@ -220,7 +220,7 @@ def share_room(lengths: Sequence[int], room: int) -> list[int]:
 
 def _cut(tokenizer: Tokenizer, text: str, most: int) -> str:
     room = most
-    while True:  # the tokens of a text that was cut need not be a prefix of those of the whole
+    while True:  # the tokens of a truncated text need not be a prefix of those of the whole
         parts = text.split(TAB)
         spans = [tokenizer.encode(part).offsets for part in parts]
         kept = share_room([len(span) for span in spans], room - len(parts) + 1)

@@ -1,4 +1,4 @@
-"""Outputs: what a model answers, one module for each kind."""
+"""Outputs of models, one module for each kind."""
 
 from typing import Any
 

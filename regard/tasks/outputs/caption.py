@@ -1,6 +1,6 @@
-"""A caption as an output: a text about an image, of which several may be right.
+"""Captions: texts about images, with several references.
 
-Axes: B batch, T target positions, S places of an image.
+Axes: B batch, T target positions, S positions of an image.
 """
 
 import shlex
@@ -31,16 +31,16 @@ _WATCHING = Lock()
 
 
 class CaptionOutput(TextOutput):
-    """−log P(caption | image), token by token; judged by the captions of a sample of images.
+    """Loss −log P(caption | image), token by token; evaluated by the captions of a sample of images.
 
-    With a fixed vector it is Show and Tell (Vinyals et al., 2015); with attention to the places of the image it is
+    With a fixed vector it is Show and Tell (Vinyals et al., 2015); with attention to the positions of the image it is
     Show, Attend and Tell (Xu et al., 2015), with their doubly stochastic penalty as an option.
     """
 
     def loss(
         self, model: Model, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
-        """Cross-entropy of the caption; in training smoothed, and with the penalty on where attention looked."""
+        """Return the cross-entropy of the caption; in training smoothed, with the penalty on attention."""
         weight = self.config.task.doubly_stochastic if isinstance(self.config.task, Captioning) else 0.0
         if point is None or not weight:
             return super().loss(model, batch, scale=scale, point=point)
@@ -52,13 +52,13 @@ class CaptionOutput(TextOutput):
         return loss._replace(smoothed=loss.smoothed + weight * scale * penalty)
 
     def lines(self, model: Model, sources: Sequence[str], *, thorough: bool = True) -> list[str]:
-        """Captions, by the configured beam or greedily; an image that occurs twice is captioned once."""
+        """Return captions by the configured beam or greedily; each distinct image is captioned once."""
         names = list(dict.fromkeys(sources))
         by_name = dict(zip(names, super().lines(model, names, thorough=thorough), strict=True))
         return [by_name[name] for name in sources]
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
-        """Compare the caption of each image with all of its references, and where it is known, with the truth."""
+        """Compare the caption of each image with all its references, and for generated scenes with the scene itself."""
         references: dict[str, list[str]] = {}
         captions: dict[str, str] = {}
         for line, pair in zip(lines, pairs, strict=True):
@@ -89,6 +89,6 @@ class CaptionOutput(TextOutput):
 
 
 def unevenness(weights: Tensor, asked: Tensor) -> Tensor:
-    """Σ_s (1 − Σ_t α_ts)² of weights B×T×S at the positions asked for B×T (Xu et al., 2015, equation 14): B."""
+    """Return Σ_s (1 − Σ_t α_ts)² of weights B×T×S at target positions `asked` B×T (Xu et al., 2015, equation 14): B."""
     total = (weights * asked[:, :, None]).sum(1)  # B×S
     return (1 - total).square().sum(1)

@@ -1,4 +1,4 @@
-"""One of a few labels, or a number, for a whole input: what both have in common.
+"""Base class of outputs that are one label or one number for a whole input.
 
 Axes: B batch, C outputs of the model.
 """
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from regard.config.task import VisualQuestions
-from regard.models.acceptor import build_acceptor
-from regard.models.looker import Looker
-from regard.models.reader import Chooser
+from regard.models.classifier import build_classifier
+from regard.models.encoder_model import ChoiceModel
+from regard.models.visual_question_model import VisualQuestionModel
 from regard.tasks.outputs.output import Output, read_all
 from regard.tasks.trace import Side, Trace, check_cost, trace
 from regard.tasks.training_batch import TrainingBatch
 
-R = TypeVar("R", bound=Chooser)
+R = TypeVar("R", bound=ChoiceModel)
 
 LEAST_TO_FIT = 200
 """Validation examples that a temperature is fitted on. Of 150 fits to 200 answers with honest probabilities for two
@@ -25,37 +25,37 @@ classes, nine in ten lay between 0.80 and 1.21; with 30 answers between 0.41 and
 
 
 class ChoiceOutput(Output[R]):
-    """An answer that is read off one vector of the whole input."""
+    """An output computed from one vector of the whole input."""
 
     unit = "text"
     has_perplexity = False
 
     @property
     def outputs(self) -> int:
-        """How many scores the model gives."""
+        """The number of scores of the model."""
         raise NotImplementedError
 
     def build(self) -> R:
-        """A model of the configured encoder and pooling."""
+        """Build the model with the configured encoder and pooling."""
         task, cell = self.config.task, self.config.model
         tokens = self.input.optional_tokenizer.size if self.input.optional_tokenizer else 0
         if isinstance(task, VisualQuestions):
-            return cast(R, Looker(cell, task, tokens, self.outputs))
+            return cast(R, VisualQuestionModel(cell, task, tokens, self.outputs))
         texts = self.config.data.train.texts
-        return cast(R, build_acceptor(cell, task, tokens, self.outputs, texts=texts))
+        return cast(R, build_classifier(cell, task, tokens, self.outputs, texts=texts))
 
     def batch_scores(self, model: R, batch: TrainingBatch) -> Tensor:
-        """Scores B×C of a batch."""
+        """Return the scores B×C of a batch."""
         scores: Tensor = model(*(batch[name] for name in ("source", "pixels") if name in batch.tensors))
         return scores
 
     def scores(self, model: R, sources: Sequence[str]) -> Tensor:
-        """Scores N×C of sources, in their order, before any temperature."""
+        """Return the scores N×C of sources, in their order, before temperature."""
         found = read_all(self.input, model, sources, model)
         return torch.stack(found) if found else torch.zeros(0, self.outputs)
 
     def choice_trace(self, model: R, source: str, labels: tuple[str, ...], answer: Callable[[Tensor], Side]) -> Trace:
-        """Run the model on a source; `answer` makes a side of its scores C."""
+        """Trace the model on a source; `answer` makes a side of its scores C."""
         view = self.input.view(model, source)
         check_cost(model, max(len(view.side), len(view.given.picture.side) if view.given.picture else 0))
         given = view.given.asking([0])
@@ -69,10 +69,10 @@ class ChoiceOutput(Output[R]):
         return trace(model, side, answer(scores), nothing, labels=labels, given=given)
 
     def check_enough(self, pairs: Sequence[object], what: str) -> str | None:
-        """Why something is not fitted on so few examples, in a sentence; `None` if there are enough."""
+        """Return a warning that there are too few examples to fit `what` on; `None` if there are enough."""
         if len(pairs) >= LEAST_TO_FIT:
             return None
         return (
-            f"{what} was not fitted: {len(pairs):,} validation texts are too few, {LEAST_TO_FIT} are needed. Give more "
+            f"{what} was not fitted: {len(pairs):,} validation texts are too few, {LEAST_TO_FIT} are needed. Add more "
             "with data.held_out or data.validation."
         )

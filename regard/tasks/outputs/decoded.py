@@ -1,4 +1,4 @@
-"""What a decoder writes: training and search, for texts that answer a source and for documents that answer none.
+"""Base class of outputs that a decoder generates, with or without a source.
 
 Axes: B batch, S source positions, T target positions, E output width.
 """
@@ -25,7 +25,7 @@ from regard.text.tokenizer import Tokenizer
 
 
 class DecodedOutput(Output[Model]):
-    """−log P(target | source), token by token: how it is trained, and how texts are searched for."""
+    """Loss −log P(target | source), token by token, and search for the best texts."""
 
     target_frame = TARGET_FRAME
     unit = "target token"
@@ -34,7 +34,7 @@ class DecodedOutput(Output[Model]):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of what is written."""
+        """The tokenizer of generated texts."""
         assert self.vocabularies.target is not None
         return self.vocabularies.target
 
@@ -44,26 +44,26 @@ class DecodedOutput(Output[Model]):
         return self.tokenizer.size
 
     def describe(self) -> str:
-        """The vocabulary; the input describes one that both share."""
+        """Return a short description of the vocabulary; the input describes a shared one."""
         return f"{self.tokenizer.size:,} tokens, {self.tokenizer.kind}"
 
     # Training
 
     def build(self) -> Model:
-        """A model of the configured cell."""
+        """Build the configured model."""
         source = self.input.optional_tokenizer
         return build(self.config.model, source.size if source else self.tokenizer.size, self.tokenizer.size)
 
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """Decoder inputs B×T and outputs B×T, in training with exposure as configured."""
+        """Return decoder inputs B×T and outputs B×T, in training with the configured noise."""
         return self.decoder_batch(inputs, batch.inputs, batch.outputs, random, training=training)
 
     def decoder_batch(
         self, source: dict[str, Tensor], inputs: Tensor, outputs: Tensor, random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """Return the batch of texts to be written; every output that is not padding counts in the loss."""
+        """Return the training batch of a decoder; every output that is not padding counts in the loss."""
         if training:
             exposure = self.config.training.exposure
             inputs, outputs = expose(inputs, outputs, exposure, vocabulary=self.tokenizer.size, generator=random)
@@ -72,13 +72,13 @@ class DecodedOutput(Output[Model]):
     def loss(
         self, model: Model, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
-        """Cross-entropy of the target, label-smoothed in training."""
+        """Return the cross-entropy of the target, label-smoothed in training."""
         return self.loss_given(model, model.encode(batch["source"]), batch, scale=scale, point=point)
 
     def loss_given(
         self, model: Model, memory: Memory, batch: TrainingBatch, *, scale: float, point: TrainingPoint | None
     ) -> Loss:
-        """The same for sources that have been encoded."""
+        """Return the same loss for encoded sources."""
         training, smoothing, mix = self.config.training, 0.0, None
         if point is not None:
             smoothing = training.label_smoothing
@@ -95,15 +95,15 @@ class DecodedOutput(Output[Model]):
     # Using a model
 
     def generator(self, model: Model) -> TextGenerator:
-        """What searches for texts with a model."""
+        """Return a text generator for a model."""
         return TextGenerator(model, self.config, self.input, self.tokenizer)
 
     def answer(self, model: Model, sources: Sequence[str]) -> list[Result]:
-        """The best text for each source."""
+        """Return the best text for each source."""
         return self.results(sources, self.generator(model).hypotheses(list(sources)))
 
     def results(self, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> list[Result]:
-        """The hypotheses for each source as an answer."""
+        """Convert the hypotheses for each source to results."""
         return [as_result(best) for best in found]
 
     def trace_tokens(self, model: Model, source: str, tokens: Sequence[int]) -> Trace:
@@ -115,15 +115,15 @@ class DecodedOutput(Output[Model]):
         return trace(model, view.side, *sides, tokenizer=self.tokenizer, given=given)
 
     def readable(self, sources: Sequence[str]) -> tuple[list[str], int]:
-        """Return long texts whole, as they are translated piece by piece; of several texts, as much as fits."""
+        """Return long texts whole, since they are translated in pieces; sources of several texts are truncated."""
         if self.config.data.train.texts > 1 or not self.input.is_text:
             return self.input.shorten(sources)
-        most = self.config.data.cleaning.max_characters  # a broken line must not stop training for hours
+        most = self.config.data.cleaning.max_characters  # a malformed line must not block training for hours
         return [text[:most] for text in sources], sum(len(text) > most for text in sources)
 
 
 def as_result(best: Sequence[Hypothesis]) -> Result:
-    """Hypotheses for one source, best first, as an answer."""
+    """Convert the hypotheses for one source, best first, to a result."""
     if not best:
         return Nothing(Text)
     texts = [Text(one.text, one.score, tuple(one.log_probs)) for one in best]

@@ -1,4 +1,4 @@
-"""A document as an output: text that follows from nothing but its own beginning.
+"""Documents: text without a source, for language models.
 
 Axes: B batch, T target positions.
 """
@@ -32,15 +32,15 @@ from regard.text.tokenizer import Tokenizer
 
 ANY_LENGTH = 1 << 40
 SHOWN = 3
-"""Continuations of each validation: one is printed, and the card shows a few."""
+"""Number of continuations in each validation: one is printed, and the card shows a few."""
 GIVEN = 6
-"""Words that a continuation begins with."""
+"""Number of words of the document that a continuation begins with."""
 
 
 class DocumentOutput(DecodedOutput):
-    """−log P(text), token by token; judged by perplexity through a sliding window.
+    """Loss −log P(text), token by token; evaluated by perplexity with a sliding window.
 
-    An example is its source; in a store a document is the target, and there is no source.
+    The text of an example is its source; a store keeps a document as the target, without a source.
     """
 
     source_frame = Frame((BOS,), ())
@@ -62,11 +62,11 @@ class DocumentOutput(DecodedOutput):
 
     @classmethod
     def cleaning(cls, config: RunConfig) -> Cleaning:
-        """No document is too long."""
+        """Return the cleaning settings without limits on length."""
         return config.data.cleaning.model_copy(update={"max_characters": ANY_LENGTH, "max_length": ANY_LENGTH})
 
     def targets(self, pairs: Sequence[Pair]) -> Rows:
-        """The tokens of the documents."""
+        """Return the tokens of the documents."""
         return self.tokenizer.encode_batch([pair.source for pair in pairs])
 
     def batches(self, store: TokenStore, *, rank: int, world_size: int) -> Batches:
@@ -79,40 +79,40 @@ class DocumentOutput(DecodedOutput):
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """Inputs B×T and outputs B×T; at the start of another document nothing is asked for."""
+        """Return inputs B×T and outputs B×T; the start symbol of the next document is not predicted."""
         outputs = batch.outputs.masked_fill(batch.outputs == BOS, PAD)
         return self.decoder_batch(inputs, batch.inputs, outputs, random, training=training)
 
     def whole(self, prompt: str, hypothesis: Hypothesis) -> str:
-        """A prompt and its continuation as one text."""
+        """Return a prompt and its continuation as one text."""
         given = self.tokenizer.encode_batch([prompt])[0]
         return self.tokenizer.decode([*given, *hypothesis.tokens])
 
     def results(self, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> list[Result]:
-        """Whole texts that begin with the prompts."""
+        """Return whole texts that begin with the prompts."""
         return [
             as_result([replace(one, text=self.whole(prompt, one)) for one in best])
             for prompt, best in zip(sources, found, strict=True)
         ]
 
     def trace(self, model: Model, source: str, target: str | None = None) -> Trace:
-        """Run the model on a text, each token of which it might have written."""
+        """Trace the model on a text, all of whose tokens it predicts."""
         if target is not None:
-            raise UsageError("A language model has no source apart from its text: give one text, and no target.")
+            raise UsageError("A language model has no source apart from its text. Give one text and no target.")
         if not source.strip():
-            raise UsageError("There is nothing to look into: give a text that is not empty.")
+            raise UsageError("The text is empty. Give a text to analyse.")
         tokenizer = self.tokenizer
         ids = tokenizer.encode_batch([source])[0]
         positions = self.config.model.learned_positions
         if positions is not None and len(ids) >= positions:
             raise UsageError(
-                f"The text has {len(ids):,} tokens, but this model has learned {positions} positions: shorten it."
+                f"The text has {len(ids):,} tokens, but this model has learned {positions} positions. Shorten it."
             )
         nothing, outputs, inputs = (Side.of(tokenizer, side) for side in ([], [*ids, EOS], [BOS, *ids]))
         return trace(model, nothing, outputs, inputs, tokenizer=tokenizer)
 
     def judge(self, model: Model, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """Continue a few documents from their first words, greedily; there is no score but perplexity."""
+        """Continue a few documents from their first words by greedy search; perplexity is the only score."""
         texts = [pair.source.split() for pair in pairs[:SHOWN]]
         begun = [" ".join(text[:GIVEN]) for text in texts]
         found = self.generator(model).hypotheses(begun, beam=1)

@@ -1,4 +1,4 @@
-"""One of a few labels as an output.
+"""Labels: one for each input.
 
 Axes: B batch, C labels.
 """
@@ -17,7 +17,7 @@ from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.foundation.errors import UsageError
 from regard.metrics.labels import calibration, confusion, score_labels
-from regard.models.reader import Chooser
+from regard.models.encoder_model import ChoiceModel
 from regard.objectives.objective import Loss
 from regard.tasks.judgement import Calibration, Judgement, Sample, Table
 from regard.tasks.outputs.choice import ChoiceOutput
@@ -27,17 +27,17 @@ from regard.tasks.trace import Side, Trace
 from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 
 MOST_SHOWN = 30
-"""Labels in a confusion matrix on a card."""
+"""Maximum number of labels in a confusion matrix on a card."""
 MOST_NAMED = 5
-"""Labels that a message names."""
+"""Maximum number of labels that a message lists."""
 KINDS_SHOWN = 12
-"""Kinds of source, such as the first words of a question, whose scores a card shows."""
+"""Number of kinds of sources, such as the first words of questions, whose scores a card shows."""
 TEMPERATURES = (0.2, 5.0)
-"""The temperatures that a fit may give; beyond them the data does not determine it."""
+"""The range of fitted temperatures; outside it the data does not determine the temperature."""
 
 
-class LabelOutput(ChoiceOutput[Chooser]):
-    """−log P(label | input), each label weighted as configured; judged by accuracy and macro-F1."""
+class LabelOutput(ChoiceOutput[ChoiceModel]):
+    """Loss −log P(label | input), weighted by label as configured; evaluated by accuracy and macro-F1."""
 
     has_labels = True
     result = Label
@@ -56,35 +56,35 @@ class LabelOutput(ChoiceOutput[Chooser]):
 
     @property
     def outputs(self) -> int:
-        """One score a label."""
+        """The number of scores: one per label."""
         return len(self.labels)
 
     # Preparing data
 
     @classmethod
     def problem(cls, pair: Pair) -> str | None:
-        """An example without a label is refused, and a label that no line could hold."""
+        """Return what is wrong with an example: it has no label, or one with a tab or line break."""
         return label_problem(pair.target)
 
     @classmethod
     def labels_of(cls, pair: Pair) -> list[str]:
-        """The label."""
+        """Return the label."""
         return [pair.target.strip()]
 
     def check(self, pair: Pair, place: str) -> None:
-        """Refuse a label that training never shows."""
+        """Raise an error for a label that does not occur in the training data."""
         check_labels(self.known, self.labels_of(pair), place)
 
     def missing(self, pairs: Sequence[Pair]) -> str | None:
-        """Labels that training shows and these examples do not: nothing is measured of them."""
+        """Return which labels of the training data these examples lack, so that they are not evaluated."""
         return missing_labels(self.known, (label for pair in pairs for label in self.labels_of(pair)))
 
     def remarks(self) -> list[str]:
-        """Labels that occur once: they can hardly be learned, and are often mistakes."""
+        """Return a note on labels that occur once, which can hardly be learned and are often mistakes."""
         return rare_labels(self.known)
 
     def targets(self, pairs: Sequence[Pair]) -> list[list[int]]:
-        """The number of each label."""
+        """Return the number of each label."""
         return [[self.known.number(pair.target.strip())] for pair in pairs]
 
     @property
@@ -93,14 +93,14 @@ class LabelOutput(ChoiceOutput[Chooser]):
         return self.known.size
 
     def describe(self) -> str:
-        """How many labels there are."""
+        """Return the number of labels."""
         return f"{self.known.size} labels"
 
     # Training
 
     @property
     def _weights(self) -> Tensor | None:
-        """The weight of each label C, 1 on average over the training data."""
+        """The weight of each label C, with mean 1 over the training data."""
         if getattr(self.config.task, "class_weights", "none") != "balanced":
             return None
         counts = torch.tensor(self.known.counts, dtype=torch.float32)
@@ -109,13 +109,13 @@ class LabelOutput(ChoiceOutput[Chooser]):
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """The number of the label B."""
+        """Return the training batch with the index of the label B."""
         return TrainingBatch({**inputs, "label": batch.target[:, 0]}, len(batch))
 
     def loss(
-        self, model: Chooser, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self, model: ChoiceModel, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
-        """Cross-entropy; in training label-smoothed and weighted by class."""
+        """Return the cross-entropy; in training label-smoothed and weighted by class."""
         scores = self.batch_scores(model, batch).float()  # B×C
         nll = F.cross_entropy(scores, batch["label"], reduction="sum")
         smoothed = nll
@@ -130,17 +130,17 @@ class LabelOutput(ChoiceOutput[Chooser]):
             )
         return Loss(smoothed * scale, nll.detach(), batch.count)
 
-    def row_losses(self, model: Chooser, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def row_losses(self, model: ChoiceModel, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the loss of each example."""
         scores = self.batch_scores(model, batch).float()  # B×C
         found = F.cross_entropy(scores, batch["label"], reduction="none").double().cpu()
         return found, torch.ones_like(found)
 
-    def calibrate(self, model: Chooser, pairs: Sequence[Pair]) -> Calibration:
-        """Fit the temperature at which probabilities are honest on validation data, where there is enough of it."""
+    def calibrate(self, model: ChoiceModel, pairs: Sequence[Pair]) -> Calibration:
+        """Fit the temperature of probabilities on validation data, if there is enough."""
         if warning := self.check_enough(pairs, "The temperature of probabilities"):
             model.temperature.fill_(1.0)
-            return Calibration(note="probabilities as learnt", warning=warning)
+            return Calibration(note="probabilities not calibrated", warning=warning)
         sources, _ = self.readable([pair.source for pair in pairs])
         fitted = fit_temperature(self.scores(model, sources), self._numbers(pairs))
         low, high = TEMPERATURES
@@ -148,8 +148,8 @@ class LabelOutput(ChoiceOutput[Chooser]):
         warning = None
         if not low < fitted < high:
             warning = (
-                f"The temperature that fits the validation data best is beyond {low:g} to {high:g} and was limited. "
-                "Either no answer is wrong, or the answers have little to do with the labels: do not rely on the "
+                f"The temperature that fits the validation data best is outside {low:g} to {high:g} and was limited. "
+                "Either no prediction is wrong, or predictions are hardly related to the labels. Do not rely on the "
                 "probabilities."
             )
         return Calibration(note=f"probabilities at temperature {model.temperature.item():.2f}", warning=warning)
@@ -159,18 +159,19 @@ class LabelOutput(ChoiceOutput[Chooser]):
 
     # Using a model
 
-    def answer(self, model: Chooser, sources: Sequence[str]) -> list[Label]:
-        """The likeliest label of each input, and the probability of every label."""
-        shares = model.tempered(self.scores(model, sources).double()).softmax(1)
+    def answer(self, model: ChoiceModel, sources: Sequence[str]) -> list[Label]:
+        """Return the most likely label of each input, and the probability of every label."""
+        shares = model.apply_temperature(self.scores(model, sources).double()).softmax(1)
         return [
             Label(self.labels[best], dict(zip(self.labels, row, strict=True)))
             for best, row in zip(shares.argmax(1).tolist(), shares.tolist(), strict=True)
         ]
 
-    def trace(self, model: Chooser, source: str, target: str | None = None) -> Trace:
-        """Run the model on a source; the answer is its own, or the label that is asked for."""
+    def trace(self, model: ChoiceModel, source: str, target: str | None = None) -> Trace:
+        """Trace the model on a source, with its own label or the given one."""
         if target is not None and target not in self.labels:
-            raise UsageError(f"`{target[:40]}` is no label of this run: it has {', '.join(self.labels[:MOST_SHOWN])}.")
+            known = ", ".join(self.labels[:MOST_SHOWN])
+            raise UsageError(f"`{target[:40]}` is not a label of this run. Its labels are {known}.")
 
         def answer(scores: Tensor) -> Side:
             number = int(scores.argmax()) if target is None else self.labels.index(target)
@@ -181,7 +182,7 @@ class LabelOutput(ChoiceOutput[Chooser]):
     # Judging
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
-        """Compare labels, and the probabilities of the answers with how often they are right."""
+        """Compare labels with the references, and their probabilities with how often they are correct."""
         cut = [line.split("\t") for line in lines]
         answers, true = [parts[0].strip() for parts in cut], [pair.target.strip() for pair in pairs]
         for number, label in enumerate(answers, start=1):
@@ -201,7 +202,9 @@ class LabelOutput(ChoiceOutput[Chooser]):
     def _check(self, label: str, number: int) -> None:
         if label not in self.labels:
             known = ", ".join(self.labels[:5]) + (", …" if len(self.labels) > 5 else "")
-            raise UsageError(f"Answer {number:,} is `{label[:40]}`, which is no label of this run: it has {known}.")
+            raise UsageError(
+                f"Answer {number:,} is `{label[:40]}`, which is not a label of this run. Its labels are {known}."
+            )
 
     def _tables(self, answers: Sequence[str], true: Sequence[str], f1: Any) -> Sequence[Table]:
         if len(self.labels) > MOST_SHOWN:
@@ -214,7 +217,7 @@ class LabelOutput(ChoiceOutput[Chooser]):
         return [Table(title="True label by row, model by column", head=("", *self.labels, "F1"), rows=rows)]
 
     def _by_kind(self, pairs: Sequence[Pair], right: Sequence[bool]) -> Sequence[Table]:
-        """How many answers are right for each kind of source, where sources have kinds."""
+        """Return the accuracy for each kind of source, if sources have kinds."""
         kinds = [self.input.breakdown(pair.source) for pair in pairs]
         known = [kind for kind in kinds if kind is not None]
         if not known:
@@ -226,51 +229,51 @@ class LabelOutput(ChoiceOutput[Chooser]):
         ]
         return [Table(title="By the first words of the question", head=("question", "number", "right %"), rows=rows)]
 
-    def calibrated_loss(self, model: Chooser, pairs: Sequence[Pair]) -> tuple[float, float]:
-        """Return the mean of −log P(label | input) with the probabilities that are printed, and their temperature."""
+    def calibrated_loss(self, model: ChoiceModel, pairs: Sequence[Pair]) -> tuple[float, float]:
+        """Return the mean of −log P(label | input) at the fitted temperature, and the temperature."""
         sources, _ = self.readable([pair.source for pair in pairs])
-        scores = model.tempered(self.scores(model, sources).double())
+        scores = model.apply_temperature(self.scores(model, sources).double())
         return F.cross_entropy(scores, self._numbers(pairs)).item(), float(model.temperature)
 
 
 def label_problem(label: str) -> str | None:
-    """What is wrong with a label, at the end of a sentence that begins with its place."""
+    """Return what is wrong with a label, as the end of a sentence that begins with its place, or `None`."""
     if any(mark in label.strip() for mark in "\t\r\n"):
-        return "has a label with a tab or a line break in it: give it another name."
-    return None if label.strip() else "has no label: give it one, or leave the line out."
+        return "has a label with a tab or a line break in it. Rename the label."
+    return None if label.strip() else "has no label. Add one, or leave the line out."
 
 
 def check_labels(known: Labels, labels: Sequence[str], place: str) -> None:
-    """Refuse labels that training never shows."""
+    """Raise an error for labels that do not occur in the training data."""
     for label in labels:
         known.number(label, place)
 
 
 def missing_labels(known: Labels, labels: Any) -> str | None:
-    """Labels that training shows and some examples do not, as the end of a sentence."""
+    """Return which labels of the training data these labels lack, as the end of a sentence, or `None`."""
     there = set(labels)
     names = [name for name in known.names if name not in there]
     if not names:
         return None
     more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
     named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
-    return f"never shows {named}{more}, which the training data has: of them nothing is measured."
+    return f"does not contain {named}{more}, which the training data has, so that they are not evaluated."
 
 
 def rare_labels(known: Labels) -> list[str]:
-    """What must be said of labels that occur once."""
+    """Return a note on labels that occur once."""
     once = [name for name, count in zip(known.names, known.counts, strict=True) if count == 1]
     if not once:
         return []
     more = f" and {len(once) - MOST_NAMED:,} more" if len(once) > MOST_NAMED else ""
     named = ", ".join(f"`{name[:40]}`" for name in once[:MOST_NAMED])
-    return [f"The training data shows {named}{more} only once: check that this is no mistake in the data."]
+    return [f"The training data contains {named}{more} only once. Check that this is not a mistake in the data."]
 
 
 def fit_temperature(scores: Tensor, labels: Tensor) -> float:
-    """The temperature T at which −log softmax(scores / T)[label] is least (Guo et al., 2017): N×C and N.
+    """Return the temperature T that minimises −log softmax(scores / T)[label] (Guo et al., 2017), for N×C and N.
 
-    By golden-section search over log T; the loss is convex in 1 / T, so there is one minimum.
+    Uses golden-section search over log T; the loss is convex in 1 / T, so that there is one minimum.
     """
     scores = scores.double()
 

@@ -1,4 +1,4 @@
-"""Hidden words as an output: an encoder learns a language from plain text.
+"""Masked words: pre-training of an encoder on plain text.
 
 Axes: B batch, S source positions, E output width.
 """
@@ -16,7 +16,7 @@ from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
 from regard.metrics.scoring import Scores
-from regard.models.masked import MaskedModel
+from regard.models.masked_language_model import MaskedLanguageModel
 from regard.objectives.objective import Loss, batch_loss, row_losses
 from regard.tasks.inputs.text import TextInput
 from regard.tasks.judgement import Judgement, Sample, Usage
@@ -29,17 +29,17 @@ from regard.text.specials import MASK, PAD, SPECIALS
 
 ANY_LENGTH = 1 << 40
 HIDDEN, REPLACED = 0.8, 0.1
-"""Of the tokens to predict, how many are hidden and how many replaced; the rest are left as they are."""
+"""Shares of predicted tokens that are masked and replaced at random; the rest are unchanged."""
 JUDGED = 200
-"""Documents whose predictions are judged each time; the loss covers all."""
+"""Number of documents whose predictions are evaluated each time; the loss covers all."""
 GUESSES = 5
-"""Predictions given for each blank, where a vocabulary has so many words."""
+"""Maximum number of predictions for each blank."""
 BLANK = "___"
-"""How a hidden word is written."""
+"""The notation for a masked word."""
 
 
-class MaskedWordsOutput(Output[MaskedModel]):
-    """−log P(hidden token | the other tokens), with new tokens hidden every time (Devlin et al., 2019)."""
+class MaskedWordsOutput(Output[MaskedLanguageModel]):
+    """Loss −log P(masked token | the other tokens), with other tokens masked in every epoch (Devlin et al., 2019)."""
 
     any_text = True
     result = FilledText
@@ -55,36 +55,36 @@ class MaskedWordsOutput(Output[MaskedModel]):
 
     @property
     def text(self) -> TextInput:
-        """What is read."""
+        """The input, which is text."""
         assert isinstance(self.input, TextInput)
         return self.input
 
     @classmethod
     def cleaning(cls, config: RunConfig) -> Cleaning:
-        """No document is too long."""
+        """Return the cleaning settings without a limit on characters."""
         return config.data.cleaning.model_copy(update={"max_characters": ANY_LENGTH})
 
     @property
     def id_limit(self) -> int:
-        """A store holds no targets: they are made from the sources."""
+        """The size of the vocabulary; a store has no targets, since they are made from the sources."""
         return self.input.tokenizer.size
 
-    def build(self) -> MaskedModel:
-        """A model of the configured encoder."""
-        return MaskedModel(self.config.model, self.input.tokenizer.size)
+    def build(self) -> MaskedLanguageModel:
+        """Build the model with the configured encoder."""
+        return MaskedLanguageModel(self.config.model, self.input.tokenizer.size)
 
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """Source B×S with tokens hidden, and outputs B×S: the tokens to predict, padding elsewhere."""
+        """Return source B×S with masked tokens, and outputs B×S: the tokens to predict, padding elsewhere."""
         return self.hide(batch.source, random, at_least_one=not training)
 
     def hide(self, tokens: Tensor, random: torch.Generator, *, at_least_one: bool = False) -> TrainingBatch:
-        """Choose tokens of B×S, hide or replace them, and ask for them.
+        """Choose tokens of B×S to predict, and mask or replace them.
 
-        A training batch may ask for nothing; a batch that is scored must not, or it would seem perfect.
+        A training batch may predict no token; a scored batch must predict one, or it would seem perfect.
         """
-        words = tokens >= len(SPECIALS)  # B×S: nothing is learned from unknown words
+        words = tokens >= len(SPECIALS)  # B×S: unknown words are not predicted
         chance = self._chance(tokens, random).masked_fill(~words, 2.0)  # B×S
         asked = chance < self.settings.share
         if at_least_one and words.any() and not asked.any():
@@ -97,7 +97,7 @@ class MaskedWordsOutput(Output[MaskedModel]):
         return TrainingBatch({"source": source, "outputs": tokens.masked_fill(~asked, PAD)}, int(asked.sum()))
 
     def _chance(self, tokens: Tensor, random: torch.Generator) -> Tensor:
-        """A number between 0 and 1 for each token B×S: one for each, or one for each word."""
+        """Draw a number between 0 and 1 for each token B×S: independently, or one per word."""
         luck = torch.rand(tokens.shape, generator=random)
         if not self.settings.whole_words:
             return luck
@@ -106,19 +106,24 @@ class MaskedWordsOutput(Output[MaskedModel]):
         return luck.gather(1, (starts[tokens].cumsum(1) - 1).clamp(min=0))
 
     def loss(
-        self, model: MaskedModel, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self,
+        model: MaskedLanguageModel,
+        batch: TrainingBatch,
+        *,
+        scale: float = 1.0,
+        point: TrainingPoint | None = None,
     ) -> Loss:
-        """Cross-entropy of the hidden tokens."""
+        """Return the cross-entropy of the masked tokens."""
         smoothing = self.config.training.label_smoothing if point else 0.0
-        states = model.guesses(batch["source"])  # B×S×E
+        states = model.output_states(batch["source"])  # B×S×E
         return batch_loss(model, states, batch["outputs"], smoothing=smoothing, scale=scale)
 
-    def row_losses(self, model: MaskedModel, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
-        """Return the loss and the number of hidden tokens of each text."""
-        return row_losses(model, model.guesses(batch["source"]), batch["outputs"])
+    def row_losses(self, model: MaskedLanguageModel, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+        """Return the loss and the number of masked tokens of each text."""
+        return row_losses(model, model.output_states(batch["source"]), batch["outputs"])
 
-    def judge(self, model: MaskedModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """How many hidden tokens are predicted right, in the first documents, the same words hidden every time."""
+    def judge(self, model: MaskedLanguageModel, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
+        """Evaluate the accuracy on masked tokens of the first documents; the same tokens are masked every time."""
         random, decode = torch.Generator().manual_seed(0), self.input.tokenizer.decode
         longest = self.config.data.cleaning.max_length
         encoded = self.input.tokenizer.encode_batch([pair.source for pair in pairs[:JUDGED]])
@@ -140,18 +145,18 @@ class MaskedWordsOutput(Output[MaskedModel]):
         scores = Scores(values={"accuracy": 100 * right / count} if count else {}, sentences=len(rows))
         return Judgement(scores=scores, samples=samples)
 
-    def _read(self, model: MaskedModel, rows: list[list[int]], of: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    def _read(self, model: MaskedLanguageModel, rows: list[list[int]], of: Callable[[Tensor], Tensor]) -> list[Tensor]:
         self.text.check_lengths(rows)
         return read_all(self.input, model, [""] * len(rows), of, rows=rows)
 
     def _shown(self, ids: list[int]) -> str:
-        """A text with its hidden words as blanks."""
+        """Return a text with its masked words as blanks."""
         vocabulary = self.input.tokenizer.vocabulary
         pieces = [WORD_START + BLANK if one == MASK else vocabulary[one] for one in ids if one >= MASK]
         return "".join(pieces).replace(WORD_START, " ").strip()
 
-    def answer(self, model: MaskedModel, sources: Sequence[str]) -> list[FilledText]:
-        """Texts with every blank `___` filled by its likeliest token, and the five likeliest of each."""
+    def answer(self, model: MaskedLanguageModel, sources: Sequence[str]) -> list[FilledText]:
+        """Fill every blank `___` of texts with its most likely token, and list the five most likely ones."""
         rows = [self._with_blanks(text) for text in sources]
         most = min(GUESSES, self.input.tokenizer.size - len(SPECIALS))
         found = self._read(model, rows, lambda source: only_words(model(source)).topk(most, dim=2).indices)
@@ -167,14 +172,16 @@ class MaskedWordsOutput(Output[MaskedModel]):
             answers.append(FilledText(self.input.tokenizer.decode(filled), blanks))
         return answers
 
-    def trace(self, model: MaskedModel, source: str, target: str | None = None) -> Trace:
-        """Run the model on a text with blanks."""
+    def trace(self, model: MaskedLanguageModel, source: str, target: str | None = None) -> Trace:
+        """Trace the model on a text with blanks."""
         if target is not None:
-            raise UsageError("Write the words into the text: the model predicts what stands at its blanks.")
+            raise UsageError(
+                "A masked model has no separate target. Write the words into the text; the model predicts its blanks."
+            )
         ids = self._with_blanks(source)
         places = [place + 1 for place, one in enumerate(ids) if one == MASK]  # after BOS
         if not places:
-            raise UsageError(f"The text has no blank to be filled: write {BLANK} for a word.")
+            raise UsageError(f"The text has no blank. Write {BLANK} for a word.")
         self.text.check_lengths([ids])
         view = self.text.view_of(ids)
         check_cost(model, len(view.side))
@@ -185,7 +192,7 @@ class MaskedWordsOutput(Output[MaskedModel]):
         return trace(model, view.side, answer, Side.of(tokenizer, []), tokenizer=tokenizer, given=given)
 
     def _with_blanks(self, text: str) -> list[int]:
-        """The tokens of a text, its blanks hidden."""
+        """Return the tokens of a text with its blanks masked."""
         ids: list[int] = []
         for number, part in enumerate(text.split(BLANK)):
             ids += [MASK] if number else []
@@ -193,17 +200,17 @@ class MaskedWordsOutput(Output[MaskedModel]):
         return ids
 
     def usage(self, run: str, example: Pair) -> Usage:
-        """Start another run from it."""
+        """Return commands that start another run from this one."""
         text = " ".join([*example.source.split()[:5], BLANK])
         shell = f"regard train my.yaml model.start_from={shlex.quote(run)}"
         return Usage(shell=shell, python=python_call(run, text))
 
     def next_command(self, run: str) -> str:
-        """Start another run from it."""
+        """Return commands that start another run from this one."""
         return f"regard train my.yaml model.start_from={run}"
 
 
 def only_words(scores: Tensor) -> Tensor:
-    """Scores …×V with none left for special tokens: a blank stands for a word."""
+    """Set the scores …×V of special tokens to minus infinity."""
     places = torch.arange(scores.shape[-1], device=scores.device)
     return scores.masked_fill(places < len(SPECIALS), -torch.inf)

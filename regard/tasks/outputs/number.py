@@ -1,4 +1,4 @@
-"""A number as an output.
+"""Numbers as outputs.
 
 Axes: B batch.
 """
@@ -15,7 +15,7 @@ from regard.data.batches import Batch
 from regard.data.corpus import Pair
 from regard.foundation.errors import UsageError
 from regard.metrics.labels import score_numbers
-from regard.models.acceptor import Acceptor
+from regard.models.classifier import Classifier
 from regard.objectives.objective import Loss
 from regard.tasks.judgement import Calibration, Judgement, Sample
 from regard.tasks.outputs.choice import ChoiceOutput
@@ -26,29 +26,29 @@ from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 LARGEST = float(np.finfo(np.float32).max)
 
 
-class NumberOutput(ChoiceOutput[Acceptor]):
-    """(estimate − number)², judged by correlation; in a store a number is the two halves of a 32-bit float."""
+class NumberOutput(ChoiceOutput[Classifier]):
+    """Loss (estimate − number)², evaluated by correlation; a store keeps a number as two halves of a 32-bit float."""
 
     loss_name = "squared error per text"
     result = Number
 
     @property
     def outputs(self) -> int:
-        """The number."""
+        """One score, the estimate."""
         return 1
 
     @classmethod
     def problem(cls, pair: Pair) -> str | None:
-        """What is no finite number is refused."""
+        """Return what is wrong with a target: it is not a finite number."""
         try:
             finite = abs(float(pair.target)) <= LARGEST
         except ValueError:
             finite = False
         given = pair.target.strip()[:40]
-        return None if finite else f"has `{given}` where a number is wanted: fix it, or set task.kind=classification."
+        return None if finite else f"has `{given}` instead of a number. Fix it, or set task.kind=classification."
 
     def targets(self, pairs: Sequence[Pair]) -> list[list[int]]:
-        """The halves of each number."""
+        """Return the halves of each number."""
         numbers = np.asarray([float(pair.target) for pair in pairs], dtype="<f4")
         halves: list[list[int]] = numbers.view("<u2").reshape(-1, 2).tolist()
         return halves
@@ -61,27 +61,27 @@ class NumberOutput(ChoiceOutput[Acceptor]):
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """The number B."""
+        """Return the number B."""
         return TrainingBatch({**inputs, "number": numbers_in(batch.target)}, len(batch))
 
     def loss(
-        self, model: Acceptor, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self, model: Classifier, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
-        """The squared error."""
+        """Return the squared error."""
         estimates = self.batch_scores(model, batch)[:, 0].float()  # B
         error = F.mse_loss(estimates, batch["number"], reduction="sum")
         return Loss(error * scale, error.detach(), batch.count)
 
-    def row_losses(self, model: Acceptor, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def row_losses(self, model: Classifier, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the squared error of each example."""
         estimates = self.batch_scores(model, batch)[:, 0].float()  # B
         found = F.mse_loss(estimates, batch["number"], reduction="none").double().cpu()
         return found, torch.ones_like(found)
 
-    def calibrate(self, model: Acceptor, pairs: Sequence[Pair]) -> Calibration:
-        """Fit on validation data the line from estimates to numbers: noise in training shifts and stretches them."""
+    def calibrate(self, model: Classifier, pairs: Sequence[Pair]) -> Calibration:
+        """Fit a linear map from estimates to numbers on validation data, since dropout in training biases estimates."""
         if warning := self.check_enough(pairs, "The shift and scale of estimates"):
-            return Calibration(note="estimates as learnt", warning=warning)
+            return Calibration(note="estimates not calibrated", warning=warning)
         sources, _ = self.readable([pair.source for pair in pairs])
         estimates = self.scores(model, sources)[:, 0].double()
         true = torch.tensor([float(pair.target) for pair in pairs], dtype=torch.float64)
@@ -93,14 +93,16 @@ class NumberOutput(ChoiceOutput[Acceptor]):
             last.bias.mul_(slope).add_(shift)
         return Calibration(note=f"estimates times {slope:.2f} plus {shift:.2f}")
 
-    def answer(self, model: Acceptor, sources: Sequence[str]) -> list[Number]:
-        """The estimate for each input."""
+    def answer(self, model: Classifier, sources: Sequence[str]) -> list[Number]:
+        """Return the estimate for each input."""
         return [Number(number) for number in self.scores(model, sources)[:, 0].tolist()]
 
-    def trace(self, model: Acceptor, source: str, target: str | None = None) -> Trace:
+    def trace(self, model: Classifier, source: str, target: str | None = None) -> Trace:
         """Run the model on a source."""
         if target is not None:
-            raise UsageError("An estimate is one number, so that no other answer can be asked for: leave out --target.")
+            raise UsageError(
+                "A regression run predicts one number, so that there is no other target to explain. Leave out --target."
+            )
         return self.choice_trace(model, source, (), lambda scores: Side.of_labels([f"{scores.item():.4g}"], [0]))
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
@@ -114,23 +116,22 @@ class NumberOutput(ChoiceOutput[Acceptor]):
 
 
 def numbers_in(halves: Tensor) -> Tensor:
-    """The numbers B of which a batch holds the halves B×2."""
+    """Return the numbers B whose halves B×2 a batch contains."""
     return torch.from_numpy(halves.numpy().astype("<u2").view("<f4").astype(np.float32)[:, 0])
 
 
 def number_in(text: str, place: int) -> float:
-    """The number that answer `place` is."""
+    """Parse the number of line `place`."""
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"Answer {place:,} has `{text.strip()[:40]}` where a number is wanted.") from None
+        raise UsageError(f"Answer {place:,} has `{text.strip()[:40]}` instead of a number.") from None
 
 
 def fit_line(estimates: Tensor, true: Tensor) -> tuple[float, float]:
-    """Slope and shift of the least squared error of slope · estimate + shift, N and N.
+    """Return the slope and shift that minimise the squared error of slope · estimate + shift, for N estimates.
 
-    A slope that would reverse estimates, or equal estimates for all inputs, leave nothing to stretch: then only the
-    shift is fitted.
+    If the slope would be negative, or all estimates are equal, only the shift is fitted.
     """
     centred = estimates - estimates.mean()
     spread = centred.square().sum().item()

@@ -1,4 +1,4 @@
-"""The contract of an output: what a model answers.
+"""The interface of outputs.
 
 Axes: B batch, S source positions.
 """
@@ -31,35 +31,35 @@ Rows = list[list[int]]
 M = TypeVar("M", bound=nn.Module)
 
 WHOLE = Frame((BOS,), (EOS,))
-"""Around a text that is only read: its first token belongs to no word, and can stand for all of them."""
+"""Frame of a text for models without a decoder: its first token belongs to no word and can represent the text."""
 
 
 class Output(ABC, Generic[M]):
-    """What a model answers: the model itself, its loss, how an answer is produced, and how answers are scored."""
+    """The output of a task: builds the model, computes its loss, produces results and evaluates them."""
 
     writes_text: ClassVar[bool] = False
     """Whether the target of an example is text that is cleaned and tokenised."""
     has_labels: ClassVar[bool] = False
-    """Whether answers come from a set of labels that is learned from the training data."""
+    """Whether results are labels from a set that is learned from the training data."""
     source_frame: ClassVar[Frame] = WHOLE
-    """The special tokens around what is read."""
+    """The special tokens around the source."""
     target_frame: ClassVar[Frame] = Frame()
     """The special tokens around the target in a batch."""
     any_text: ClassVar[bool] = False
-    """Whether an example is a text and nothing else, so that any text is one."""
+    """Whether an example is only a text, so that any text is an example."""
     splits_long_sources: ClassVar[bool] = False
-    """Whether a source that is too long to train on is split, and not left out."""
+    """Whether a source that is too long for training is split instead of left out."""
     unit: ClassVar[str] = "token"
-    """What the loss is a mean over."""
+    """The unit that the loss is averaged over."""
     loss_name: ClassVar[str] = "nats per token"
     has_perplexity: ClassVar[bool] = True
-    """Whether e to the loss means anything."""
+    """Whether perplexity, e to the power of the loss, is reported."""
     result: ClassVar[type[Result]] = Text
-    """The type of its answers."""
+    """The type of results."""
     gives_answers: ClassVar[bool] = True
-    """Whether it is judged by the answers it gives, one line each, and not by its loss alone."""
+    """Whether evaluation scores results, one line each, and not only the loss."""
     judged_on_sample: ClassVar[bool] = False
-    """Whether judging is so slow that validation takes a sample (`training.validation_sample`)."""
+    """Whether evaluation is so slow that validation uses a sample (`training.validation_sample`)."""
 
     def __init__(self, config: RunConfig, input: Input, vocabularies: Vocabularies) -> None:
         self.config = config
@@ -70,37 +70,37 @@ class Output(ABC, Generic[M]):
 
     @classmethod
     def cleaning(cls, config: RunConfig) -> Cleaning:
-        """What is asked of an example before it is kept."""
+        """Return the settings by which examples are cleaned."""
         return config.data.cleaning
 
     @classmethod
     def problem(cls, pair: Pair) -> str | None:
-        """What is wrong with an example: the end of a sentence that begins with its place, or `None`."""
+        """Return what is wrong with an example, as the end of a sentence that begins with its place, or `None`."""
         return None
 
     @classmethod
     def labels_of(cls, pair: Pair) -> list[str]:
-        """The labels of an example, where there are labels."""
+        """Return the labels of an example, if the output has labels."""
         return []
 
     def check(self, pair: Pair, place: str) -> None:
-        """Refuse an example that does not go with what was learned, at a place such as `a.tsv, text 3`."""
+        """Raise an error for an example that does not fit the vocabularies, at a place such as `a.tsv, text 3`."""
         return
 
     def missing(self, pairs: Sequence[Pair]) -> str | None:
-        """What the training data shows and some examples to judge by do not: the end of a sentence, or `None`."""
+        """Return what the training data has and these examples lack, as the end of a sentence, or `None`."""
         return None
 
     def remarks(self) -> list[str]:
-        """What is odd about what was learned from the training data, in sentences."""
+        """Return notes about the vocabularies, in sentences."""
         return []
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
-        """The ids of sources and targets as a store keeps them, without frames."""
+        """Return the ids of sources and targets as a store keeps them, without frames."""
         return self.input.encode([pair.source for pair in pairs]), self.targets(pairs)
 
     def targets(self, pairs: Sequence[Pair]) -> Rows:
-        """The ids of targets."""
+        """Return the ids of targets."""
         return [[] for _ in pairs]
 
     @property
@@ -109,77 +109,77 @@ class Output(ABC, Generic[M]):
         return 0
 
     def describe(self) -> str:
-        """What was learned, in a few words; may be empty."""
+        """Return a short description of the vocabulary; may be empty."""
         return ""
 
     # Training
 
     @abstractmethod
     def build(self) -> M:
-        """A model, freshly initialised from torch's global generator."""
+        """Build a model, initialised from torch's global generator."""
 
     def batches(self, store: TokenStore, *, rank: int, world_size: int) -> Batches | None:
-        """The batches of one process, where the output decides how examples are dealt; otherwise the input does."""
+        """Return the batches of one process; `None` if the input makes them."""
         return None
 
     @abstractmethod
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """What a batch asks for, besides what the model reads of it (`inputs`); in training with added noise."""
+        """Return the training batch of the model's `inputs` and its targets; in training with added noise."""
 
     @abstractmethod
     def loss(self, model: M, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None) -> Loss:
-        """The loss of a batch, times `scale`; without a point in training it is the plain loss, as for scoring."""
+        """Return the loss of a batch times `scale`; without `point`, as in evaluation, the loss without smoothing."""
 
     @abstractmethod
     def row_losses(self, model: M, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
-        """Return the plain loss of each row of a batch, and how many predictions it asks for: B and B, on the CPU.
+        """Return the loss of each row of a batch, and its number of predictions: B and B, on the CPU.
 
-        They sum to the loss and the count of the batch: what intervals over examples are made of.
+        They sum to the loss and the count of the batch. Intervals over examples are computed from them.
         """
 
     def calibrate(self, model: M, pairs: Sequence[Pair]) -> Calibration | None:
-        """Fit what training leaves open (a temperature, a shift) on validation data, in place."""
+        """Calibrate the model in place on validation data, for example by a temperature."""
         return None
 
     # Using a model
 
     @abstractmethod
     def answer(self, model: M, sources: Sequence[str]) -> Sequence[Result]:
-        """What the model answers, in the order of the sources."""
+        """Return the model's results in the order of the sources."""
 
     @abstractmethod
     def trace(self, model: M, source: str, target: str | None = None) -> Trace:
-        """Run the model on a source, its own answer or another one, and record every tap by its name."""
+        """Run the model on a source, with its own prediction or another target, and record every tap by name."""
 
     # Judging
 
     def judge(self, model: M, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
-        """Let a model answer examples and score the answers; `thorough` as in use, otherwise as quickly as can be."""
+        """Evaluate a model on examples; if `thorough` with the configured search, otherwise with the fastest."""
         sources, _ = self.readable([pair.source for pair in pairs])
         return self.grade(self.lines(model, sources, thorough=thorough), pairs)
 
     def readable(self, sources: Sequence[str]) -> tuple[list[str], int]:
-        """Return sources cut to what the model can read, and how many were cut: what is scored is never left out."""
+        """Return sources truncated to what the model can read, and how many were; scored sources are never left out."""
         return self.input.shorten(sources)
 
     def lines(self, model: M, sources: Sequence[str], *, thorough: bool = True) -> list[str]:
-        """What a model answers, one line each, as the command line prints it."""
+        """Return the results of a model, one line each, as the command line prints them."""
         return [answer.line for answer in self.answer(model, sources)]
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
-        """Score such lines, whoever wrote them, one for each example."""
-        raise UsageError(f"{self.config.task.title} is judged by its loss, not by lines that it wrote.")
+        """Evaluate lines of results, from this model or another system, one for each example."""
+        raise UsageError(f"{self.config.task.title} is evaluated by its loss and not by lines of output.")
 
     def calibrated_loss(self, model: M, pairs: Sequence[Pair]) -> tuple[float, float] | None:
-        """Return the mean loss at the temperature of the printed probabilities, and it; `None` without one."""
+        """Return the mean loss at the fitted temperature, and the temperature; `None` without one."""
         return None
 
     # Explaining how a run is used
 
     def usage(self, run: str, example: Pair) -> Usage:
-        """How a run is used, shown with an example."""
+        """Return commands that use a run, with an example."""
         shell = f"printf '%s\\n' {shlex.quote(example.source)} | regard {self.config.task.verb} {shlex.quote(run)}"
         if TAB in example.source and self.input.config.task.input_kind().image:
             parts = " ".join(map(shlex.quote, example.source.split(TAB)))
@@ -187,13 +187,13 @@ class Output(ABC, Generic[M]):
         return Usage(shell=shell, python=python_call(run, example.source))
 
     def next_command(self, run: str) -> str:
-        """What to type next."""
+        """Return the command to run next."""
         ending = "tsv" if self.config.data.train.texts > 1 else "txt"
         return f"regard {self.config.task.verb} {run} < in.{ending}"
 
 
 def python_call(run: str, source: str) -> str:
-    """How a run is called from Python."""
+    """Return Python code that calls a run."""
     parts = source.split(TAB)
     given = repr(tuple(parts)) if len(parts) > 1 else repr(source)
     return f"import regard\n\nmodel = regard.load({run!r})\nmodel({given})"
@@ -203,14 +203,14 @@ def python_call(run: str, source: str) -> str:
 def read_all(
     input: Input, model: nn.Module, sources: Sequence[str], of: Callable[..., Tensor], rows: Rows | None = None
 ) -> list[Tensor]:
-    """What `of` makes of each source, in their order: one row each of its result B×…, on the CPU.
+    """Apply `of` to all sources in batches; return one row of its result B×… per source, in order, on the CPU.
 
     Args:
-        input: What is read.
-        model: Where the tensors must go.
+        input: The input of the task.
+        model: The model, whose device is used.
         sources: Raw sources.
         of: Called with the tensors of a batch.
-        rows: The ids of the sources, where they are known already.
+        rows: The ids of the sources, if they are known.
     """
     rows = input.rows(sources) if rows is None else rows
     device = next(model.parameters()).device

@@ -1,4 +1,4 @@
-"""A tag for each word as an output.
+"""Tags: one for each word.
 
 Axes: B batch, S source positions, C tags.
 """
@@ -17,7 +17,7 @@ from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.foundation.errors import UsageError
 from regard.metrics.labels import score_labels
-from regard.models.transducer import Transducer
+from regard.models.tagger import Tagger
 from regard.objectives.objective import Loss
 from regard.tasks.inputs.text import TextInput
 from regard.tasks.judgement import Judgement, Sample, Table
@@ -31,11 +31,11 @@ from regard.text.specials import PAD, UNK
 NO_TAG = -1
 
 
-class TagsOutput(Output[Transducer]):
-    """−log P(tag | sentence) of every word, the words being what is between white space.
+class TagsOutput(Output[Tagger]):
+    """Loss −log P(tag | sentence) of every word; words are separated by white space.
 
-    A word's tag is read off its first token. In a store it is there too, as its number plus one; at the other tokens of
-    the word there is 0.
+    The tag of a word is predicted at its first token. A store keeps its number plus one at this token, and 0 at the
+    other tokens of the word.
     """
 
     has_labels = True
@@ -53,7 +53,7 @@ class TagsOutput(Output[Transducer]):
 
     @property
     def text(self) -> TextInput:
-        """What is read."""
+        """The input, which is text."""
         assert isinstance(self.input, TextInput)
         return self.input
 
@@ -61,35 +61,35 @@ class TagsOutput(Output[Transducer]):
 
     @classmethod
     def problem(cls, pair: Pair) -> str | None:
-        """As many tags as words are needed."""
+        """Return what is wrong with an example: it does not have one tag for each word."""
         words, tags = pair.source.split(), pair.target.split()
         if len(words) == len(tags):
             return None
-        return f"has {len(words)} words and {len(tags)} tags: fix it (it begins `{' '.join(words[:5])}`)."
+        return f"has {len(words)} words and {len(tags)} tags. Fix it (it begins `{' '.join(words[:5])}`)."
 
     @classmethod
     def labels_of(cls, pair: Pair) -> list[str]:
-        """The tags of a sentence."""
+        """Return the tags of a sentence."""
         return pair.target.split()
 
     def check(self, pair: Pair, place: str) -> None:
-        """Refuse a tag that training never shows."""
+        """Raise an error for a tag that does not occur in the training data."""
         check_labels(self.known, self.labels_of(pair), place)
 
     def missing(self, pairs: Sequence[Pair]) -> str | None:
-        """Tags that training shows and these sentences do not: nothing is measured of them."""
+        """Return which tags of the training data these sentences lack, so that they are not evaluated."""
         return missing_labels(self.known, (tag for pair in pairs for tag in self.labels_of(pair)))
 
     def remarks(self) -> list[str]:
-        """Tags that occur once."""
+        """Return a note on tags that occur once."""
         return rare_labels(self.known)
 
     def word_tokens(self, words: Sequence[str]) -> Rows:
-        """The tokens of each word, at least one."""
+        """Return the tokens of each word, at least one."""
         return [ids or [UNK] for ids in self.input.tokenizer.encode_batch(words)]
 
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
-        """The tokens of all words; the tag of each word at its first token."""
+        """Return the tokens of all words; the tag of each word at its first token."""
         sources, targets = [], []
         for pair in pairs:
             words = self.word_tokens(pair.source.split())
@@ -106,26 +106,26 @@ class TagsOutput(Output[Transducer]):
         return self.known.size + 1
 
     def describe(self) -> str:
-        """How many tags there are."""
+        """Return the number of tags."""
         return f"{self.known.size} tags"
 
     # Training
 
-    def build(self) -> Transducer:
-        """A model of the configured encoder."""
-        return Transducer(self.config.model, self.input.tokenizer.size, self.known.size)
+    def build(self) -> Tagger:
+        """Build the model with the configured encoder."""
+        return Tagger(self.config.model, self.input.tokenizer.size, self.known.size)
 
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
     ) -> TrainingBatch:
-        """The tags B×S, where there is one."""
+        """Return the training batch with tags B×S; -1 where there is none."""
         tags = batch.target - 1  # B×S
         return TrainingBatch({**inputs, "tags": tags}, int((tags != NO_TAG).sum()))
 
     def loss(
-        self, model: Transducer, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
+        self, model: Tagger, batch: TrainingBatch, *, scale: float = 1.0, point: TrainingPoint | None = None
     ) -> Loss:
-        """Cross-entropy of the tags, label-smoothed in training."""
+        """Return the cross-entropy of the tags, label-smoothed in training."""
         scores, tags = model(batch["source"]).float().flatten(0, 1), batch["tags"].flatten()  # BS×C, BS
         nll = F.cross_entropy(scores, tags, ignore_index=NO_TAG, reduction="sum")
         smoothed = nll
@@ -133,7 +133,7 @@ class TagsOutput(Output[Transducer]):
             smoothed = F.cross_entropy(scores, tags, ignore_index=NO_TAG, reduction="sum", label_smoothing=smoothing)
         return Loss(smoothed * scale, nll.detach(), batch.count)
 
-    def row_losses(self, model: Transducer, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    def row_losses(self, model: Tagger, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the number of words of each sentence."""
         scores, tags = model(batch["source"]).float(), batch["tags"]  # B×S×C, B×S
         found = F.cross_entropy(scores.transpose(1, 2), tags, ignore_index=NO_TAG, reduction="none")  # B×S
@@ -142,16 +142,16 @@ class TagsOutput(Output[Transducer]):
     # Using a model
 
     def readable(self, sources: Sequence[str]) -> tuple[list[str], int]:
-        """Return sentences as they are: long ones are tagged piece by piece."""
+        """Return sentences unchanged: long ones are tagged in pieces."""
         return list(sources), 0
 
-    def answer(self, model: Transducer, sources: Sequence[str]) -> list[Tags]:
-        """A tag for each word between white space."""
+    def answer(self, model: Tagger, sources: Sequence[str]) -> list[Tags]:
+        """Return a tag for each word; words are separated by white space."""
         sentences = [source.split() for source in sources]
         return [Tags(words, tags) for words, tags in zip(sentences, self.tags(model, sentences), strict=True)]
 
-    def tags(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The likeliest tag of each word of sentences."""
+    def tags(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return the most likely tag of each word of sentences."""
         pieces = [self._pieces(words) for words in sentences]
         found = iter(self._tags_of(model, [piece for row in pieces for piece in row]))
         return [[tag for _ in row for tag in next(found)] for row in pieces]
@@ -171,7 +171,7 @@ class TagsOutput(Output[Transducer]):
             room -= len(tokens)
         return list(found)
 
-    def _tags_of(self, model: Transducer, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def _tags_of(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         cut = [self._tokens(words) for words in sentences]
         positions = self.config.model.learned_positions
         most = None if positions is None else positions - 2
@@ -181,13 +181,13 @@ class TagsOutput(Output[Transducer]):
         return [[names[int(row[one])] for one in places] for (_, places), row in zip(cut, found, strict=True)]
 
     def _tokens(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
-        """The tokens of a sentence, and the place of each word's first token after the start symbol."""
+        """Return the tokens of a sentence, and the position of each word's first token, the start symbol included."""
         cut = self.word_tokens(words)
         starts = accumulate((len(word) for word in cut), initial=1)
         return [token for word in cut for token in word], list(starts)[:-1]
 
-    def trace(self, model: Transducer, source: str, target: str | None = None) -> Trace:
-        """Run the model on a sentence; the tags are its own, or those that are asked for."""
+    def trace(self, model: Tagger, source: str, target: str | None = None) -> Trace:
+        """Trace the model on a sentence, with its own tags or the given ones."""
         names = self.known.names
         ids, places = self._tokens(source.split())
         view = self.text.view_of(ids)
@@ -222,12 +222,12 @@ class TagsOutput(Output[Transducer]):
         )
 
     def _tags_in(self, line: str, pair: Pair, number: int) -> list[str]:
-        """The tags of a line of word/tag, or of tags alone."""
+        """Parse a line of word/tag pairs, or of tags alone."""
         words, parts = pair.source.split(), line.split()
         if len(parts) != len(words):
             raise UsageError(f"Answer {number:,} has {len(parts)} tags, but its sentence has {len(words)} words.")
         tags = [part.removeprefix(f"{word}/") for word, part in zip(words, parts, strict=True)]
         for tag in tags:
             if tag not in self.known.names:
-                raise UsageError(f"Answer {number:,} has `{tag[:40]}`, which is no tag of this run.")
+                raise UsageError(f"Answer {number:,} has `{tag[:40]}`, which is not a tag of this run.")
         return tags

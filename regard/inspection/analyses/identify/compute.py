@@ -20,7 +20,7 @@ from regard.inspection.attention_kinds import kind_of, layer_of
 from regard.inspection.interventions import attentions
 from regard.inspection.states import end_of_text
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn.taps import Write
 from regard.tasks.trace import Side, Trace, spans
 
@@ -94,7 +94,7 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
     return shown
 
 
-def _mixed(model: Model | Reader, read: Side, parts: Sequence[int], projections: int | None) -> Mixing:
+def _mixed(model: Model | EncoderModel, read: Side, parts: Sequence[int], projections: int | None) -> Mixing:
     """The contributions of the tokens of a side; texts that are read apart contribute nothing to each other."""
     ends = list(accumulate(parts or (len(read),)))
     texts = [read.ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]

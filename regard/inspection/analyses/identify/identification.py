@@ -23,7 +23,7 @@ from regard.inspection.sides import batch_attention
 from regard.inspection.states import batches, end_of_text, longest_sentence, read_text
 from regard.metrics.intervals import Interval, ratio_intervals, resample_counts, small_sample_factor
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn import taps
 from regard.tasks.loaded import LoadedRun
 from regard.text.joined import TAB
@@ -99,7 +99,7 @@ def _targets(
 
 
 def attention_similarities(
-    model: Model | Reader,
+    model: Model | EncoderModel,
     sources: Sequence[list[int]],
     targets: Sequence[list[int]] | None,
     frame: Frame,
@@ -124,7 +124,7 @@ def attention_similarities(
 
 @torch.no_grad()
 def _batch(
-    model: Model | Reader, tensors: Mapping[str, Tensor], sentences: Sequence[int], *, written: bool
+    model: Model | EncoderModel, tensors: Mapping[str, Tensor], sentences: Sequence[int], *, written: bool
 ) -> list[Similarity]:
     with taps.watch(model, "*.weights", "*.values") as recording:
         if written:
@@ -162,7 +162,7 @@ def _similarity(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices:
 
 
 def _mixing(
-    model: Model | Reader, sources: Sequence[list[int]], frame: Frame, progress: Progress | None
+    model: Model | EncoderModel, sources: Sequence[list[int]], frame: Frame, progress: Progress | None
 ) -> MixingByLayer:
     own: list[Tensor] = []
     main: list[Tensor] = []

@@ -23,7 +23,7 @@ from regard.inspection.probes import Examples, squared_error, train_probes
 from regard.inspection.states import Reading, end_of_text, word_states
 from regard.metrics.intervals import Interval, ratio_intervals, resample_counts
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 
 Map = Literal["none", "linear", "mlp"]
 Nearness = Literal["cosine", "euclidean"]
@@ -56,7 +56,7 @@ class TokenIdentity:
 
 
 def token_identity(
-    model: Model | Reader,
+    model: Model | EncoderModel,
     sources: Sequence[list[int]],
     *,
     frame: Frame = SOURCE_FRAME,

@@ -20,7 +20,7 @@ from torch.autograd import forward_ad
 
 from regard.inspection.states import end_of_text, layer_taps, read_text
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn import taps
 from regard.nn.recurrence import RecurrentLayer
 
@@ -56,7 +56,7 @@ def affordable(length: int) -> int:
     return max(4, min(PROJECTIONS, BUDGET // length**2))
 
 
-def mixing(model: Model | Reader, ids: list[int], *, projections: int | None, seed: int = 0) -> Mixing:
+def mixing(model: Model | EncoderModel, ids: list[int], *, projections: int | None, seed: int = 0) -> Mixing:
     """The contributions of the tokens of a text (special ones included) by so many projections; `None`: exactly.
 
     The text is read by itself: by an encoder, or by the decoder of a language model.
@@ -85,7 +85,7 @@ def _shares(squares: Tensor) -> Tensor:
     return norms / norms.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-def _width(model: Model | Reader) -> int:
+def _width(model: Model | EncoderModel) -> int:
     return int(model.source_embedding.weight.shape[1])
 
 
@@ -118,7 +118,7 @@ def _differentiable(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _pushed(model: Model | Reader, ids: list[int], places: Tensor, directions: Tensor) -> Tensor:
+def _pushed(model: Model | EncoderModel, ids: list[int], places: Tensor, directions: Tensor) -> Tensor:
     """The squared size of what each direction at its place does to every state of every layer: L×n×S."""
     device = model.device
     source = torch.tensor([ids], device=device).expand(len(places), -1)  # n×S

@@ -28,7 +28,7 @@ from regard.inspection.probes import Examples, Probes, train_probes
 from regard.inspection.states import End, Pool, Reading, layer_names, layer_taps, longest_sentence, word_states
 from regard.metrics.intervals import Interval, ratio_intervals
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.tasks.loaded import LoadedRun
 
 KINDS: dict[str, int | None] = {"linear": None, "mlp": 128}
@@ -151,7 +151,7 @@ def has_encoder(loaded: LoadedRun) -> bool:
     return loaded.config.task.input_kind().encoder
 
 
-def untrained(translator: LoadedRun, seed: int) -> Model | Reader:
+def untrained(translator: LoadedRun, seed: int) -> Model | EncoderModel:
     """A model of the same configuration that has learned nothing."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -192,7 +192,7 @@ class _ProbeTraining:
         self.progress = progress
         self.done, self.total = 0, 3 * len(KINDS) * sum(self.ends)
 
-    def read(self, model: Model | Reader, pool: Pool, task: str) -> Tensor:
+    def read(self, model: Model | EncoderModel, pool: Pool, task: str) -> Tensor:
         """The states of all words L×N×D, each number of each layer with mean 0 and variance 1 over training words."""
         states = word_states(model, self.readings, pool=pool, frame=self.frame, task=task, progress=self.progress)
         for layer in states:  # in place: this is by far the largest thing in memory

@@ -28,7 +28,7 @@ from regard.inspection.attention_kinds import kind_of
 from regard.inspection.interventions import attentions
 from regard.metrics.intervals import Interval, Totals, ratio_intervals
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.runs.checkpoints import Checkpoints
 from regard.runs.run import Run
 from regard.tasks.loaded import load_run
@@ -101,7 +101,7 @@ def prune(
     return found
 
 
-def choose_attentions(model: Model | Reader, which: Which | None = None) -> tuple[Which, list[str]]:
+def choose_attentions(model: Model | EncoderModel, which: Which | None = None) -> tuple[Which, list[str]]:
     """Whose heads are meant, and the names of their attentions; refused in a sentence where there are none."""
     if which is not None and which not in get_args(Which):
         raise UsageError(f"There are no heads of the kind `{which}`: use one of {', '.join(get_args(Which))}.")
@@ -130,7 +130,7 @@ class _PruningWork:
     def __init__(
         self,
         run: Run,
-        model: Model | Reader,
+        model: Model | EncoderModel,
         names: list[str],
         which: Which,
         steps: int,
@@ -220,11 +220,11 @@ class _PruningWork:
         """The run's task with another cell."""
         return self.prepared.task.configured(self.config.model_copy(update={"model": cell}))
 
-    def without(self, model: Model | Reader, kept: Kept) -> Model | Reader:
+    def without(self, model: Model | EncoderModel, kept: Kept) -> Model | EncoderModel:
         """A model with only these heads left."""
         return without_heads(model, kept, lambda cell: self.task_of(cell).build())
 
-    def judge(self, model: Model | Reader) -> Validation:
+    def judge(self, model: Model | EncoderModel) -> Validation:
         """A model on the run's validation data; where it writes, greedily."""
         task = self.task_of(model.cell)
         return validate(
@@ -236,7 +236,7 @@ class _PruningWork:
             device=self.device,
         )
 
-    def compare(self, model: Model | Reader) -> tuple[Estimate, Estimate]:
+    def compare(self, model: Model | EncoderModel) -> tuple[Estimate, Estimate]:
         """Return the validation loss of a model and how far it is above the run's own, both with their intervals."""
         losses, counts = self._losses(model)
         if self._before is None:
@@ -248,7 +248,7 @@ class _PruningWork:
         return (means[0], pairs[0]), (means[1], pairs[1])
 
     @torch.no_grad()
-    def _losses(self, model: Model | Reader) -> tuple[Totals, Totals]:
+    def _losses(self, model: Model | EncoderModel) -> tuple[Totals, Totals]:
         """Return the loss of every validation example, and how many answers it asks for."""
         task, random = self.task_of(model.cell), torch.Generator().manual_seed(JUDGING_SEED)
         parts = []
@@ -309,7 +309,7 @@ def size(kept: Kept) -> int:
     return sum(map(len, kept.values()))
 
 
-def second_course(config: RunConfig, model: Model | Reader, names: Sequence[str], steps: int) -> RunConfig:
+def second_course(config: RunConfig, model: Model | EncoderModel, names: Sequence[str], steps: int) -> RunConfig:
     """How a converged model goes on: calmer, and with all else frozen where only what reads is pruned."""
     training = config.training
     peak = CALMER * (training.optimizer.learning_rate or 0.0)
@@ -399,7 +399,7 @@ def _check(run: Run, heads: int, keep: int | None, price: float | None, steps: i
         )
 
 
-def model_of(trainer: Trainer) -> Model | Reader:
+def model_of(trainer: Trainer) -> Model | EncoderModel:
     """The model of a trainer."""
-    assert isinstance(trainer.model, Model | Reader)
+    assert isinstance(trainer.model, Model | EncoderModel)
     return trainer.model

@@ -20,7 +20,7 @@ from regard.data.batches import Batches
 from regard.foundation.weights import put_weights, weights_of
 from regard.inspection.interventions import attentions
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 from regard.nn import taps
 from regard.nn.taps import Write
 from regard.tasks.task import Task
@@ -93,7 +93,7 @@ def gated(names: Sequence[str], factors: Sequence[Tensor]) -> dict[str, Write]:
     return {f"{name}.head_outputs": write(factor) for name, factor in zip(names, factors, strict=True)}
 
 
-def closed(kept: Mapping[str, Sequence[int]], model: Model | Reader) -> dict[str, Write]:
+def closed(kept: Mapping[str, Sequence[int]], model: Model | EncoderModel) -> dict[str, Write]:
     """Gates fixed at 1 for the heads kept of each attention, and at 0 for its others."""
     found, device = attentions(model), model.device
     factors = [torch.tensor([float(head in kept[name]) for head in range(found[name].heads)]) for name in kept]
@@ -108,7 +108,7 @@ class GatedTrainer(Trainer):
         config: RunConfig,
         task: Task,
         batches: Batches,
-        model: Model | Reader,
+        model: Model | EncoderModel,
         names: Sequence[str],
         *,
         device: torch.device,

@@ -10,12 +10,12 @@ from regard.foundation.errors import UsageError
 from regard.foundation.weights import put_weights, weights_of
 from regard.inspection.interventions import attentions
 from regard.models import Model
-from regard.models.reader import Reader
+from regard.models.encoder_model import EncoderModel
 
 Kept = Mapping[str, Sequence[int]]
 """The heads to be left of an attention, by its name; an attention that is not named keeps all."""
 
-M = TypeVar("M", bound=Model | Reader)
+M = TypeVar("M", bound=Model | EncoderModel)
 
 
 def without_heads(model: M, kept: Kept, build: Callable[[config.Model], M]) -> M:

@@ -1,4 +1,4 @@
-"""n → 1: a text, or a pair of texts, is read to its end and answered with a class or a number.
+"""Classifiers: predict a class or a number for a text, a pair of texts, an image or a sound.
 
 Axes: B batch, S and R source positions (of the first and the second text), D width, C outputs.
 """
@@ -9,16 +9,16 @@ from torch import Tensor, nn
 from regard.config import model as config
 from regard.config.cell import settled
 from regard.config.task import PooledTask, TaskSettings
+from regard.models.encoder_model import ChoiceModel
 from regard.models.encoders import mean_state
 from regard.models.memory import Memory
 from regard.models.pooling import largest_state, make_pool
-from regard.models.reader import Chooser
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
 from regard.text.specials import BOS, EOS, PAD, SEP
 
 
-class Acceptor(Chooser):
+class Classifier(ChoiceModel):
     """scores = classifier(dropout(pool(encoder(source)))), for one text or for two joined by a separator."""
 
     pools = True
@@ -33,41 +33,41 @@ class Acceptor(Chooser):
         return nn.Linear(self.width, outputs)
 
     def features(self, source: Tensor) -> Tensor:
-        """The source B×S as one vector."""
+        """Encode sources B×S as one vector each: B×F."""
         vector: Tensor = self.pool(self.encode(source))
         return vector
 
     def outputs(self, source: Tensor, asked: Tensor) -> Tensor:
-        """The one vector of each source B×S, as its only output: B×1×F."""
+        """Return the vector of each source B×S as its only output: B×1×F."""
         return self.features(source)[:, None]
 
     def forward(self, source: Tensor) -> Tensor:
-        """Scores B×C of sources B×S, as they are learnt."""
-        return self.learnt_scores(self.features(source))
+        """Return the logits B×C of sources B×S, before temperature."""
+        return self.logits(self.features(source))
 
 
-class Apart(Acceptor):
-    """Two texts read apart: u and v, compared as [u; v; |u − v|; u ∘ v] (Conneau et al., 2017)."""
+class PairCompareClassifier(Classifier):
+    """Encodes two texts separately as u and v, and compares them as [u; v; |u − v|; u ∘ v] (Conneau et al., 2017)."""
 
     def _classifier(self, outputs: int) -> nn.Module:
         return _hidden(4 * self.width, self.width, outputs, self.cell.dropout)
 
     def texts(self, source: Tensor) -> tuple[Tensor, ...]:
-        """Both texts."""
-        return apart(source)
+        """Return the two texts."""
+        return split_pair(source)
 
     def features(self, source: Tensor) -> Tensor:
-        """Both vectors, their difference and product: B×4D."""
-        one, other = (self.pool(self.encode(text)) for text in apart(source))
+        """Return both vectors, their absolute difference and their product: B×4D."""
+        one, other = (self.pool(self.encode(text)) for text in split_pair(source))
         return torch.cat([one, other, (one - other).abs(), one * other], dim=1)
 
 
-class Attended(Acceptor):
-    """Two texts read apart, each word of one compared with what it finds in the other (Parikh et al., 2016).
+class PairAttendClassifier(Classifier):
+    """Encodes two texts separately, and compares each word with what it attends to in the other (Parikh et al., 2016).
 
     b̂_i = attention(a_i, b),  c_i = relu(W [a_i; b̂_i; a_i − b̂_i; a_i ∘ b̂_i]), and the same from b to a; mean and
-    maximum of all c go to the classifier. Whatever attention inside the encoder does, this one has no projections: a
-    difference means something only in one space, where the same word finds itself from the start.
+    maximum of all c go to the classifier. This attention never has projections: the difference of two vectors is
+    meaningful only in one space, where equal words match before any training.
     """
 
     def __init__(self, cell: config.Model, how: TaskSettings, vocabulary: int, outputs: int) -> None:
@@ -86,34 +86,34 @@ class Attended(Acceptor):
         return _hidden(4 * self.width, self.width, outputs, self.cell.dropout)
 
     def texts(self, source: Tensor) -> tuple[Tensor, ...]:
-        """Both texts."""
-        return apart(source)
+        """Return the two texts."""
+        return split_pair(source)
 
     def features(self, source: Tensor) -> Tensor:
-        """What the comparison of every word with the other text comes to: B×4D."""
-        one, other = (self.encode(text) for text in apart(source))
+        """Compare every word with the other text, and pool both directions: B×4D."""
+        one, other = (self.encode(text) for text in split_pair(source))
         return torch.cat([self._compared(one, other), self._compared(other, one)], dim=1)
 
     def _compared(self, one: Memory, other: Memory) -> Tensor:
-        """One text B×S×D in the light of the other B×R×D: B×2D."""
+        """Compare one text B×S×D with the other B×R×D: B×2D."""
         found = self.between(one.states, other.states, other.mask[:, None, None, :])  # B×S×D
         both = torch.cat([one.states, found, one.states - found, one.states * found], dim=2)  # B×S×4D
         compared = torch.relu(self.compare(both))  # B×S×D
         return torch.cat([mean_state(compared, one.mask), largest_state(compared, one.mask)], dim=1)
 
 
-def apart(source: Tensor) -> tuple[Tensor, Tensor]:
-    """The two texts of sources B×S, each with BOS before it and EOS behind it: B×S and B×R.
+def split_pair(source: Tensor) -> tuple[Tensor, Tensor]:
+    """Split sources B×S at the separator into two texts, each from BOS to EOS: B×S and B×R.
 
-    A source without a separator has an empty second text.
+    The second text of a source without a separator is empty.
     """
     rows, length = source.shape
     places = torch.arange(length, device=source.device).expand(rows, -1)  # B×S
-    ends = (source != PAD).sum(1, keepdim=True) - 1  # B×1: where EOS stands
+    ends = (source != PAD).sum(1, keepdim=True) - 1  # B×1: position of EOS
     divides = source == SEP
     cut = torch.where(divides.any(1, keepdim=True), divides.int().argmax(1, keepdim=True), ends)  # B×1
     first = source.masked_fill(places >= cut, PAD).masked_fill(places == cut, EOS)
-    there = places + cut  # B×S: where each token of the second text stands
+    there = places + cut  # B×S: position of each token of the second text
     second = source.gather(1, there.clamp(max=length - 1)).masked_fill(there > ends, PAD)
     second = torch.where(there == cut, BOS, second)
     second = torch.where((cut == ends) & (places == 1), EOS, second)
@@ -124,8 +124,12 @@ def _hidden(width_in: int, width: int, outputs: int, dropout: float) -> nn.Modul
     return nn.Sequential(nn.Linear(width_in, width), nn.ReLU(), Dropout(dropout), nn.Linear(width, outputs))
 
 
-def build_acceptor(cell: config.Model, how: TaskSettings, vocabulary: int, outputs: int, *, texts: int) -> Acceptor:
-    """The model of a resolved cell, freshly initialised from torch's global generator."""
-    kinds: dict[str, type[Acceptor]] = {"joined": Acceptor, "apart": Apart, "attended": Attended}
+def build_classifier(cell: config.Model, how: TaskSettings, vocabulary: int, outputs: int, *, texts: int) -> Classifier:
+    """Build the classifier of a resolved configuration, initialised from torch's global generator."""
+    kinds: dict[str, type[Classifier]] = {
+        "joined": Classifier,
+        "apart": PairCompareClassifier,
+        "attended": PairAttendClassifier,
+    }
     several = texts > 1 and isinstance(how, PooledTask)
-    return (kinds[how.pairs] if several else Acceptor)(cell, how, vocabulary, outputs)  # type: ignore[attr-defined]
+    return (kinds[how.pairs] if several else Classifier)(cell, how, vocabulary, outputs)  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""Batches searched side by side: a thread for each core, each with a batch of its own.
+"""Searches batches in parallel: one thread per core, each with its own batch.
 
-Two threads that share the products of one small batch mostly wait for each other; with a batch each they hardly do.
+Threads that share the matrix products of one small batch mostly wait for each other; with a batch each they do not.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,37 +14,37 @@ from torch import Tensor
 from regard.search.steps import S, Source, StepModel
 
 MOST = 8
-"""Threads at most: with more they would wait for Python's lock; each gets several cores instead."""
+"""Maximum number of threads: more would wait for Python's lock. On larger machines each thread uses several cores."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
 class Stopped(Exception):
-    """Nobody waits for this batch any longer."""
+    """The result of this batch is no longer needed."""
 
 
 class Interruptible(Generic[S]):
-    """A step model that stops between two steps when it is told to."""
+    """A step model that stops between two steps once an event is set."""
 
     def __init__(self, steps: StepModel[S], stop: Event) -> None:
         self._steps, self._stop = steps, stop
 
     def start(self, source: Source) -> S:
-        """The state before the first token."""
+        """Return the state before the first token."""
         return self._steps.start(source)
 
     def step(self, tokens: Tensor, state: S) -> tuple[Tensor, S]:
-        """Log-probabilities B×V of the next token, unless it is too late."""
+        """Return the log-probabilities B×V of the next token; raises `Stopped` once the event is set."""
         if self._stop.is_set():
             raise Stopped
         return self._steps.step(tokens, state)
 
 
-def side_by_side(work: Callable[[Task, Event], Result], tasks: Sequence[Task], most: int = MOST) -> Iterator[Result]:
-    """The result of each task, in order; work is told by its event when nobody waits for it any longer.
+def run_in_threads(work: Callable[[Task, Event], Result], tasks: Sequence[Task], most: int = MOST) -> Iterator[Result]:
+    """Yield the result of each task, in order; the event that `work` gets is set once results are no longer needed.
 
-    What a task gives does not depend on how many threads there are.
+    Results do not depend on the number of threads.
     """
     threads = torch.get_num_threads()
     workers = min(threads, len(tasks), most)

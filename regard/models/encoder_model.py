@@ -1,6 +1,6 @@
-"""The end that reads: token vectors and an encoder, for models that write nothing.
+"""Models without a decoder: token embeddings, an encoder, and scores of labels.
 
-Axes: B batch, S source positions, T answers, E embedding width, D width, F width of outputs, C classes.
+Axes: B batch, S source positions, T outputs, E embedding width, D width, F width of outputs, C classes.
 """
 
 from typing import ClassVar
@@ -17,11 +17,11 @@ from regard.nn.embeddings import TokenEmbedding
 from regard.text.specials import PAD
 
 
-class Reader(nn.Module):
-    """source → `Memory`, with any encoder of the grid; what is said of it is read off `outputs`."""
+class EncoderModel(nn.Module):
+    """Encodes the source with any encoder; subclasses compute `outputs` from its states and `scores` from these."""
 
     pools: ClassVar[bool] = False
-    """Whether states are pooled or compared before dropout, which then stands behind the pooling (see `Encoder`)."""
+    """Whether states are pooled or compared; dropout is then applied after pooling (see `Encoder`)."""
 
     def __init__(self, cell: config.Model, vocabulary: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Reader(nn.Module):
         self.encoder = make_encoder(cell, drop_states=not self.pools)
 
     def encode(self, source: Tensor) -> Memory:
-        """Read source tokens B×S, or whatever else the encoder reads."""
+        """Encode source tokens B×S, or the tensor of another input."""
         if not self.encoder.reads_tokens:
             memory: Memory = self.encoder(source)
         else:
@@ -42,48 +42,48 @@ class Reader(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where it is."""
+        """The device of the model's parameters."""
         return next(self.parameters()).device
 
     def texts(self, source: Tensor) -> tuple[Tensor, ...]:
-        """Sources B×S as they are encoded: whole, or in texts that are read apart."""
+        """Return the parts of sources B×S that are encoded separately; by default a single one, the whole source."""
         return (source,)
 
     def outputs(self, source: Tensor, asked: Tensor) -> Tensor:
-        """What the answers about sources B×S are read off, one for each place asked for B×T: B×T×F."""
+        """Return the outputs of sources B×S at the positions `asked` B×T: B×T×F."""
         raise NotImplementedError
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """The answers' scores …×C of outputs …×F."""
+        """Return the scores …×C of outputs …×F."""
         raise NotImplementedError
 
 
-class Chooser(Reader):
-    """A reader whose answer is one of a few, or a number: P = softmax(classifier(outputs) / temperature)."""
+class ChoiceModel(EncoderModel):
+    """An encoder model that predicts one label or number: P = softmax(classifier(outputs) / temperature)."""
 
     dropout: Dropout
     classifier: nn.Module
     temperature: Tensor
-    """Scores are divided by it before they become probabilities; fitted when training is done (Guo et al., 2017)."""
+    """Divides the logits before the softmax; fitted after training (Guo et al., 2017)."""
 
     def __init__(self, cell: config.Model, vocabulary: int) -> None:
         super().__init__(cell, vocabulary)
         self.register_buffer("temperature", torch.ones(()))
 
-    def learnt_scores(self, outputs: Tensor) -> Tensor:
-        """Scores …×C of outputs …×F as they are learnt, before any temperature: what the loss is of."""
+    def logits(self, outputs: Tensor) -> Tensor:
+        """Return the logits …×C of outputs …×F before the temperature, which the loss is computed from."""
         scores: Tensor = self.classifier(self.dropout(outputs))
         return scores
 
-    def tempered(self, scores: Tensor) -> Tensor:
-        """Such scores …×C as those whose softmax is told to anybody."""
+    def apply_temperature(self, scores: Tensor) -> Tensor:
+        """Divide logits …×C by the temperature."""
         return scores / self.temperature.to(scores)
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """Scores …×C of outputs …×F, whose softmax is what the model believes."""
-        return self.tempered(self.learnt_scores(outputs))
+        """Return the calibrated scores …×C of outputs …×F; their softmax gives the reported probabilities."""
+        return self.apply_temperature(self.logits(outputs))
 
 
-def at(states: Tensor, places: Tensor) -> Tensor:
-    """The states B×S×D at some places B×T: B×T×D."""
+def gather_positions(states: Tensor, places: Tensor) -> Tensor:
+    """Return the states B×S×D at positions B×T: B×T×D."""
     return states.gather(1, places[:, :, None].expand(-1, -1, states.shape[2]))

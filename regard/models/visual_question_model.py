@@ -1,6 +1,6 @@
-"""image + n → 1: a question is read, a state looks at it and at a picture in turn, and an answer is chosen.
+"""The visual question model: attends to a question and an image in turn, and chooses an answer.
 
-Axes: B batch, S question positions, N different pictures, P places of a picture (row by row), H rows and W columns of
+Axes: B batch, S question positions, N distinct images, P positions of an image (row by row), H rows and W columns of
 pixels, D width, C classes.
 """
 
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from regard.config import model as config
 from regard.config.cell import settled
 from regard.config.task import VisualQuestions
+from regard.models.encoder_model import ChoiceModel
 from regard.models.image_encoder import make_image_encoder
 from regard.models.memory import Memory
 from regard.models.parts import kept_heads
-from regard.models.reader import Chooser
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
@@ -25,10 +25,10 @@ from regard.nn.taps import Tap, watched
 
 
 class Look(nn.Module):
-    """h + Attention(norm h, question), h + Attention(norm h, picture), h + FeedForward(norm h): one look.
+    """h + Attention(norm h, question), h + Attention(norm h, image), h + FeedForward(norm h): one look.
 
-    Two memories side by side, read in turn: which words are to be followed now, then what the picture has for them
-    (as in Hudson and Manning, 2018).
+    Attention to the question selects the words to follow, attention to the image what it shows about them (as in
+    Hudson and Manning, 2018).
     """
 
     def __init__(self, cell: config.Model, width: int, picture_width: int, depth: int) -> None:
@@ -41,7 +41,7 @@ class Look(nn.Module):
         self.states = Tap(time=1)
 
     def forward(self, state: Tensor, question: Memory, places: Tensor, rows: SourceRows) -> Tensor:
-        """States B×1×D, the questions, places N×P×D of pictures, and which of them each row looks at: B×1×D."""
+        """Update states B×1×D from the questions and image states N×P×D; `rows` maps each row to its image: B×1×D."""
         asking, seeing, further = self.norms
         found = self.question_attention(asking(state), question.states, question.mask[:, None, None, :])
         state = state + self.dropout(found)
@@ -62,8 +62,8 @@ def _attention(cell: config.Model, width: int, memory_width: int, path: str) -> 
     )
 
 
-class Looker(Chooser):
-    """scores = W h + b, h the state of the question's first token behind so many looks."""
+class VisualQuestionModel(ChoiceModel):
+    """scores = W h + b, where h is the state of the question's first token after all looks."""
 
     def __init__(self, cell: config.Model, how: VisualQuestions, vocabulary: int, answers: int) -> None:
         super().__init__(cell, vocabulary)
@@ -75,9 +75,9 @@ class Looker(Chooser):
         self.classifier = nn.Linear(self.width, answers)
 
     def outputs(self, source: Tensor, pixels: Tensor) -> Tensor:
-        """The one vector that questions B×S about pictures B×3×H×W are answered by: B×1×D."""
+        """Return the vector from which questions B×S about images B×3×H×W are answered: B×1×D."""
         question = self.encode(source)
-        first, which = distinct(pixels) if not watched(self.picture) else everyone(pixels)
+        first, which = find_distinct_images(pixels) if not watched(self.picture) else keep_all_images(pixels)
         places, rows = self.picture(pixels[first]).states, SourceRows(which, len(first))  # N×P×D
         state = question.states[:, :1]
         for look in self.looks:
@@ -86,12 +86,12 @@ class Looker(Chooser):
         return result
 
     def forward(self, source: Tensor, pixels: Tensor) -> Tensor:
-        """Scores B×C, as they are learnt, of the answers to questions B×S about pictures B×3×H×W."""
-        return self.learnt_scores(self.outputs(source, pixels))[:, 0]
+        """Return the logits B×C, before temperature, of the answers to questions B×S about images B×3×H×W."""
+        return self.logits(self.outputs(source, pixels))[:, 0]
 
 
-def distinct(pixels: Tensor) -> tuple[Tensor, Tensor]:
-    """Where in pictures B×3×H×W another one begins than the one before it, N, and which of those each is, B.
+def find_distinct_images(pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the first row of each run of equal images B×3×H×W, N, and the run that each row belongs to, B.
 
     The image encoder dominates the cost, so adjacent questions about one image share a pass.
     """
@@ -100,7 +100,7 @@ def distinct(pixels: Tensor) -> tuple[Tensor, Tensor]:
     return begins.nonzero()[:, 0], begins.cumsum(0) - 1
 
 
-def everyone(pixels: Tensor) -> tuple[Tensor, Tensor]:
-    """The same where each row has a pass of the eyes to itself: whoever watches them wants all rows of a batch."""
+def keep_all_images(pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the same with every row its own run, for watched taps, which record all rows of a batch."""
     rows = torch.arange(len(pixels), device=pixels.device)
     return rows, rows

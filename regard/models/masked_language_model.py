@@ -1,4 +1,4 @@
-"""n → n, masked: hidden words are guessed from the words around them.
+"""The masked language model: predicts hidden words from the words around them.
 
 Axes: B batch, S source positions, D width, E embedding width, V vocabulary.
 """
@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from regard.config import model as config
 from regard.config.cell import settled
-from regard.models.reader import Reader, at
+from regard.models.encoder_model import EncoderModel, gather_positions
 
 
-class MaskedModel(Reader):
-    """P(token at s) = softmax(W g_s + b), g = norm(gelu(U h)), W the token vectors (Devlin et al., 2019)."""
+class MaskedLanguageModel(EncoderModel):
+    """P(token at s) = softmax(W g_s + b), g = norm(gelu(U h)), W the token embeddings (Devlin et al., 2019)."""
 
     def __init__(self, cell: config.Model, vocabulary: int) -> None:
         super().__init__(cell, vocabulary)
@@ -24,22 +24,22 @@ class MaskedModel(Reader):
 
     @property
     def output_weight(self) -> Tensor:
-        """The output layer V×E: the token vectors."""
+        """The weight V×E of the output layer: the token embeddings."""
         return self.source_embedding.weight
 
-    def guesses(self, source: Tensor) -> Tensor:
-        """Output states B×S×E of sources B×S."""
+    def output_states(self, source: Tensor) -> Tensor:
+        """Return the output states B×S×E of sources B×S."""
         states: Tensor = self.norm(F.gelu(self.transform(self.encode(source).states)))
         return states
 
     def outputs(self, source: Tensor, asked: Tensor) -> Tensor:
-        """Output states of sources B×S at the places asked for B×T: B×T×E."""
-        return at(self.guesses(source), asked)
+        """Return the output states of sources B×S at the positions `asked` B×T: B×T×E."""
+        return gather_positions(self.output_states(source), asked)
 
     def scores(self, outputs: Tensor) -> Tensor:
-        """Scores …×V of output states …×E."""
+        """Return the logits …×V of output states …×E."""
         return F.linear(outputs, self.output_weight, self.output_bias)
 
     def forward(self, source: Tensor) -> Tensor:
-        """Scores B×S×V of the token at every place of sources B×S."""
-        return self.scores(self.guesses(source))
+        """Return the logits B×S×V of the token at every position of sources B×S."""
+        return self.scores(self.output_states(source))
