@@ -147,12 +147,12 @@ class Plan:
     """What will stop the training, as far as the first pairs show."""
 
     def memory_on(self, devices: int) -> float:
-        """Bytes on each of some devices that share out every batch."""
+        """Return bytes on each of some devices that share out every batch."""
         shared = self.memory.get("activations", 0.0) * (1 - 1 / devices)
         return sum(self.memory.values()) - shared - self.memory.get("program", 0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for machines."""
+        """Return all of it, for machines."""
         return asdict(replace(self, lengths=replace(self.lengths, each=[], too_long=[])))
 
 
@@ -164,10 +164,10 @@ def plan(
     measure: bool = True,
     progress: Progress | None = None,
 ) -> Plan:
-    """What the run of a configuration will cost; `measure` trains on random text for ten seconds."""
+    """Return what the run of a configuration will cost; `measure` trains on random text for ten seconds."""
     if config.task.kind != "translation":
         raise UsageError(
-            f"Planning knows sequence-to-sequence models, and this is a run of task `{config.task.kind}`: train it "
+            f"Planning knows sequence-to-sequence models, and this is a run of task `{config.task.kind}`. Train it "
             "for a minute, and its rate tells the rest."
         )
     named = [parse_devices(each) for each in devices]
@@ -221,7 +221,7 @@ def parse_devices(text: str) -> tuple[int, str]:
 
 
 def vocabularies(config: RunConfig, pairs: Sequence[Pair]) -> tuple[int, int]:
-    """Tokens of source and target: as the configuration says, or as many as the first pairs let expect.
+    """Return tokens of source and target: as the configuration says, or as many as the first pairs let expect.
 
     Where the run starts from another, they are those of the tokenizers that it takes over.
     """
@@ -255,7 +255,7 @@ def _vocabulary(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
 
 
 def first_pairs(config: RunConfig) -> list[Pair]:
-    """The first pairs of the corpus, where it is here."""
+    """Return the first pairs of the corpus, where it is here."""
     try:
         return list(islice(read(config.data.train), SAMPLE))
     except RegardError:
@@ -277,7 +277,7 @@ def cleaning_warnings(config: RunConfig, pairs: Sequence[Pair], lengths: Lengths
 
 
 def lengths_of(config: RunConfig, pairs: Sequence[Pair]) -> Lengths:
-    """Mean lengths in tokens, from the first pairs of the corpus."""
+    """Return mean lengths in tokens, from the first pairs of the corpus."""
     if not pairs:
         return Lengths(USUAL_LENGTH, USUAL_LENGTH, "assumed: the corpus is not here")
     sides = (config.text.tokenizer, config.text.target or config.text.tokenizer)
@@ -325,7 +325,7 @@ def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, 
 
 
 def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[str, float]:
-    """Bytes by part at the peak of an update, in 32 bits; activations only where they were measured."""
+    """Return bytes by part at the peak of an update, in 32 bits; activations only where they were measured."""
     size = sum(parameter.numel() for parameter in model.parameters()) * NUMBER
     optimizer = config.training.optimizer
     moments = 2 if optimizer.kind != "sgd" else int(optimizer.momentum > 0)
@@ -389,7 +389,7 @@ def _trainer(
 
 
 def _timed(trainer: Trainer, updates: int, progress: Progress | None = None) -> float:
-    """Seconds of an update, in the mean."""
+    """Return seconds of an update, in the mean."""
     start = time.monotonic()
     for done in range(updates):
         if progress is not None:
@@ -399,7 +399,7 @@ def _timed(trainer: Trainer, updates: int, progress: Progress | None = None) -> 
 
 
 def _kept_bytes(trainer: Trainer) -> float:
-    """Bytes that one batch keeps for the way back, parameters apart, each storage counted once."""
+    """Return bytes that one batch keeps for the way back, parameters apart, each storage counted once."""
     own = {parameter.untyped_storage().data_ptr() for parameter in trainer.model.parameters()}
     kept: dict[int, int] = {}
 
@@ -417,7 +417,7 @@ def _kept_bytes(trainer: Trainer) -> float:
 
 
 def _peak_memory() -> float:
-    """The most bytes that this process has held; 0 where the system does not tell."""
+    """Return the most bytes that this process has held; 0 where the system does not tell."""
     if sys.platform == "win32":
         return 0.0
     import resource
@@ -427,14 +427,14 @@ def _peak_memory() -> float:
 
 
 def _free_memory() -> float:
-    """Bytes that are free here; without a way to know, as good as endless."""
+    """Return bytes that are free here; without a way to know, as good as endless."""
     with suppress(OSError, ValueError, AttributeError):
         return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return float("inf")
 
 
 def in_words(memory: Mapping[str, float]) -> str:
-    """Bytes by part, in the unit that fits the whole."""
+    """Return bytes by part, in the unit that fits the whole."""
     total = sum(memory.values())
     size, unit = (1e9, "GB") if total >= 1e9 else (1e6, "MB")
     parts = ", ".join(f"{name} {value / size:.3g}" for name, value in memory.items())

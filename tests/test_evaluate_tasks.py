@@ -174,5 +174,5 @@ def test_what_does_not_go_together_is_reported_in_a_sentence(runs, capsys, tmp_p
     )
     assert "no --hypotheses" in refusal(capsys, runs["language"], "--hypotheses", short)
     assert "leave out --metrics" in refusal(capsys, runs["classes"], "--metrics", "bleu")
-    assert "name the run" in refusal(capsys, "--hypotheses", short, "--data", bad)
+    assert "Name the run" in refusal(capsys, "--hypotheses", short, "--data", bad)
     assert "belong together" in refusal(capsys, runs["classes"], "--source", short)

@@ -68,7 +68,7 @@ def refused(place, tmp_path) -> str:
         ({"max_position_embeddings": "many"}, "`max_position_embeddings` is 'many'"),
         ({"num_beams": "x"}, "`num_beams` is 'x'"),
         ({"length_penalty": -3}, "`length_penalty` is -3"),
-        ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "cannot share equally"),
+        ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "is not divisible by 5 attention heads"),
     ],
 )
 def test_settings_that_do_not_belong_are_refused_by_name(marian, tmp_path, changes, said):

@@ -53,10 +53,10 @@ def test_a_run_says_again_what_its_model_said(finished):
 
 
 def test_a_second_run_in_the_same_place_is_refused(finished, tmp_path):
-    with pytest.raises(UsageError, match=r"choose another place .*--resume"):
+    with pytest.raises(UsageError, match=r"Choose another place .*--resume"):
         Run.create(finished.directory, tiny())
     (tmp_path / "letter.txt").write_text("not a run")
-    with pytest.raises(UsageError, match="choose another place"):
+    with pytest.raises(UsageError, match="Choose another place"):
         Run.create(tmp_path, tiny())
 
 

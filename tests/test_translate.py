@@ -138,7 +138,7 @@ def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(trans
     ("options", "says"),
     [
         (("--temperature", "0.5"), "--sample"),
-        (("--sample", "--beam", "4"), "use one of them"),
+        (("--sample", "--beam", "4"), "Use one of them"),
         (("--beam", "2", "--n-best", "3"), "`count` (--n-best) is 3"),
         (("--sample", "--diverse", "2"), "`groups` (--diverse) needs a beam"),
         (("--format", "text", "--with", "scores"), "plain text"),

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ended(error: BaseException) -> int:
-    """The exit code for what ended a command, after a sentence or two where there is something to say."""
+    """Return the exit code for what ended a command, after a sentence or two where there is something to say."""
     import typer
 
     if os.environ.get("REGARD_DEBUG") == "1" and not isinstance(error, typer.Exit):
@@ -72,13 +72,13 @@ def _ended(error: BaseException) -> int:
 
 
 def _in_words(error: BaseException) -> str:
-    """What went wrong, in a sentence or two with the remedy."""
+    """Return what went wrong, in a sentence or two with the remedy."""
     if isinstance(error, RegardError):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}."
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this: try smaller batches or a smaller model."
+        return "there is not enough memory for this. Try smaller batches or a smaller model."
     if hasattr(error, "format_message"):  # what typer finds wrong with the arguments
         context = getattr(error, "ctx", None)
         message = str(error.format_message())

@@ -50,11 +50,11 @@ def bench(
     for wrong in [name for name in parts or () if name not in PARTS]:
         raise UsageError(f"No part of the benchmarks is called `{wrong}`: {', '.join(PARTS)}.")
     if run is not None and not (run / "model.safetensors").is_file():
-        raise UsageError(f"{run} is no trained run: name one with --run, or leave it out and one is trained.")
+        raise UsageError(f"{run} is no trained run. Name one with --run, or leave it out and one is trained.")
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / "__main__.py").is_file():
         raise RegardError(
-            "The benchmarks are not part of the installed package: run this in a clone of the source, with make bench."
+            "The benchmarks are not part of the installed package. Run this in a clone of the source, with make bench."
         )
     command = [sys.executable, "-m", "benchmarks", *(parts or ()), "--rounds", str(rounds)]
     for name, value in (("--peers", peers), ("--models", models), ("--run", run.resolve() if run else None)):

@@ -105,11 +105,11 @@ def caption(
     drawn = sampling or samples is not None
     check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
-        raise UsageError("--beam looks for the best caption and --sample draws at random: use one of them.")
+        raise UsageError("--beam looks for the best caption and --sample draws at random. Use one of them.")
     if form not in (None, "text", "tsv", "jsonl"):
         raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
     if output is not None and form is not None:
-        raise UsageError(f"The ending of {output} says what is written: leave out --format.")
+        raise UsageError(f"The ending of {output} says what is written. Leave out --format.")
     check(output)
     if output is not None and len(pictures) > MOST_SHOWN:
         raise UsageError(f"{len(pictures):,} pictures are too many for one page: show at most {MOST_SHOWN}.")
@@ -182,7 +182,7 @@ def _captioned(
 
 
 def _failed(name: str, error: RegardError, form: str, count: int) -> str:
-    """The line of a picture that cannot be read; as JSON it has the fields of all the others."""
+    """Return the line of a picture that cannot be read; as JSON it has the fields of all the others."""
     if form == "jsonl":
         nothing: dict[str, Any] = {"caption": None, "score": None, "ended": None}
         others: dict[str, Any] = {"others": []} if count > 1 else {}
@@ -198,7 +198,7 @@ def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look"
 
 
 def _told(name: str, best: "list[Hypothesis]", form: str, count: int) -> str:
-    """The captions of a picture: lines of a table, or an object."""
+    """Return the captions of a picture: lines of a table, or an object."""
     if form == "jsonl":
         told: list[dict[str, Any]] = [
             {"caption": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best

@@ -104,11 +104,11 @@ def compare(
         for folder in folders:
             name = folder.name if folder.name and folder.name not in outputs else str(folder)
             if name in outputs:
-                raise UsageError(f"The run {folder} is named twice: name each once.")
+                raise UsageError(f"The run {folder} is named twice. Name each once.")
             outputs[name] = translated(load_run(folder, verb="translate"), sources or [], beam=beam, progress=progress)
     for name, lines in zip(files, texts[len(given) :], strict=True):
         if name in outputs:
-            raise UsageError(f"A run and a file are both called `{name}`: give the file another name.")
+            raise UsageError(f"A run and a file are both called `{name}`. Give the file another name.")
         outputs[name] = lines
     found = comparison.compare(
         outputs,

@@ -61,7 +61,7 @@ def presets(
     chosen = PRESETS if name is None else {name: PRESETS[name]}
     if as_json:
         facts = {
-            each: {"description": preset.description, "paper": preset.paper, "settings": preset.said()}
+            each: {"description": preset.description, "paper": preset.paper, "settings": preset.explicit()}
             for each, preset in chosen.items()
         }
         _print(json.dumps(facts, indent=2, ensure_ascii=False), "json")
@@ -69,12 +69,12 @@ def presets(
         _table([(each, _size(each), preset.description) for each, preset in chosen.items()])
     else:
         preset = chosen[name]
-        settings = yaml.safe_dump(preset.said(), sort_keys=False, allow_unicode=True)
+        settings = yaml.safe_dump(preset.explicit(), sort_keys=False, allow_unicode=True)
         _print(f"# {name} ({preset.paper}): {preset.description}\n{settings}", "yaml")
 
 
 def _size(name: str) -> str:
-    """The depth of both sides and the width of a preset, such as `4+4 × 128`."""
+    """Return the depth of both sides and the width of a preset, such as `4+4 × 128`."""
     from regard.config.loading import from_mapping
 
     model = from_mapping({"preset": name, "data": {"train": {"generate": "copy"}}}).model

@@ -63,7 +63,7 @@ def _train(run: Path, console: "Console") -> None:
 
     there = (run / "run.json").is_file()
     if there and getattr(Run.open(run).config.data.train, "generate", None) != "dates":
-        raise UsageError(f"{run} is a run of something else: choose another place with --run.")
+        raise UsageError(f"{run} is a run of something else. Choose another place with --run.")
     if there and Run.open(run).info.get("status") == "finished":
         console.print(f"{ASIDE}{run} is trained already (delete it to see it learn again).")
         return
@@ -118,12 +118,12 @@ def _show_map(console: "Console", found: "Attention") -> None:
 
 
 def _one(token: str) -> str:
-    """A token in one column."""
+    """Return a token in one column."""
     return {"</s>": "↵"}.get(token, token[:1])
 
 
 def _shade(weight: float, console: "Console") -> "Text":
-    """A weight between 0 and 1 as two columns of a terminal."""
+    """Return a weight between 0 and 1 as two columns of a terminal."""
     from rich.text import Text
 
     if console.color_system in ("truecolor", "256"):

@@ -21,7 +21,7 @@ AMONG = 32
 
 
 def count_drawn(n_best: int | None, samples: int | None) -> tuple[int, int]:
-    """How many samples are drawn and how many outputs are given: all as drawn, or the `n_best` best, no text twice."""
+    """Return how many samples are drawn and how many outputs are given: all as drawn, or the `n_best` best, no text twice."""
     if n_best is None or n_best == 1:
         drawn = samples or 1
         return drawn, 1 if n_best else drawn
@@ -40,4 +40,4 @@ def check_drawn(
     """Refuse what only drawing needs where nothing is drawn."""
     for name, value in (("--temperature", temperature), ("--top-k", top_k), ("--top-p", top_p), ("--seed", seed)):
         if value is not None and not drawn:
-            raise UsageError(f"{name} is for sampling: add --sample.")
+            raise UsageError(f"{name} is for sampling. Add --sample.")

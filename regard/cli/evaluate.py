@@ -89,11 +89,11 @@ def evaluate(
     if run is None and hypotheses is None:
         raise UsageError("What is to be scored? Name either a run or --hypotheses FILE.")
     if run is not None and (source is None) != (not reference):
-        raise UsageError("--source and --reference belong together: name both, or neither for the run's test data.")
+        raise UsageError("--source and --reference belong together. Name both, or neither for the run's test data.")
     if run is None and data:
-        raise UsageError("--data is read as a run's own data is: name the run as well.")
+        raise UsageError("--data is read as a run's own data is. Name the run as well.")
     if data and (source is not None or reference):
-        raise UsageError("--data holds sources and references: leave out --source and --reference.")
+        raise UsageError("--data holds sources and references. Leave out --source and --reference.")
     opened = None if run is None else Run.open(run)
     chosen = Chosen(opened, tuple(data or ()), source, tuple(reference or ()), hypotheses, tuple(overrides or ()))
     if opened is not None and opened.config.task.output != "text":
@@ -125,7 +125,7 @@ class Chosen:
 
 
 def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam: int | None) -> "Evaluation":
-    """Translations of a run, or of others."""
+    """Return translations of a run, or of others."""
     from regard.evaluation.evaluation import default_metrics, evaluate_run, evaluate_text
     from regard.evaluation.texts import read_aligned
     from regard.foundation.display import bar
@@ -159,7 +159,7 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
 
 
 def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Sources and references: those named, or the run's own."""
+    """Return sources and references: those named, or the run's own."""
     from regard.evaluation.texts import read_aligned
 
     assert chosen.run is not None
@@ -177,7 +177,7 @@ def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 def _judged(chosen: Chosen) -> "Evaluation | Judged":
-    """What a run that translates nothing says, or what was said before in its place."""
+    """Return what a run that translates nothing says, or what was said before in its place."""
     from regard.data.corpus import Pair
     from regard.evaluation.evaluation import evaluate_texts
     from regard.evaluation.judged import check_examples, judge_lines, judge_run, read_examples
@@ -196,7 +196,7 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
         raise UsageError(f"{title} is judged by what it thinks of texts: there are no --hypotheses to score.")
     if chosen.source is not None:
         if len(chosen.reference) > 1 or not task.output.gives_answers:
-            raise UsageError(f"{title} has one reference for each source at most: use --data FILE.")
+            raise UsageError(f"{title} has one reference for each source at most. Use --data FILE.")
         sources, right = read_aligned(chosen.source, *chosen.reference)
         given = [Pair(source, label) for source, label in zip(sources, right, strict=True)]
         pairs = check_examples(task, given, chosen.reference[0])
@@ -216,7 +216,7 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
 
 
 def spoken_in(references: list[Path]) -> str:
-    """The language of files such as `test.de` or `test.de.gz`, for METEOR."""
+    """Return the language of files such as `test.de` or `test.de.gz`, for METEOR."""
     from regard.metrics.meteor import LANGUAGES
 
     endings = [ending.removeprefix(".") for path in references for ending in path.suffixes]
@@ -224,7 +224,7 @@ def spoken_in(references: list[Path]) -> str:
 
 
 def own_pairs(run: Path) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The test data of a run, or what it kept for validation if it has none."""
+    """Return the test data of a run, or what it kept for validation if it has none."""
     from regard.runs.run import Run
     from regard.tasks.preparation import prepare
 

@@ -54,7 +54,7 @@ def generate(
     drawn = sampling or samples is not None
     check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
-        raise UsageError("--beam looks for the likeliest text and --sample draws at random: use one of them.")
+        raise UsageError("--beam looks for the likeliest text and --sample draws at random. Use one of them.")
     opened = Run.open(run)
 
     from regard.data.lines import read_lines

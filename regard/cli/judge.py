@@ -42,7 +42,7 @@ def make(
     from regard.pages import judge_page
 
     if output.suffix.lower() not in (".html", ".csv"):
-        raise UsageError(f"{output} is neither .html nor .csv: name the form after what it is to be.")
+        raise UsageError(f"{output} is neither .html nor .csv. Name the form after what it is to be.")
     check_places(output)
     files = named_files(system)
     sources, *texts = read_aligned(source, *files.values(), *([reference] if reference else []))

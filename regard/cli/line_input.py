@@ -29,7 +29,7 @@ class Arriving:
         self.held = b""
 
     def readline(self, limit: int) -> bytes:
-        """The next line, or `limit` bytes of it; nothing at the end."""
+        """Return the next line, or `limit` bytes of it; nothing at the end."""
         while b"\n" not in self.held and len(self.held) < limit:
             more = os.read(self.number, 1 << 16)
             if not more:
@@ -51,7 +51,7 @@ class Arriving:
 
 
 def chunks(files: Sequence[Given], skip: int, texts: int = 1) -> Iterator[list[tuple[int, str]]]:
-    """Numbered lines behind the first `skip`, in chunks: of a pipe, what has come so far.
+    """Yield numbered lines behind the first `skip`, in chunks: of a pipe, what has come so far.
 
     What cannot be read is told only behind the lines before it: they are not lost. Where a source is several `texts`,
     so is a line with more of them or fewer, unless it is empty.
@@ -77,18 +77,18 @@ def chunks(files: Sequence[Given], skip: int, texts: int = 1) -> Iterator[list[t
 
 
 def _counted(lines: Iterable[tuple[int, str]], texts: int) -> Iterator[tuple[int, str]]:
-    """Numbered lines, each of so many texts."""
+    """Yield numbered lines, each of so many texts."""
     for number, line in lines:
         if texts > 1 and line.strip() and (count := line.count("\t") + 1) != texts:
             raise RegardError(
-                f"Line {number:,} has {count} tab-separated texts, but this run reads {texts}: put one tab between the "
+                f"Line {number:,} has {count} tab-separated texts, but this run reads {texts}. Put one tab between the "
                 "two."
             )
         yield number, line
 
 
 def lines_of(files: Sequence[Given], arriving: Arriving | None = None) -> Iterator[str]:
-    """All lines of all files (`-` is standard input) and texts, or of standard input."""
+    """Yield all lines of all files (`-` is standard input) and texts, or of standard input."""
     for file in files or [Path("-")]:
         if isinstance(file, str):
             yield from file.split("\n")
@@ -134,7 +134,7 @@ def progress(files: Sequence[Given]) -> Iterator[Callable[[int], None]]:
 
 
 def _count(files: list[Path]) -> int | None:
-    """How many lines there are, if all can be read."""
+    """Return how many lines there are, if all can be read."""
     if not all(file.is_file() for file in files):  # a pipe can be read only once
         return None
     try:

@@ -56,7 +56,7 @@ def writing(output: Path | None, call: str, rows: int) -> Iterator[tuple[TextIO,
 
 
 def whole_lines(path: Path, rows: int) -> int:
-    """How many inputs a partial output covers, `rows` lines each; what is behind the last whole one is cut off."""
+    """Return how many inputs a partial output covers, `rows` lines each; what is behind the last whole one is cut off."""
     count, end, place = 0, 0, 0
     with path.open("r+b") as file:
         for line in file:

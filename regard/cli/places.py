@@ -15,7 +15,7 @@ def check_places(*paths: Path | None) -> None:
         if path is None:
             continue
         if path.is_dir():
-            raise UsageError(f"{path} is a directory: name a file in it.")
+            raise UsageError(f"{path} is a directory. Name a file in it.")
         if not path.parent.is_dir():
             raise UsageError(f"{path} cannot be written: there is no directory {path.parent}. Make it first.")
         if not os.access(path if path.exists() else path.parent, os.W_OK):

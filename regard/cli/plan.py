@@ -58,7 +58,7 @@ def plan(
 
 
 def _table(made: "Plan") -> str:
-    """A plan as aligned lines."""
+    """Return a plan as aligned lines."""
     from regard.foundation.display import columns
     from regard.planning import in_words
     from regard.training.summary import duration, short

@@ -70,7 +70,7 @@ def _verify(directory: Path, *, as_json: bool) -> None:
 
     runs, results = runs_under(directory), []
     if not runs:
-        raise UsageError(f"There is no run in {directory}: name a run, or a directory of runs.")
+        raise UsageError(f"There is no run in {directory}. Name a run, or a directory of runs.")
     with bar() as progress:
         for number, run in enumerate(runs, start=1):
             if progress:
@@ -136,7 +136,7 @@ def _table(found: list[dict[str, Any]]) -> None:
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:
-    """A run as a row of the table."""
+    """Return a run as a row of the table."""
     return (
         str(facts["name"]),
         str(facts.get("cell") or ""),

@@ -42,7 +42,7 @@ def score(
 
     if Run.open(run).config.task.output == "document":
         if source is not None:
-            raise UsageError(f"{run} is a language model, which has no source: leave out --source.")
+            raise UsageError(f"{run} is a language model, which has no source. Leave out --source.")
         from regard.evaluation.perplexity import text_likelihoods
 
         (targets,) = read_aligned(target)

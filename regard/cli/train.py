@@ -48,10 +48,10 @@ def train(
     given = arguments or []
     if resume is not None:
         if run is not None:
-            raise UsageError("--run names a new run and --resume an old one: use one of them.")
+            raise UsageError("--run names a new run and --resume an old one. Use one of them.")
         files = [argument for argument in given if "=" not in argument]
         if files:
-            raise UsageError(f"A run is continued from its own configuration: leave out {files[0]}.")
+            raise UsageError(f"A run is continued from its own configuration. Leave out {files[0]}.")
         opened = Run.open(resume)
         directory, config = opened.directory, opened.load_config(given)
     else:

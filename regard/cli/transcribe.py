@@ -82,7 +82,7 @@ def transcribe(
 
 
 def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count: int) -> str:
-    """The transcripts of a sound, or an empty place with the reason: lines of text or of a table, or a JSON object."""
+    """Return the transcripts of a sound, or an empty place with the reason: lines of text or of a table, or a JSON object."""
     if form == "jsonl":
         found: list[dict[str, Any]] = [{"text": None, "score": None, "ended": None}]
         if not isinstance(best, RegardError) and best:

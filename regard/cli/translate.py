@@ -177,7 +177,7 @@ def translate(
     drawn = sampling or samples is not None or mbr is not None
     check_drawn(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
-        raise UsageError("--beam looks for the best output and --sample draws at random: use one of them.")
+        raise UsageError("--beam looks for the best output and --sample draws at random. Use one of them.")
     if drawn and mbr is None:
         samples, count = count_drawn(n_best, samples)
     form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
@@ -186,7 +186,7 @@ def translate(
     if output is not None and any(
         isinstance(file, Path) and file.exists() and output.exists() and file.samefile(output) for file in files
     ):
-        raise UsageError(f"{output} is read and would be written over: name another file with -o.")
+        raise UsageError(f"{output} is read and would be written over. Name another file with -o.")
 
     special = (
         wanted,
@@ -278,21 +278,21 @@ def _check_output(form: str, wanted: set[str], show_search: Path | None, *, draw
     if form not in ("text", "tsv", "jsonl"):
         raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
     if form == "text" and wanted:
-        raise UsageError("--with has no place in plain text: use --format jsonl or tsv.")
+        raise UsageError("--with has no place in plain text. Use --format jsonl or tsv.")
     if form == "tsv" and "attention" in wanted:
-        raise UsageError("Attention is a table for each line, which tsv cannot hold: use --format jsonl.")
+        raise UsageError("Attention is a table for each line, which tsv cannot hold. Use --format jsonl.")
     if split and wanted & {"alignment", "attention"}:
-        raise UsageError("Alignment and attention are of whole lines: leave out --split.")
+        raise UsageError("Alignment and attention are of whole lines. Leave out --split.")
     if show_search is None:
         return
     if show_search.suffix not in (".html", ".json"):
         raise UsageError(f"--show-search writes .html or .json, not {show_search.name}.")
     if drawn or split:
-        raise UsageError(f"--show-search shows a beam over whole lines: leave out --{'split' if split else 'sample'}.")
+        raise UsageError(f"--show-search shows a beam over whole lines. Leave out --{'split' if split else 'sample'}.")
 
 
 def _named(constraint: str) -> tuple[str, str]:
-    """The name and the value of a constraint."""
+    """Return the name and the value of a constraint."""
     name, equals, value = constraint.partition("=")
     if not equals:
         raise UsageError(f"--constraint is NAME=VALUE, but `{constraint}` has no `=`.")

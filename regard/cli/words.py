@@ -41,7 +41,7 @@ def file_or_text(argument: str) -> Given:
     if _looks_like_file(argument):
         shown = argument if len(argument) <= 100 else argument[:99] + "…"
         raise RegardError(
-            f"{shown} does not exist: check the path (it is relative to where the command runs). If it is text rather "
+            f"{shown} does not exist. Check the path (it is relative to where the command runs). If it is text rather "
             "than the name of a file, give it on standard input."
         )
     try:

@@ -27,13 +27,13 @@ ADDED: dict[str, OpenEngine] = {}
 def open_engine(
     name: str, runs: Sequence[Path], overrides: Sequence[str] = (), *, token_scores: bool = False
 ) -> "TextGenerator":
-    """The generator of a run (or of several, as an ensemble) on an engine; `auto` is the fastest with equal outputs.
+    """Return the generator of a run (or of several, as an ensemble) on an engine; `auto` is the fastest with equal outputs.
 
     `token_scores` says that the score of each token is wanted, which only the native engine tells.
     """
     if name in ADDED:
         if len(runs) > 1:
-            raise UsageError(f"The engine {name} takes one run: leave out the others, or use --engine native.")
+            raise UsageError(f"The engine {name} takes one run. Leave out the others, or use --engine native.")
         return ADDED[name](runs[0], overrides)
     if name not in ENGINES:
         raise UsageError(f"--engine is one of {', '.join((*ENGINES, *ADDED))}, not `{name}`.")
@@ -55,7 +55,7 @@ def open_engine(
 
 
 def open_plain_text(name: str, run: Path, overrides: Sequence[str]) -> "PlainText | None":
-    """The shortest way for plain text on an engine; nothing where there is none, and `open_engine` says why."""
+    """Return the shortest way for plain text on an engine; nothing where there is none, and `open_engine` says why."""
     from regard.formats.ctranslate2_library import installed
 
     if name not in ENGINES or name == "native" or not installed() or _lacks([run], overrides, token_scores=False):
@@ -71,7 +71,7 @@ def open_plain_text(name: str, run: Path, overrides: Sequence[str]) -> "PlainTex
 
 
 def _lacks(runs: Sequence[Path], overrides: Sequence[str], token_scores: bool) -> str:
-    """What CTranslate2 cannot do for any search of this call; empty if there is nothing."""
+    """Return what CTranslate2 cannot do for any search of this call; empty if there is nothing."""
     if len(runs) > 1:
         return "ensembles"
     if token_scores:

@@ -18,7 +18,7 @@ FORM = 4
 
 
 def cached_model(run: Run, quantize: str) -> Path:
-    """The directory of a run's model for CTranslate2; exported now, if it is not there or is of other weights."""
+    """Return the directory of a run's model for CTranslate2; exported now, if it is not there or is of other weights."""
     place = run.directory / "engines" / f"ctranslate2-{quantize}"
     mark = _mark(run)
     known = _marked(place)
@@ -41,12 +41,12 @@ def cached_model(run: Run, quantize: str) -> Path:
 
 
 def cached_facts(place: Path) -> Facts:
-    """The facts of the run that an export is of."""
+    """Return the facts of the run that an export is of."""
     return Facts(*(_marked(place) or {})["facts"])
 
 
 def _mark(run: Run) -> dict[str, Any]:
-    """What the export depends on, without reading it: the weights' file, and all that run.json says of tokenizers."""
+    """Return what the export depends on, without reading it: the weights' file, and all that run.json says of tokenizers."""
     path = run.weights
     return {
         "form": FORM,
@@ -57,7 +57,7 @@ def _mark(run: Run) -> dict[str, Any]:
 
 
 def _marked(place: Path) -> dict[str, Any] | None:
-    """What stands beside an export whose files are as they were written; nothing, where something is amiss."""
+    """Return what stands beside an export whose files are as they were written; nothing, where something is amiss."""
     try:
         mark: dict[str, Any] = json.loads((place / NOTE).read_text(encoding="utf-8"))
         whole = all(_stamp(place / name) == stamp for name, stamp in mark["files"].items())
@@ -67,13 +67,13 @@ def _marked(place: Path) -> dict[str, Any] | None:
 
 
 def _stamp(file: Path) -> list[int]:
-    """The size of a file, and when it was written."""
+    """Return the size of a file, and when it was written."""
     facts = file.stat()
     return [facts.st_size, facts.st_mtime_ns]
 
 
 def _room(place: Path) -> Path:
-    """A new directory beside the place; where the run cannot be written, one that ends with this process."""
+    """Return a new directory beside the place; where the run cannot be written, one that ends with this process."""
     aside = place.with_name(f".{place.name}.aside-{os.getpid()}")
     try:
         _remove(aside)
@@ -87,7 +87,7 @@ def _room(place: Path) -> Path:
 
 
 def _put(aside: Path, place: Path) -> Path:
-    """The directory in its place; where another process has been quicker, or nothing can be moved, as it stands."""
+    """Return the directory in its place; where another process has been quicker, or nothing can be moved, as it stands."""
     if aside.parent != place.parent:
         return aside
     for file in aside.iterdir():

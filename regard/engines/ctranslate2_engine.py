@@ -60,7 +60,7 @@ class CTranslate2Generator(TextGenerator):
         self._native = model
 
     def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with its attention and word alignment, from the native model."""
+        """Return the hypothesis with its attention and word alignment, from the native model."""
         self._tell("attention and alignment")
         return super().explain(source, hypothesis)
 
@@ -72,7 +72,7 @@ class CTranslate2Generator(TextGenerator):
         before: Sequence[frozenset[Reading]] | None = None,
         rows: Rows | None = None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses for each source."""
+        """Return the hypotheses for each source."""
         lacking = lacks(search, trees)
         if lacking:
             self._tell(lacking)
@@ -95,7 +95,7 @@ class CTranslate2Generator(TextGenerator):
         return lists
 
     def _hypothesis(self, found: Found, source: list[int], penalty: float) -> Hypothesis:
-        """One output as ours; log-probabilities are the mean, repeated, as only their sum is known."""
+        """Return one output as ours; log-probabilities are the mean, repeated, as only their sum is known."""
         cut = first_loop(found.tokens, patience_for(source))
         kept = found.tokens[:cut]
         whole = found.ended and cut is None
@@ -111,7 +111,7 @@ class CTranslate2Generator(TextGenerator):
 
 
 def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
-    """What a search asks for that CTranslate2 does not do as we do; empty if there is nothing."""
+    """Return what a search asks for that CTranslate2 does not do as we do; empty if there is nothing."""
     wants = {
         "seeded samples": search.samples > 0,
         "coverage penalty over all layers": search.coverage_penalty != 0,
@@ -125,7 +125,7 @@ def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
 
 
 def open_ctranslate2(directory: Path, overrides: Sequence[str], quantize: str) -> CTranslate2Generator:
-    """The generator of a run whose search runs in CTranslate2."""
+    """Return the generator of a run whose search runs in CTranslate2."""
     run = Run.open(directory)
     config = run.load_config(overrides)
     source, target = load_tokenizers(run.tokenizers)

@@ -46,7 +46,7 @@ class CTranslate2Search:
             )
         except (RuntimeError, ValueError) as error:
             raise RegardError(
-                f"CTranslate2 cannot open {place} ({str(error)[:200]}): delete it, and it is made anew."
+                f"CTranslate2 cannot open {place} ({str(error)[:200]}). Delete it, and it is made anew."
             ) from error
         self._facts = facts
         self._source_names = unique_names(source.vocabulary)
@@ -55,7 +55,7 @@ class CTranslate2Search:
     def find(
         self, sources: Sequence[list[int]], *, beam: int, count: int, penalty: float, scores: bool = True
     ) -> list[list[Found]]:
-        """The best outputs of each source, best first; none of an empty one. Without `scores`, totals are 0."""
+        """Return the best outputs of each source, best first; none of an empty one. Without `scores`, totals are 0."""
         found: list[list[Found]] = [[] for _ in sources]
         waiting = [
             (places, self._start([sources[place] for place in places], beam, count, penalty, scores))
@@ -97,7 +97,7 @@ class CTranslate2Search:
 
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Places of what is not empty, the longest first, in batches of at most `tokens` padded tokens."""
+    """Yield places of what is not empty, the longest first, in batches of at most `tokens` padded tokens."""
     order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
     while order:
         count = max(tokens // (lengths[order[0]] + 1), 1)
@@ -106,7 +106,7 @@ def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 
 
 def workers() -> int:
-    """How many batches are searched at once, on one core each: two threads for one batch are far slower than one."""
+    """Return how many batches are searched at once, on one core each: two threads for one batch are far slower than one."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)

@@ -23,12 +23,12 @@ class Facts(NamedTuple):
     """How many texts a source is, with tabs between them."""
 
     def limit(self, length: int) -> int:
-        """The most tokens that a source of this length may lead to."""
+        """Return the most tokens that a source of this length may lead to."""
         return min(self.longest, int(self.max_ratio * length) + 10)
 
 
 def facts_of(run: Run, config: "RunConfig") -> Facts:
-    """The facts of a run under a configuration."""
+    """Return the facts of a run under a configuration."""
     decoding, learned = config.decoding, config.model.learned_positions
     most = config.data.cleaning.max_length
     return Facts(
@@ -42,7 +42,7 @@ def facts_of(run: Run, config: "RunConfig") -> Facts:
 
 
 def trained_length(run: Run) -> int | None:
-    """Longest source in tokens among a run's training data, if it is still there."""
+    """Return longest source in tokens among a run's training data, if it is still there."""
     from regard.data.store import TokenStore
 
     try:

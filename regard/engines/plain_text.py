@@ -32,7 +32,7 @@ class PlainText:
         self._search = CTranslate2Search(place, quantize, self.facts, self._source, self._target)
 
     def translate(self, texts: Sequence[str], beam: int | None, length_penalty: float | None) -> list[str] | None:
-        """The best output for each text; nothing at all, if one of them has to be split."""
+        """Return the best output for each text; nothing at all, if one of them has to be split."""
         sources = self._source.encode_batch(texts)
         if any(len(ids) > self.facts.longest_source for ids in sources):
             return None
@@ -45,5 +45,5 @@ class PlainText:
 
 
 def _cut(tokens: list[int], source: list[int]) -> list[int]:
-    """An output without its loop, if it has one."""
+    """Return an output without its loop, if it has one."""
     return tokens[: first_loop(tokens, patience_for(source))] if len(tokens) >= PATIENCE else tokens

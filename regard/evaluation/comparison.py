@@ -39,7 +39,7 @@ class Sentence:
         return last - first
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all of it as JSON knows it."""
         texts = {"source": self.source, "reference": self.reference}
         return {"line": self.number, **texts, "outputs": dict(self.outputs), SENTENCE_METRIC: dict(self.scores)}
 
@@ -72,12 +72,12 @@ class Comparison:
         return list(self.scores)
 
     def differing(self) -> list[Sentence]:
-        """Sentences on which not all say the same: from the largest gain of the last system to its largest loss."""
+        """Return sentences on which not all say the same: from the largest gain of the last system to its largest loss."""
         different = [one for one in self.sentences if len(set(one.outputs.values())) > 1]
         return sorted(different, key=lambda one: (-one.gain, one.number))
 
     def facts(self, examples: int = 10) -> dict[str, Any]:
-        """All of it as JSON knows it, with so many of the largest gains and losses."""
+        """Return all of it as JSON knows it, with so many of the largest gains and losses."""
         different = self.differing()
         significance = {
             name: {metric: one.facts() for metric, one in found.items()} for name, found in self.significance.items()
@@ -110,7 +110,7 @@ class Comparison:
         )
 
     def tables(self) -> list[tuple[str, Table]]:
-        """The slices with their titles."""
+        """Return the slices with their titles."""
         main = label(self.main)
         return [
             (f"{main} by length of the {self.sliced_by}, in words", self.lengths),

@@ -61,7 +61,7 @@ class Category:
         return self.right / self.count
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it, with the 95 % interval of the accuracy."""
+        """Return all of it as JSON knows it, with the 95 % interval of the accuracy."""
         low, high = wilson(self.right, self.count)
         control: dict[str, float] = {}
         if self.gained is not None:
@@ -125,7 +125,7 @@ class Contrast:
         )
 
     def facts(self) -> dict[str, Any]:
-        """Accuracy and margin, in all and by category, as JSON knows them."""
+        """Return accuracy and margin, in all and by category, as JSON knows them."""
         return {
             "total": self.total.facts(),
             "categories": {name: one.facts() for name, one in self.categories.items()},
@@ -149,7 +149,7 @@ class Contrast:
         return f"{table}\n\n{self._by_length()}" if len(self.lengths) > 1 else table
 
     def _by_length(self) -> str:
-        """Accuracy (and items) for each length of the source, a column for each category."""
+        """Return accuracy (and items) for each length of the source, a column for each category."""
         names = list(self.categories)
         rows = [["words in the source", *names]]
         for words, several in self.lengths.items():
@@ -174,7 +174,7 @@ def contrast(items: Sequence[Item], scorer: Scorer, *, control: bool = False) ->
 
 
 def _scores(items: Sequence[Item], sources: Sequence[str], scorer: Scorer) -> list[list[float]]:
-    """The scores of each item's targets beside a source, the right one first, all asked for at once."""
+    """Return the scores of each item's targets beside a source, the right one first, all asked for at once."""
     targets = [(item.correct, *item.wrong) for item in items]
     asked = [source for source, several in zip(sources, targets, strict=True) for _ in several]
     scores = iter(scorer(asked, [target for several in targets for target in several]))
@@ -198,7 +198,7 @@ def _others(items: Sequence[Item]) -> list[str]:
 
 
 def _by_category(items: Sequence[Item]) -> dict[str, list[int]]:
-    """The places of the items of each category, in the order in which categories first come."""
+    """Return the places of the items of each category, in the order in which categories first come."""
     groups: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         groups[item.category].append(place)
@@ -206,7 +206,7 @@ def _by_category(items: Sequence[Item]) -> dict[str, list[int]]:
 
 
 def by_model(translator: LoadedRun, *, per_token: bool = False, progress: Progress | None = None) -> Scorer:
-    """Targets scored by their log-probability, or by its mean over their tokens."""
+    """Return targets scored by their log-probability, or by its mean over their tokens."""
 
     def scorer(sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         found = likelihoods(translator, sources, targets, progress=progress)
@@ -216,7 +216,7 @@ def by_model(translator: LoadedRun, *, per_token: bool = False, progress: Progre
 
 
 def read_suite(path: Path) -> list[Item] | list[SenseItem]:
-    """The items of a file: tab-separated, with or without a header line, or JSON lines; plain or gzip.
+    """Return the items of a file: tab-separated, with or without a header line, or JSON lines; plain or gzip.
 
     Without a header, columns are source, right target, and one or more wrong ones. With one, they are called `source`,
     `correct`, `wrong` (or beginning so, or `incorrect`) and `category`, as are the fields of a JSON object. What has no
@@ -236,7 +236,7 @@ def read_suite(path: Path) -> list[Item] | list[SenseItem]:
 
 
 def looks_like_id(source: str) -> bool:
-    """Whether a source is hardly a sentence: it has no letters, or no spaces in a script that uses them."""
+    """Return whether a source is hardly a sentence: it has no letters, or no spaces in a script that uses them."""
     kinds = {unicodedata.category(character) for character in source}
     if not any(kind.startswith("L") for kind in kinds):
         return True
@@ -250,7 +250,7 @@ def warn_of_ids(items: Sequence[Item] | Sequence[SenseItem]) -> str | None:
         return None
     return (
         f"{len(odd):,} of {len(items):,} sources have no letters or no spaces, such as `{odd[0][:60]}`. They look like "
-        "ids, not like sentences: check that the first column holds the source text. A MuCoW key file is read with "
+        "ids, not like sentences. Check that the first column holds the source text. A MuCoW key file is read with "
         "--source FILE, the file of its sentences."
     )
 
@@ -284,7 +284,7 @@ def _from_table(lines: Sequence[tuple[int, str]], path: Path, name: str) -> Iter
             row = dict(zip(titles, cells, strict=True))
             wrong = tuple(cell for title, cell in zip(titles, cells, strict=True) if _is_wrong(title) and cell)
             if not wrong:
-                raise RegardError(f"{path}:{number} has no wrong target: give it at least one.")
+                raise RegardError(f"{path}:{number} has no wrong target. Give it at least one.")
             yield Item(row["source"], row["correct"], wrong, row.get("category") or name)
         else:
             yield Item(cells[0], cells[1], tuple(cell for cell in cells[2:] if cell) or ("",), name)

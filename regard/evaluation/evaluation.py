@@ -40,7 +40,7 @@ class Evaluation:
     """What a reader of the scores must know, in sentences."""
 
     def facts(self) -> dict[str, Any]:
-        """All scores, signatures and details, as JSON knows them."""
+        """Return all scores, signatures and details, as JSON knows them."""
         facts: dict[str, Any] = {
             self.noun: self.sentences,
             "scores": dict(self.scores.values),
@@ -79,7 +79,7 @@ class Evaluation:
 
 
 def default_metrics(config: "RunConfig", references: Sequence[str | Sequence[str]]) -> Sequence[str]:
-    """The metrics of a run that writes text, where none are named: those of answers, or those that suit the texts."""
+    """Return the metrics of a run that writes text, where none are named: those of answers, or those that suit the texts."""
     return ("exact", "f1") if config.data.train.texts > 1 else headline_metrics(references)
 
 
@@ -88,7 +88,7 @@ def evaluate_text(
 ) -> Evaluation:
     """Score any system's outputs."""
     if PERPLEXITY in metrics:
-        raise UsageError("Perplexity is a model's, not a text's: name a run, or leave perplexity out of --metrics.")
+        raise UsageError("Perplexity is a model's, not a text's. Name a run, or leave perplexity out of --metrics.")
     scores = score_text(outputs, references, metrics, language=language)
     return Evaluation(sentences=len(outputs), outputs=outputs, scores=scores, notes=_notes(references, metrics))
 
@@ -140,7 +140,7 @@ def evaluate_run(
 
 
 def evaluate_texts(writer: "LoadedRun", texts: Sequence[str], *, progress: Progress | None = None) -> Evaluation:
-    """What a language model thinks of texts: their perplexity through its sliding window."""
+    """Return what a language model thinks of texts: their perplexity through its sliding window."""
     from regard.evaluation.likelihood import by_position, total
     from regard.evaluation.perplexity import text_likelihoods
 

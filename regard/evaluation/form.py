@@ -35,11 +35,11 @@ class Form:
     items: tuple[Item, ...]
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all of it as JSON knows it."""
         return asdict(self)
 
     def as_csv(self) -> str:
-        """A table to fill in: yes or no for adequate and fluent, an x for the better one (for all, if equal)."""
+        """Return a table to fill in: yes or no for adequate and fluent, an x for the better one (for all, if equal)."""
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(COLUMNS)
@@ -74,7 +74,7 @@ class Key:
             lines = {int(item): int(line) for item, line in facts["lines"].items()}
             return cls(str(facts["form"]), tuple(facts["systems"]), items, lines)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise RegardError(f"{path} is not the key of a form: name the .key.json that `judge make` wrote.") from None
+            raise RegardError(f"{path} is not the key of a form. Name the .key.json that `judge make` wrote.") from None
 
 
 def make_form(
@@ -109,7 +109,7 @@ def make_form(
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
+    """Return the content of a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

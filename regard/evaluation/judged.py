@@ -63,7 +63,7 @@ class Judged:
     """What a linear model scored on the same examples when the run was trained."""
 
     def facts(self) -> dict[str, Any]:
-        """All scores, details and tables, as JSON knows them."""
+        """Return all scores, details and tables, as JSON knows them."""
         scores = self.judgement.scores
         facts: dict[str, Any] = {
             self.noun: scores.sentences,
@@ -158,7 +158,7 @@ def judge_lines(task: Task, lines: Sequence[str], pairs: Sequence[Pair]) -> Judg
 
 
 def read_examples(task: Task, paths: Sequence[Path]) -> list[Pair]:
-    """The examples of files that are like those a run has learnt from; what is wrong is told with its line."""
+    """Return the examples of files that are like those a run has learnt from; what is wrong is told with its line."""
     found = list(sound(corpus_like(task.config, paths), task.kind))
     for place, pair in found:
         task.check(pair, place)
@@ -175,7 +175,7 @@ def check_examples(task: Task, pairs: Sequence[Pair], path: Path) -> list[Pair]:
 
 
 def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
-    """Files as a corpus: of the sort that the run has learnt from, or of the sort that their ending says."""
+    """Return files as a corpus: of the sort that the run has learnt from, or of the sort that their ending says."""
     train, names = config.data.train, [str(path) for path in paths]
     own = kind_of_corpus(train)
     endings = {ENDINGS[end] for path in paths for end in path.suffixes if end in ENDINGS}
@@ -188,7 +188,7 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     if said is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)
         ending = f", or a file that ends in {wanted}" if wanted else ""
-        raise UsageError(f"{names[0]} does not say what it is: name --source and --reference files{ending}.")
+        raise UsageError(f"{names[0]} does not say what it is. Name --source and --reference files{ending}.")
     seconds: dict[str, dict[str, Any]] = {
         "tsv": {"second_column": 2, "target_column": 3},
         "jsonl": {"second_field": "second"},

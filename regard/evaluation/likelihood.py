@@ -69,7 +69,7 @@ class Perplexity:
         return _perplexity(self.log_prob, self.characters)
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all of it as JSON knows it."""
         return {
             "log_prob": self.log_prob,
             "perplexity": {"token": self.per_token, "word": self.per_word, "character": self.per_character},
@@ -86,7 +86,7 @@ def perplexity(probabilities: Iterable[float]) -> float:
 
 
 def total(likelihoods: Sequence[Likelihood]) -> Perplexity:
-    """The perplexity of many targets as one text."""
+    """Return the perplexity of many targets as one text."""
     return Perplexity(
         log_prob=math.fsum(one.log_prob for one in likelihoods),
         sentences=len(likelihoods),
@@ -106,7 +106,7 @@ class Position:
 
 
 def by_position(likelihoods: Sequence[Likelihood]) -> list[Position]:
-    """The perplexity at each position; the first position first."""
+    """Return the perplexity at each position; the first position first."""
     columns: list[list[float]] = []
     for one in likelihoods:
         columns.extend([] for _ in range(len(one.log_probs) - len(columns)))
@@ -116,7 +116,7 @@ def by_position(likelihoods: Sequence[Likelihood]) -> list[Position]:
 
 
 def position_line(positions: Sequence[Position]) -> str:
-    """Perplexities by position in one line, later positions together: `1: 9.1, 2: 4.0, 3–5: 3.2, …`."""
+    """Return perplexities by position in one line, later positions together: `1: 9.1, 2: 4.0, 3–5: 3.2, …`."""
     told, start = [], 0
     for end in (*POSITION_ENDS, len(positions)):
         some = positions[start:end]
@@ -137,7 +137,7 @@ def likelihoods(
     cut: bool = False,
     progress: Progress | None = None,
 ) -> list[Likelihood]:
-    """The likelihood of each target given its source, in the order given; neither order nor company matters.
+    """Return the likelihood of each target given its source, in the order given; neither order nor company matters.
 
     What a model cannot read at once is refused, or with `cut` shortened to what it can.
     """
@@ -168,7 +168,7 @@ def log_probs(
     tokens: int = 4096,
     progress: Progress | None = None,
 ) -> list[tuple[float, ...]]:
-    """The log-probability of each target token and of the end symbol, by teacher forcing in batches of like length.
+    """Return the log-probability of each target token and of the end symbol, by teacher forcing in batches of like length.
 
     Sources and targets are token ids without special ones; a batch has at most `tokens` padded tokens on its longer
     side.

@@ -43,7 +43,7 @@ def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progr
 
 
 def _batch(writer: LoadedRun, rows: list[list[int]], batch: list[tuple[int, Window]]) -> list[list[float]]:
-    """The log-probabilities that each window asks for."""
+    """Return the log-probabilities that each window asks for."""
     model = writer.model
     device = model.output_bias.device
     pieces = [np.asarray(rows[row][window.start : window.end], dtype=np.uint32) for row, window in batch]

@@ -217,7 +217,7 @@ def _parse(line: str, place: str) -> object:
 
 
 def _contains(said: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether the wanted words stand in the output, one behind the other."""
+    """Return whether the wanted words stand in the output, one behind the other."""
     return any(list(said[at : at + len(wanted)]) == list(wanted) for at in range(len(said) - len(wanted) + 1))
 
 

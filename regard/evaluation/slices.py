@@ -20,7 +20,7 @@ Slices = Mapping[str, Sequence[int]]
 
 
 def by_length(sources: Sequence[str]) -> Slices:
-    """Sentences by their words between white space; a bin with too few joins the smaller of its neighbours."""
+    """Return sentences by their words between white space; a bin with too few joins the smaller of its neighbours."""
     values = [len(source.split()) for source in sources]
     bins = [(low, high, [p for p, v in enumerate(values) if _within(v, low, high)]) for low, high in _bins(LENGTHS)]
     bins = [one for one in bins if one[2]]
@@ -34,7 +34,7 @@ def by_length(sources: Sequence[str]) -> Slices:
 
 
 def by_kind(sources: Sequence[str]) -> Slices:
-    """Sentences that ask, that hold a number, that quote, and all others."""
+    """Return sentences that ask, that hold a number, that quote, and all others."""
     kinds = {"question": r"[?？]\W*$", "with a number": r"\d", "with a quotation": r"[\"“”„«»]"}
     found = {
         kind: [place for place, source in enumerate(sources) if re.search(pattern, source)]
@@ -46,12 +46,12 @@ def by_kind(sources: Sequence[str]) -> Slices:
 
 
 def frequencies(texts: Iterable[str]) -> Counter[str]:
-    """How often each word occurs."""
+    """Return how often each word occurs."""
     return Counter(word for text in texts for word in words(text))
 
 
 def word_f1(hypotheses: Sequence[str], references: References, counts: Mapping[str, int]) -> dict[str, float]:
-    """How well words are found, by how frequent they are: F₁ = 2 · matched / (said + wanted), in per cent.
+    """Return how well words are found, by how frequent they are: F₁ = 2 · matched / (said + wanted), in per cent.
 
     Of several references, the first counts.
     """

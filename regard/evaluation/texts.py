@@ -16,7 +16,7 @@ CHUNK = 500
 
 
 def read_texts(path: Path) -> list[str]:
-    """The lines of a file, of which there must be at least one."""
+    """Return the lines of a file, of which there must be at least one."""
     lines = list(read_lines(path, whole=True))
     if not lines:
         raise RegardError(f"{path} is empty: at least one line is wanted.")
@@ -24,7 +24,7 @@ def read_texts(path: Path) -> list[str]:
 
 
 def read_aligned(*paths: Path) -> list[list[str]]:
-    """The lines of several files; numbers of lines that differ are refused."""
+    """Return the lines of several files; numbers of lines that differ are refused."""
     found = [read_texts(path) for path in paths]
     for path, lines in zip(paths, found, strict=True):
         if len(lines) != len(found[0]):
@@ -36,14 +36,14 @@ def read_aligned(*paths: Path) -> list[list[str]]:
 
 
 def named_files(given: Sequence[str]) -> dict[str, Path]:
-    """Files by the names given to them as NAME=FILE; a name must be there, and only once."""
+    """Return files by the names given to them as NAME=FILE; a name must be there, and only once."""
     found: dict[str, Path] = {}
     for each in given:
         name, equals, path = each.partition("=")
         if not (name and equals and path):
-            raise UsageError(f"`{each}` names no file: write it as NAME=FILE, for example mine=out.de.")
+            raise UsageError(f"`{each}` names no file. Write it as NAME=FILE, for example mine=out.de.")
         if name in found:
-            raise UsageError(f"Two systems are called `{name}`: give each a name of its own.")
+            raise UsageError(f"Two systems are called `{name}`. Give each a name of its own.")
         found[name] = Path(path)
     return found
 
@@ -51,7 +51,7 @@ def named_files(given: Sequence[str]) -> dict[str, Path]:
 def translated(
     translator: "LoadedRun", sources: Sequence[str], *, beam: int | None = None, progress: Progress | None = None
 ) -> list[str]:
-    """What a run makes of each source, on one line each, as `regard translate` writes it."""
+    """Return what a run makes of each source, on one line each, as `regard translate` writes it."""
     outputs: list[str] = []
     for start in range(0, len(sources), CHUNK):
         outputs += translator.translate(list(sources[start : start + CHUNK]), beam=beam)

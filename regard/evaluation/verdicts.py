@@ -60,7 +60,7 @@ class Standing:
     """How many comparisons it took part in; with none, nothing is known of its wins."""
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all of it as JSON knows it."""
         rates = {
             aspect: {"rate": yes / count if count else None, "interval": wilson(yes, count), "answers": count}
             for aspect, (yes, count) in self.rates.items()
@@ -83,7 +83,7 @@ class Verdicts:
     items: int
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all of it as JSON knows it."""
         return {
             "systems": {one.system: one.facts() for one in self.standings},
             "agreement": dict(self.agreement),
@@ -106,7 +106,7 @@ class Verdicts:
 
 
 def read_answers(path: Path) -> Answers:
-    """The answers in a JSON file that the page saved, or in a CSV form that was filled in."""
+    """Return the answers in a JSON file that the page saved, or in a CSV form that was filled in."""
     return _from_csv(path) if path.suffix.lower() == ".csv" else _from_json(path)
 
 
@@ -151,7 +151,7 @@ def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> V
 
 
 def _contest(key: Key, candidates: Sequence[Sequence[str]], answer: Answer) -> np.ndarray[Any, Any]:
-    """Comparisons won and taken part in, systems × 2: the better one against each other, or all tied.
+    """Return comparisons won and taken part in, systems × 2: the better one against each other, or all tied.
 
     Where two systems said the same there is nothing to compare.
     """
@@ -209,11 +209,11 @@ def _check(key: Key, everyone: Sequence[Answers]) -> None:
     for each in everyone:
         if each.form != key.form:
             raise UsageError(
-                f"The answers of {each.judge} belong to form {each.form}, but the key to form {key.form}: name the key "
+                f"The answers of {each.judge} belong to form {each.form}, but the key to form {key.form}. Name the key "
                 "that was made with it."
             )
         if each.judge in seen:
-            raise UsageError(f"Two files are by judge {each.judge}: leave one out, or change the name in one of them.")
+            raise UsageError(f"Two files are by judge {each.judge}. Leave one out, or change the name in one of them.")
         seen.add(each.judge)
         for item, answer in each.items.items():
             count = len(key.items.get(item, ()))
@@ -235,7 +235,7 @@ def _from_json(path: Path) -> Answers:
         }
         return Answers(judge=str(facts.get("judge") or path.stem), form=str(facts["form"]), items=items)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise RegardError(f"{path} holds no answers: name a file that the form saved.") from None
+        raise RegardError(f"{path} holds no answers. Name a file that the form saved.") from None
 
 
 def _boolean(value: object) -> bool | None:
@@ -273,7 +273,7 @@ def _from_csv(path: Path) -> Answers:
 def _yes(text: str | None, place: str) -> bool | None:
     said = (text or "").strip().lower()
     if said and said not in _YES | _NO:
-        raise RegardError(f"{place}: `{said[:40]}` is neither yes nor no: write one of them, or leave it empty.")
+        raise RegardError(f"{place}: `{said[:40]}` is neither yes nor no. Write one of them, or leave it empty.")
     return said in _YES if said else None
 
 

@@ -43,7 +43,7 @@ OUTPUT = "cls.predictions.decoder.weight"
 
 
 def cell_of(config: HubSettings) -> Model:
-    """The cell of a BERT configuration; refuses, by name, what no cell equals."""
+    """Return the cell of a BERT configuration; refuses, by name, what no cell equals."""
     place = config.place
     name = config.word("hidden_act", "gelu")
     activation = ACTIVATIONS.get(name)
@@ -84,7 +84,7 @@ def cell_of(config: HubSettings) -> Model:
 
 
 def encoder_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int) -> dict[str, Tensor]:
-    """The token vectors and the encoder under our names; `rows` V are the old numbers of our tokens, `size` of them.
+    """Return the token vectors and the encoder under our names; `rows` V are the old numbers of our tokens, `size` of them.
 
     Every token is of the first type there, as in single texts: its vector is added to those of the positions. Token
     vectors are multiplied by √D here, so those of the positions are too: the norm behind them takes it away again.
@@ -118,7 +118,7 @@ def encoder_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int
 
 
 def head_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int) -> dict[str, Tensor] | None:
-    """What guesses hidden words, under our names; nothing where the checkpoint has none, or one unlike ours."""
+    """Return what guesses hidden words, under our names; nothing where the checkpoint has none, or one unlike ours."""
     dense, width = HEAD["transform"], cell.width
     if f"{dense}.weight" not in checkpoint or getattr(cell.encoder, "activation", None) != "gelu":
         return None
@@ -136,7 +136,7 @@ def head_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int) -
 
 
 def _norm(checkpoint: Checkpoint, ours: str, theirs: str, width: int) -> dict[str, Tensor]:
-    """A norm's weight and bias, which older files call gamma and beta."""
+    """Return a norm's weight and bias, which older files call gamma and beta."""
     old = {"weight": "gamma", "bias": "beta"}
     return {
         f"{ours}.{one}": checkpoint.get(f"{theirs}.{one}", f"{theirs}.{other}", shape=(width,))

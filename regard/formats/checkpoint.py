@@ -29,7 +29,7 @@ class Checkpoint:
         return name in self._tensors
 
     def get(self, *names: str, shape: tuple[int, ...]) -> Tensor:
-        """The tensor under the first of these names that there is."""
+        """Return the tensor under the first of these names that there is."""
         name = next((name for name in names if name in self._tensors), None)
         if name is None:
             raise RegardError(f"{self.path} has no tensor {names[0]}: the weights are not whole, or of another model.")
@@ -40,12 +40,12 @@ class Checkpoint:
         return self._checked(name)
 
     def any_height(self, name: str, width: int) -> Tensor:
-        """A tensor of so many columns, and at least one row."""
+        """Return a tensor of so many columns, and at least one row."""
         rows = len(self._tensors[name]) if name in self._tensors and self._tensors[name].dim() else 1
         return self.get(name, shape=(max(1, rows), width))
 
     def any_shape(self, name: str) -> Tensor:
-        """A tensor that is known to be there, whatever its shape."""
+        """Return a tensor that is known to be there, whatever its shape."""
         return self._checked(name)
 
     @property
@@ -54,7 +54,7 @@ class Checkpoint:
         return list(self._tensors)
 
     def _checked(self, name: str) -> Tensor:
-        """A tensor as 32-bit numbers; refuses what no model computes with. A bias of −∞ rules a token out: −10⁹."""
+        """Return a tensor as 32-bit numbers; refuses what no model computes with. A bias of −∞ rules a token out: −10⁹."""
         self._used.add(name)
         tensor = self._tensors[name]
         if not tensor.is_floating_point():
@@ -70,7 +70,7 @@ class Checkpoint:
             count = int((~torch.isfinite(tensor)).sum())
             raise RegardError(
                 f"{self.path}: {name} has {count:,} numbers that are not finite (NaN or infinite). The weights are "
-                "damaged, or training diverged: fetch them again."
+                "damaged, or training diverged. Fetch them again."
             )
         return tensor
 
@@ -86,7 +86,7 @@ class Checkpoint:
         if there != declared:
             raise RegardError(
                 f"{self.path} has {there} layers {prefix}…, but config.json declares {setting} = {declared}. The two "
-                "are not of one model: fetch both again, or correct config.json."
+                "are not of one model. Fetch both again, or correct config.json."
             )
 
 
@@ -104,10 +104,10 @@ def _read(directory: Path) -> tuple[Path, dict[str, Tensor]]:
 
 
 def _weight_files(index: dict[str, Any], path: Path) -> set[str]:
-    """The files that an index of weights names."""
+    """Return the files that an index of weights names."""
     named = index.get("weight_map")
     if not isinstance(named, dict) or not named or not all(isinstance(name, str) for name in named.values()):
-        raise RegardError(f"{path} names no files of weights under `weight_map`: fetch it again.")
+        raise RegardError(f"{path} names no files of weights under `weight_map`. Fetch it again.")
     return set(named.values())
 
 
@@ -124,7 +124,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def _first_cut_off(path: Path) -> str | None:
-    """The first tensor that a truncated safetensors file does not hold whole, where its header can be read."""
+    """Return the first tensor that a truncated safetensors file does not hold whole, where its header can be read."""
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
@@ -151,7 +151,7 @@ def _torch(path: Path) -> dict[str, Tensor]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file, or a sentence that says why not."""
+    """Return a JSON object from a file, or a sentence that says why not."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

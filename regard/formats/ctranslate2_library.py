@@ -11,12 +11,12 @@ TYPES = ("float32", "int8", "int16", "float16", "bfloat16")
 
 
 def installed() -> bool:
-    """Whether the library is here; it is not imported for that."""
+    """Return whether the library is here; it is not imported for that."""
     return find_spec("ctranslate2") is not None
 
 
 def library() -> Any:
-    """The library, or the command that installs it."""
+    """Return the library, or the command that installs it."""
     try:
         import ctranslate2
     except ImportError as error:
@@ -30,7 +30,7 @@ def library() -> Any:
 
 
 def supports(quantize: str) -> bool:
-    """Whether this processor computes in a type."""
+    """Return whether this processor computes in a type."""
     return quantize in library().get_supported_compute_types("cpu")
 
 
@@ -48,7 +48,7 @@ def check_supported(quantize: str) -> None:
 
 
 def unique_names(tokens: Sequence[str]) -> list[str]:
-    """Tokens with a name of their own each, as CTranslate2 needs; a repeated one gets its number."""
+    """Return tokens with a name of their own each, as CTranslate2 needs; a repeated one gets its number."""
     if len(set(tokens)) == len(tokens):
         return list(tokens)
     seen: set[str] = set()

@@ -53,7 +53,7 @@ KNOWN: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 
 def describe_foreign(place: Path) -> str | None:
-    """What a file, or a directory without config.json, looks like and what to do; `None` if that is unknown."""
+    """Return what a file, or a directory without config.json, looks like and what to do; `None` if that is unknown."""
     try:
         names = [place] if place.is_file() else sorted(place.iterdir())
     except OSError:

@@ -25,7 +25,7 @@ ENDS = 2
 
 
 def import_bert(directory: Path, run_directory: Path, settings: HubSettings) -> Run:
-    """A complete run from a directory with config.json, weights and a WordPiece vocabulary."""
+    """Return a complete run from a directory with config.json, weights and a WordPiece vocabulary."""
     cell = cell_of(settings)
     vocabulary = _vocabulary(directory)
     pieces = read_vocabulary(vocabulary)
@@ -80,12 +80,12 @@ def _config(cell: Model, directory: Path, vocabulary: Path, folding: Folding) ->
 
 
 def start_settings(place: Path | str) -> str:
-    """The section of a configuration that starts from an imported run, as YAML: its cell and tokenizer come along."""
+    """Return the section of a configuration that starts from an imported run, as YAML: its cell and tokenizer come along."""
     return f"model:\n  start_from: {place}\n"
 
 
 def _card(run: Run, config: RunConfig, directory: Path, *, guesses: bool) -> str:
-    """The page of an imported run: what it is, where it comes from, how to use it."""
+    """Return the page of an imported run: what it is, where it comes from, how to use it."""
     parameters = run.info["parameters"]
     said = (
         f'It fills blanks: `echo "a man rides a ___" | regard predict {run.directory}`.'

@@ -76,12 +76,12 @@ COPIES = (
 
 
 def import_run(directory: Path, run_directory: Path) -> Run:
-    """A complete run from a directory with config.json, weights and a vocabulary: of a Marian model, or of BERT."""
+    """Return a complete run from a directory with config.json, weights and a vocabulary: of a Marian model, or of BERT."""
     is_converted = (directory / "model.bin").is_file() and not any(directory.glob("*.safetensors"))
     if (is_converted or not (directory / "config.json").is_file()) and (foreign := describe_foreign(directory)):
         raise UsageError(foreign)
     if not directory.is_dir():
-        raise UsageError(f"{directory} is not a directory: name one with config.json, weights and a vocabulary.")
+        raise UsageError(f"{directory} is not a directory. Name one with config.json, weights and a vocabulary.")
     Run.refuse_occupied(run_directory)
     settings = HubSettings.read(directory / "config.json")
     if settings.word("model_type", "unknown") == "bert":
@@ -176,7 +176,7 @@ def _unknown(path: Path, numbers: Mapping[str, int]) -> int:
 
 
 def _weights(cell: Model, checkpoint: Checkpoint, source: Renumbering, target: Renumbering) -> dict[str, Tensor]:
-    """All tensors under our names, vocabulary rows in our order."""
+    """Return all tensors under our names, vocabulary rows in our order."""
     for side in ("encoder", "decoder"):
         layers = getattr(cell, side).layers
         checkpoint.refuse_layers(f"model.{side}.layers.", layers, f"{side}_layers")
@@ -233,7 +233,7 @@ def _check_activation(cell: Model, directory: Path) -> None:
 
 
 def _config(cell: Model, directory: Path, settings: HubSettings, *, shared: bool) -> RunConfig:
-    """The configuration of the run, with the search that the model came with."""
+    """Return the configuration of the run, with the search that the model came with."""
     place, values = settings.place, dict(settings.values)
     if (directory / "generation_config.json").is_file():
         own = HubSettings.read(directory / "generation_config.json")
@@ -255,7 +255,7 @@ def _config(cell: Model, directory: Path, settings: HubSettings, *, shared: bool
 
 
 def _card(run: Run, config: RunConfig, directory: Path) -> str:
-    """The page of an imported run: what it is, where it comes from, how to use it."""
+    """Return the page of an imported run: what it is, where it comes from, how to use it."""
     parameters = run.info["parameters"]
     return f"""# {run.name}
 

@@ -12,7 +12,7 @@ from regard.config.model import Model
 
 
 def whole_heads(cell: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a cell with as many heads in every attention as in those that were not pruned."""
+    """Return the weights of a cell with as many heads in every attention as in those that were not pruned."""
     whole = dict(weights)
     heads = settled(cell.attention.heads)
     for name, kept in (cell.pruned or {}).items():

@@ -20,14 +20,14 @@ class HubSettings:
 
     @classmethod
     def read(cls, path: Path) -> "HubSettings":
-        """The settings of a file."""
+        """Return the settings of a file."""
         return cls(read_json(path), str(path))
 
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
 
     def integer(self, name: str, default: int | None = None, *, least: int = 0, most: int = 2**31 - 1) -> int:
-        """A whole number between two bounds."""
+        """Return a whole number between two bounds."""
         value = self.values.get(name)
         if value is None and default is not None:
             return default
@@ -38,7 +38,7 @@ class HubSettings:
         return value
 
     def number(self, name: str, default: float, *, least: float, most: float) -> float:
-        """A finite number between two bounds."""
+        """Return a finite number between two bounds."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -57,7 +57,7 @@ class HubSettings:
         return value
 
     def word(self, name: str, default: str | None = None) -> str:
-        """A piece of text."""
+        """Return a piece of text."""
         value = self.values.get(name)
         if value is None and default is not None:
             return default
@@ -66,7 +66,7 @@ class HubSettings:
         return value
 
     def token(self, name: str, default: int | None, size: int) -> int:
-        """The number of a token of a vocabulary of `size`; of several, as newer files list them, the first."""
+        """Return the number of a token of a vocabulary of `size`; of several, as newer files list them, the first."""
         value = self.values.get(name)
         value = value[0] if isinstance(value, list) and value else value
         value = default if value is None else value

@@ -37,7 +37,7 @@ LAYER = {
 
 
 def cell_of(config: HubSettings) -> Model:
-    """The cell of a Marian configuration; refuses, by name, what no cell equals."""
+    """Return the cell of a Marian configuration; refuses, by name, what no cell equals."""
     place = config.place
     kind = config.word("model_type", "unknown")
     if kind != "marian":
@@ -88,7 +88,7 @@ def cell_of(config: HubSettings) -> Model:
 
 
 def _activation(config: HubSettings) -> Literal["relu", "gelu", "silu"]:
-    """The activation of both sides; one that has another than the other is refused."""
+    """Return the activation of both sides; one that has another than the other is refused."""
     name = config.word("activation_function", "gelu")
     for other in ("encoder_activation_function", "decoder_activation_function"):
         if config.word(other, name) != name:
@@ -105,7 +105,7 @@ def _activation(config: HubSettings) -> Literal["relu", "gelu", "silu"]:
 
 
 def config_of(cell: Model, source_size: int, target_size: int, max_length: int) -> dict[str, Any]:
-    """The Hugging Face configuration that equals a cell; refuses, naming the part, a cell that has none."""
+    """Return the Hugging Face configuration that equals a cell; refuses, naming the part, a cell that has none."""
     encoder, decoder = cell.encoder, cell.decoder
     for name, side in (("encoder", encoder), ("decoder", decoder)):
         if not isinstance(side, TransformerEncoder | TransformerDecoder):
@@ -165,7 +165,7 @@ def config_of(cell: Model, source_size: int, target_size: int, max_length: int) 
 
 
 def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str, Any]:
-    """How Hugging Face shall search, to search as the run does."""
+    """Return how Hugging Face shall search, to search as the run does."""
     return {
         "pad_token_id": PAD,
         "bos_token_id": BOS,
@@ -195,7 +195,7 @@ def check_attention(cell: Model, name: str) -> None:
 
 
 def tensor_names(cell: Model) -> dict[str, str]:
-    """Every tensor of a Transformer cell by our name, with its name in a Marian (or Pegasus) checkpoint.
+    """Return every tensor of a Transformer cell by our name, with its name in a Marian (or Pegasus) checkpoint.
 
     The embeddings and the output layer come last; `output_bias` V is `final_logits_bias` 1×V there.
     """

@@ -14,7 +14,7 @@ from regard.foundation.errors import RegardError, UsageError
 def fresh_directory(directory: Path) -> Iterator[Path]:
     """A directory to fill, put in place in one act when it is full; refuses a place where something stands already."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UsageError(f"{directory} exists and is not an empty directory: choose another.")
+        raise UsageError(f"{directory} exists and is not an empty directory. Choose another.")
     aside = directory.with_name(f".{directory.name}.aside-{os.getpid()}")
     try:
         aside.mkdir(parents=True)

@@ -15,7 +15,7 @@ NAMED = (SPECIALS[PAD], SPECIALS[EOS], SPECIALS[UNK])
 
 
 def unique_names(vocabulary: Sequence[str]) -> list[str]:
-    """The tokens of a vocabulary, special ones first, under names none of which occurs twice."""
+    """Return the tokens of a vocabulary, special ones first, under names none of which occurs twice."""
     pieces = set(vocabulary[len(SPECIALS) :])
     specials = [special if special in NAMED or special not in pieces else _other(special) for special in SPECIALS]
     names = [*specials, *(_other(piece) if piece in NAMED else piece for piece in vocabulary[len(SPECIALS) :])]
@@ -26,7 +26,7 @@ def unique_names(vocabulary: Sequence[str]) -> list[str]:
 
 
 def has_special_names(tokens: Sequence[str]) -> bool:
-    """Whether a vocabulary begins with our special tokens, as `unique_names` writes them."""
+    """Return whether a vocabulary begins with our special tokens, as `unique_names` writes them."""
     first = tokens[: len(SPECIALS)]
     return len(first) == len(SPECIALS) and all(
         token in (special, _other(special)) for token, special in zip(first, SPECIALS, strict=True)
@@ -34,7 +34,7 @@ def has_special_names(tokens: Sequence[str]) -> bool:
 
 
 def restored_names(tokens: Sequence[str]) -> list[str]:
-    """The vocabulary that `unique_names` was given."""
+    """Return the vocabulary that `unique_names` was given."""
     named = {_other(name): name for name in NAMED}
     return [*SPECIALS, *(named.get(token, token) for token in tokens[len(SPECIALS) :])]
 

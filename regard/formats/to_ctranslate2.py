@@ -137,7 +137,7 @@ def _spec(cell: Model, weights: Weights, longest: int) -> Any:
 
 
 def _table(kind: str, weights: Weights, side: str, longest: int, width: int) -> Tensor:
-    """Position vectors T×E."""
+    """Return position vectors T×E."""
     if kind == "learned":
         return weights[f"{side}.entrance.places.weight"]
     return sinusoids(longest, width) if kind == "sinusoidal" else torch.zeros(longest, width)

@@ -23,14 +23,14 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"training.device `{name}` is no device: use auto, cpu, cuda, cuda:1 or mps.") from None
+        raise UsageError(f"training.device `{name}` is no device. Use auto, cpu, cuda, cuda:1 or mps.") from None
     there = {
         "cpu": device.index in (None, 0),
         "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),
         "mps": torch.backends.mps.is_available(),
     }
     if not there.get(device.type, False):
-        raise UsageError(f"training.device `{name}` is not on this machine: use auto, which takes the best there is.")
+        raise UsageError(f"training.device `{name}` is not on this machine. Use auto, which takes the best there is.")
     if device.type == "cuda" and device.index is None:
         return torch.device("cuda", local_rank % torch.cuda.device_count())
     return device
@@ -46,7 +46,7 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def describe(device: torch.device) -> str:
-    """A device in a few words, for people."""
+    """Return a device in a few words, for people."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     if device.type == "mps":

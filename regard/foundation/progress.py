@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 def reported(items: Iterable[Item], task: str, progress: Progress | None, total: int | None = None) -> Iterator[Item]:
-    """The same items; every thousand of them, and at the end, `progress` hears of it."""
+    """Yield the same items; every thousand of them, and at the end, `progress` hears of it."""
     done = 0
     for done, item in enumerate(items, start=1):
         yield item

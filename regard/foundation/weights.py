@@ -24,7 +24,7 @@ SPARE = 10_000_000
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and persistent buffers of a model by name; what has several names comes under its first."""
+    """Return the parameters and persistent buffers of a model by name; what has several names comes under its first."""
     first: dict[tuple[object, ...], str] = {}
     weights: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
@@ -148,5 +148,5 @@ def _facts(metadata: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def shape_in_words(shape: Iterable[int]) -> str:
-    """The size of a tensor, as people write it."""
+    """Return the size of a tensor, as people write it."""
     return "×".join(map(str, shape)) or "a single number"

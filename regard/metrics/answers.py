@@ -28,7 +28,7 @@ class _Share(Metric):
         return np.asarray(rows, dtype=np.float64)
 
     def score(self, totals: Statistics) -> float:
-        """The share in per cent; of nothing, a perfect one."""
+        """Return the share in per cent; of nothing, a perfect one."""
         part, whole = totals.tolist()
         return 100.0 * part / whole if whole else 100.0 * self.larger_is_better
 
@@ -40,7 +40,7 @@ class Exact(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Whether both are equal."""
+        """Return whether both are equal."""
         return float(hypothesis == reference), 1.0
 
 
@@ -53,7 +53,7 @@ class Edits(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Edits, and the length of the longer text."""
+        """Return edits, and the length of the longer text."""
         return float(edit_distance(hypothesis, reference)), float(max(len(hypothesis), len(reference)))
 
 
@@ -66,7 +66,7 @@ class WordErrorRate(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Edits, and the number of words of the reference."""
+        """Return edits, and the number of words of the reference."""
         words = reference.split()
         return float(word_edit_distance(hypothesis.split(), words)), float(len(words))
 
@@ -83,7 +83,7 @@ class CharacterErrorRate(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Edits, and the number of characters of the reference."""
+        """Return edits, and the number of characters of the reference."""
         spoken, right = (" ".join(text.split()) for text in (hypothesis, reference))
         return float(edit_distance(spoken, right)), float(len(right))
 
@@ -110,20 +110,20 @@ class TokenF1(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """The F1 of one answer, of 1."""
+        """Return the F1 of one answer, of 1."""
         said, wanted = Counter(hypothesis.split()), Counter(reference.split())
         shared, whole = (said & wanted).total(), said.total() + wanted.total()
         return (2.0 * shared / whole if whole else 1.0), 1.0
 
 
 def edit_distance(one: str, other: str) -> int:
-    """The fewest single-character insertions, deletions and replacements between two texts (Levenshtein, 1966)."""
+    """Return the fewest single-character insertions, deletions and replacements between two texts (Levenshtein, 1966)."""
     across = np.frombuffer(other.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     return _edit_distance([ord(character) for character in one], across)
 
 
 def word_edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
-    """The fewest insertions, deletions and replacements of words between two lists of words."""
+    """Return the fewest insertions, deletions and replacements of words between two lists of words."""
     numbers: dict[str, int] = {}
     ids = [[numbers.setdefault(word, len(numbers)) for word in words] for words in (one, other)]
     return _edit_distance(ids[0], np.asarray(ids[1], dtype=np.uint32))

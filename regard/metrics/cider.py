@@ -26,7 +26,7 @@ class Cider(Metric):
     signature = f"n:{ORDERS}|sigma:{SIGMA:g}|case:lc|tok:words|df:these references|scale:1000"
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """The mean similarity of each sentence to its references, and one."""
+        """Return the mean similarity of each sentence to its references, and one."""
         known = [[grams(one) for one in several] for several in references]
         seen = Counter(gram for several in known for gram in {gram for one in several for gram in one})
         pictures = math.log(max(1, len(references)))
@@ -43,7 +43,7 @@ class Cider(Metric):
 
 
 def grams(text: str) -> Grams:
-    """How often each n-gram of lower-cased words occurs, for n from 1 to 4."""
+    """Return how often each n-gram of lower-cased words occurs, for n from 1 to 4."""
     words = re.findall(r"\w+", text.lower())
     return Counter(tuple(words[at : at + n]) for n in range(1, ORDERS + 1) for at in range(len(words) - n + 1))
 

@@ -19,7 +19,7 @@ Totals = NDArray[np.float64]
 
 
 def wilson(successes: float, count: int, z: float = Z) -> Interval:
-    """The interval of a binomial share: (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n) (Wilson, 1927)."""
+    """Return the interval of a binomial share: (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n) (Wilson, 1927)."""
     if not count:
         return 0.0, 1.0
     share = successes / count

@@ -14,7 +14,7 @@ BINS = 10
 
 
 def confusion(outputs: Sequence[str], references: Sequence[str], labels: Sequence[str]) -> Counts:
-    """How often each true label (row) was taken for each (column)."""
+    """Return how often each true label (row) was taken for each (column)."""
     number = {label: place for place, label in enumerate(labels)}
     table = np.zeros((len(labels), len(labels)), dtype=np.int64)
     for output, reference in zip(outputs, references, strict=True):
@@ -23,7 +23,7 @@ def confusion(outputs: Sequence[str], references: Sequence[str], labels: Sequenc
 
 
 def score_labels(outputs: Sequence[str], references: Sequence[str], labels: Sequence[str]) -> Scores:
-    """Accuracy, and macro-F1: the mean over the labels that occur of F1 = 2·right / (said + true)."""
+    """Return accuracy, and macro-F1: the mean over the labels that occur of F1 = 2·right / (said + true)."""
     table = confusion(outputs, references, labels)
     right, true, said = np.diag(table), table.sum(1), table.sum(0)
     occurs = true + said > 0
@@ -34,7 +34,7 @@ def score_labels(outputs: Sequence[str], references: Sequence[str], labels: Sequ
 
 
 def calibration(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float]:
-    """How far probabilities are from being honest: Σ n_b/n · |how often right − how sure|, in per cent.
+    """Return how far probabilities are from being honest: Σ n_b/n · |how often right − how sure|, in per cent.
 
     Answers are put into ten bins by the probability they were given with: the expected calibration error (Naeini et
     al., 2015; Guo et al., 2017).
@@ -69,7 +69,7 @@ def correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 
 def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rank of each value from 1; equals share the mean of theirs."""
+    """Return the rank of each value from 1; equals share the mean of theirs."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     means = ends - (counts - 1) / 2

@@ -70,7 +70,7 @@ class Meteor(Metric):
 
     def __init__(self, language: str = "other", settings: Settings | None = None) -> None:
         if language not in LANGUAGES:
-            raise UsageError(f"METEOR does not know the language `{language}`: choose from {', '.join(LANGUAGES)}.")
+            raise UsageError(f"METEOR does not know the language `{language}`. Choose from {', '.join(LANGUAGES)}.")
         self.settings = settings or LANGUAGES[language]
         self._function_words = FUNCTION_WORDS.get(language, frozenset())
         self._stem = _stemmer(self.settings.stemmer) if self.settings.stem else None
@@ -92,7 +92,7 @@ class Meteor(Metric):
         return np.stack(rows)
 
     def score(self, totals: Statistics) -> float:
-        """The formula, in per cent."""
+        """Return the formula, in per cent."""
         matched_said, said, matched_wanted, wanted, chunks, matches = totals.tolist()
         if not said and not wanted:
             return 100.0
@@ -121,11 +121,11 @@ class Meteor(Metric):
         )
 
     def _weight(self, word: str) -> float:
-        """What a word counts."""
+        """Return what a word counts."""
         return 1 - self.settings.delta if word in self._function_words else self.settings.delta
 
     def _match(self, one: str, other: str) -> float:
-        """What a match of two words weighs; 0 if they do not match."""
+        """Return what a match of two words weighs; 0 if they do not match."""
         if one == other:
             return 1.0
         synonyms = self._synonyms
@@ -154,11 +154,11 @@ class _Partial(NamedTuple):
         return -len(self.links), self.chunks, -self.weight, self.distance
 
     def follows(self, link: Link) -> bool:
-        """Whether a link goes on with the last chunk."""
+        """Return whether a link goes on with the last chunk."""
         return bool(self.links) and self.links[-1][:2] == (link.hypothesis - 1, link.reference - 1)
 
     def nearest(self, links: Sequence[Link]) -> list[Link]:
-        """The few links most worth trying."""
+        """Return the few links most worth trying."""
         order = sorted(links, key=lambda link: (not self.follows(link), abs(link.hypothesis - link.reference)))
         return order[:CHOICES]
 
@@ -174,7 +174,7 @@ class _Partial(NamedTuple):
 
 
 def align(said: Sequence[str], wanted: Sequence[str], match: Callable[[str, str], float]) -> tuple[Link, ...]:
-    """One-to-one links between the words of two sentences: as many as possible, in as few chunks as a beam finds."""
+    """Return one-to-one links between the words of two sentences: as many as possible, in as few chunks as a beam finds."""
     choices = [
         [Link(at, place, weight) for place, other in enumerate(wanted) if (weight := match(one, other))]
         for at, one in enumerate(said)
@@ -215,7 +215,7 @@ def _stemmer(name: str) -> Callable[[str], str]:
 
 @cache
 def _wordnet() -> Callable[[str], frozenset[str]] | None:
-    """The synonym sets of an English word, where nltk and its WordNet are installed."""
+    """Return the synonym sets of an English word, where nltk and its WordNet are installed."""
     try:
         from nltk.corpus import wordnet
 

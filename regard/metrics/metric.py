@@ -23,12 +23,12 @@ class Metric(ABC):
 
     @abstractmethod
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """What is counted in each sentence: sentences × counts."""
+        """Return what is counted in each sentence: sentences × counts."""
 
     @abstractmethod
     def score(self, totals: Statistics) -> float:
-        """The score of summed statistics."""
+        """Return the score of summed statistics."""
 
     def details(self, totals: Statistics) -> dict[str, float]:
-        """What the score is made of."""
+        """Return what the score is made of."""
         return {}

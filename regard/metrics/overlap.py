@@ -25,14 +25,14 @@ class _Sacre(Metric):
     _inner: Any
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """Its counts of each sentence."""
+        """Return its counts of each sentence."""
         streams = list(zip_longest(*references))  # as sacrebleu wants them: all first references, all second ones, …
         rows = self._inner._extract_corpus_statistics(list(hypotheses), streams)
         self.signature = str(self._inner.get_signature())
         return np.asarray(rows, dtype=np.float64)
 
     def score(self, totals: Statistics) -> float:
-        """Its score of summed counts."""
+        """Return its score of summed counts."""
         return float(self._whole(totals).score)
 
     def _whole(self, totals: Statistics) -> Any:
@@ -46,7 +46,7 @@ class Bleu(_Sacre):
 
     def __init__(self, tokenizer: str = TOKENIZERS[0]) -> None:
         if tokenizer not in TOKENIZERS:
-            raise UsageError(f"BLEU has no tokenizer `{tokenizer}`: choose from {', '.join(TOKENIZERS)}.")
+            raise UsageError(f"BLEU has no tokenizer `{tokenizer}`. Choose from {', '.join(TOKENIZERS)}.")
         from sacrebleu.metrics.bleu import BLEU
 
         try:
@@ -58,12 +58,12 @@ class Bleu(_Sacre):
             ) from None
         except OSError as error:
             raise RegardError(
-                f"sacrebleu could not fetch the tokenizer {tokenizer} ({error}): try again with a network, or choose "
+                f"sacrebleu could not fetch the tokenizer {tokenizer} ({error}). Try again with a network, or choose "
                 "bleu:char."
             ) from None
 
     def details(self, totals: Statistics) -> dict[str, float]:
-        """The four precisions, BLEU with fewer orders, brevity, and lengths in words."""
+        """Return the four precisions, BLEU with fewer orders, brevity, and lengths in words."""
         whole: BLEUScore = self._whole(totals)
         orders = range(1, 5)
         precisions = {f"precision-{n}": whole.precisions[n - 1] for n in orders}

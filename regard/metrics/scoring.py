@@ -51,7 +51,7 @@ SMALLER_IS_BETTER = ("squared_error", "wer", "cer")
 
 
 def written(metric: str, value: float, digits: int = 1) -> str:
-    """A score as people read it: per cent with so many digits, an error in its own unit with three."""
+    """Return a score as people read it: per cent with so many digits, an error in its own unit with three."""
     return f"{value:.3f}" if metric == "squared_error" else f"{value:.{digits}f}"
 
 
@@ -98,7 +98,7 @@ def score_text(
 
 
 def are_short(references: Sequence[str | Sequence[str]]) -> bool:
-    """Whether references have fewer than four words or marks on average, so that BLEU is not meaningful."""
+    """Return whether references have fewer than four words or marks on average, so that BLEU is not meaningful."""
     counts = [len(words(one if isinstance(one, str) else one[0])) for one in references if one]
     return bool(counts) and sum(counts) / len(counts) < FOUR_GRAM
 
@@ -109,7 +109,7 @@ def headline_metrics(references: Sequence[str | Sequence[str]]) -> tuple[str, ..
 
 
 def make(names: Sequence[str], language: str = "other") -> dict[str, Metric]:
-    """Metrics by their names; a mistyped one is told with the nearest.
+    """Return metrics by their names; a mistyped one is told with the nearest.
 
     `bleu:zh` is BLEU with another tokenizer, `meteor:de` is METEOR for another language than `language`.
     """
@@ -117,13 +117,13 @@ def make(names: Sequence[str], language: str = "other") -> dict[str, Metric]:
 
 
 def label(name: str) -> str:
-    """How a metric is written."""
+    """Return how a metric is written."""
     kind, _, form = name.partition(":")
     return f"{METRICS[kind].label} ({form})" if form else METRICS[kind].label
 
 
 def utility(name: str) -> Callable[[str, str], float]:
-    """A metric of one sentence as minimum Bayes risk wants it: the more, the better."""
+    """Return a metric of one sentence as minimum Bayes risk wants it: the more, the better."""
     metric = _made(name, "other")
     sign = 1.0 if metric.larger_is_better else -1.0
     return lambda output, reference: sign * metric.score(metric.statistics([output], [(reference,)])[0])
@@ -145,7 +145,7 @@ def _made(name: str, language: str) -> Metric:
 
 
 def check(hypotheses: Sequence[str], references: Sequence[str | Sequence[str]]) -> References:
-    """The references of each output; numbers that differ are refused."""
+    """Return the references of each output; numbers that differ are refused."""
     if len(hypotheses) != len(references):
         raise UsageError(
             f"There are {len(hypotheses):,} outputs for {len(references):,} references: they must be as many."

@@ -91,7 +91,7 @@ def _share_as_large(by_chance: Statistics, difference: float) -> float:
 
 
 def confidence(metric: Metric, found: Statistics, *, samples: int = 200, seed: int = 1) -> tuple[float, float]:
-    """Where the score of one system lies in 95 % of resamples of its sentences."""
+    """Return where the score of one system lies in 95 % of resamples of its sentences."""
     generator = np.random.default_rng([seed, 2])
     draws = (np.bincount(generator.integers(0, len(found), len(found)), minlength=len(found)) for _ in range(samples))
     scores = [metric.score(times.astype(np.float64) @ found) for times in draws]
@@ -102,7 +102,7 @@ def confidence(metric: Metric, found: Statistics, *, samples: int = 200, seed: i
 def bootstrap(
     metric: Metric, first: Statistics, second: Statistics, samples: int, generator: np.random.Generator
 ) -> Statistics:
-    """Differences on sentences drawn with replacement, the same for both systems (Koehn, 2004)."""
+    """Return differences on sentences drawn with replacement, the same for both systems (Koehn, 2004)."""
     count = len(first)
     found = np.empty(samples)
     for at in range(samples):
@@ -114,7 +114,7 @@ def bootstrap(
 def randomise(
     metric: Metric, first: Statistics, second: Statistics, samples: int, generator: np.random.Generator
 ) -> Statistics:
-    """Differences after the outputs of each sentence were swapped or not, by a coin (Riezler and Maxwell, 2005)."""
+    """Return differences after the outputs of each sentence were swapped or not, by a coin (Riezler and Maxwell, 2005)."""
     one, other, change = first.sum(0), second.sum(0), second - first
     found = np.empty(samples)
     for at in range(samples):

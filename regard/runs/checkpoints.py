@@ -84,13 +84,13 @@ class Checkpoints:
         """Raises `DamagedFile` for a state that the run cannot be continued from."""
 
     def steps(self) -> list[int]:
-        """The steps there are checkpoints of, ascending."""
+        """Return the steps there are checkpoints of, ascending."""
         return sorted(
             int(path.name.removeprefix("step-")) for path in self.directory.glob("step-*") if _NAME.fullmatch(path.name)
         )
 
     def path(self, step: int) -> Path:
-        """Where the checkpoint of a step stands."""
+        """Return where the checkpoint of a step stands."""
         return self.directory / f"step-{step:08d}"
 
     def save(self, checkpoint: Checkpoint) -> Path:
@@ -140,7 +140,7 @@ class Checkpoints:
         return None
 
     def _candidates(self) -> Iterator[int]:
-        """The steps to try, newest first, from the one that the pointer names."""
+        """Yield the steps to try, newest first, from the one that the pointer names."""
         steps = self.steps()
         pointed = self._pointed()
         if pointed in steps:
@@ -173,7 +173,7 @@ class Checkpoints:
                 _remove(self.path(later))
 
     def last_regular(self, count: int, *, up_to: int) -> list[int]:
-        """The newest regular steps, at most `count` of them, ascending."""
+        """Return the newest regular steps, at most `count` of them, ascending."""
         headers = self._headers()
         return [step for step, header in headers.items() if step <= up_to and header.regular][-count:]
 
@@ -185,7 +185,7 @@ class Checkpoints:
         return int(name.removeprefix("step-")) if _NAME.fullmatch(name) else None
 
     def _headers(self) -> dict[int, _Header]:
-        """The headers that can be read, by step, ascending."""
+        """Return the headers that can be read, by step, ascending."""
         found = {}
         for step in self.steps():
             try:

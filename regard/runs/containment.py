@@ -17,13 +17,13 @@ def check_contained(directory: Path) -> None:
             if not target.is_relative_to(inside):
                 raise RegardError(
                     f"{entry.path} is a symbolic link that leads out of the run, to {target}. "
-                    f"A run must be complete in itself: copy it with its links followed (cp -rL {directory} COPY)."
+                    f"A run must be complete in itself. Copy it with its links followed (cp -rL {directory} COPY)."
                 )
             mode = target.stat().st_mode if target.exists() else stat.S_IFREG
         else:
             mode = entry.stat(follow_symlinks=False).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise RegardError(f"{entry.path} is neither a file nor a directory: remove it, or fetch the run again.")
+            raise RegardError(f"{entry.path} is neither a file nor a directory. Remove it, or fetch the run again.")
 
 
 def _entries(directory: Path) -> Iterator[os.DirEntry[str]]:

@@ -79,7 +79,7 @@ class Manifest:
                 self.check(directory, [name])
 
     def under(self, folder: str) -> Iterator[str]:
-        """The names of the files listed in a folder of the run."""
+        """Yield the names of the files listed in a folder of the run."""
         return (name for name in list(self.files) if name.startswith(f"{folder}/"))
 
     def add_folder(self, directory: Path, folder: str) -> bool:

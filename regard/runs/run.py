@@ -114,12 +114,12 @@ class Run:
         """Refuse in a sentence a place where something stands already."""
         if (directory / "run.json").is_file():
             raise UsageError(
-                f"There is a run in {directory} already: choose another place (with regard train, --run), or continue "
+                f"There is a run in {directory} already. Choose another place (with regard train, --run), or continue "
                 f"training with regard train --resume {directory}."
             )
         if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
             raise UsageError(
-                f"{directory} exists and is not an empty directory: choose another place (with regard train, --run)."
+                f"{directory} exists and is not an empty directory. Choose another place (with regard train, --run)."
             )
 
     @classmethod
@@ -295,7 +295,7 @@ class Run:
             return final
         if self.info.get("status") == "finished":
             raise RegardError(
-                f"{final} is gone, and with it what this run has become: copy it back, or train a new run."
+                f"{final} is gone, and with it what this run has become. Copy it back, or train a new run."
             )
         if self.checkpoints.is_dir():
             from regard.runs.checkpoints import Checkpoints
@@ -360,7 +360,7 @@ class Run:
         with os.fdopen(handle, "a") as file:
             if not _try_lock(file.fileno()):
                 raise RegardError(
-                    f"Another process is training {self.directory} at this moment: wait for it, "
+                    f"Another process is training {self.directory} at this moment. Wait for it, "
                     "or choose another --run."
                 )
             yield
@@ -390,7 +390,7 @@ def _write_info(directory: Path, info: Mapping[str, Any]) -> None:
 
 
 def runs_under(directory: Path) -> list[Run]:
-    """The runs in a directory (itself included), by name."""
+    """Return the runs in a directory (itself included), by name."""
     if (directory / "run.json").is_file():
         return [Run(directory)]
     if not directory.is_dir():
@@ -400,7 +400,7 @@ def runs_under(directory: Path) -> list[Run]:
 
 
 def age(created: str) -> float:
-    """Seconds since a run was made."""
+    """Return seconds since a run was made."""
     return max(0.0, time.time() - datetime.fromisoformat(created).timestamp())
 
 
@@ -417,7 +417,7 @@ def _not_a_run(directory: Path) -> str:
 
 
 def _try_lock(handle: int) -> bool:
-    """Whether the lock could be had; it is held until the file is closed."""
+    """Return whether the lock could be had; it is held until the file is closed."""
     try:
         if sys.platform == "win32":
             import msvcrt

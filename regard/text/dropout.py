@@ -25,7 +25,7 @@ class BpeDropout:
     def __init__(self, tokenizer: Tokenizer, probability: float):
         if tokenizer.kind not in ("bpe", "characters"):
             raise UsageError(
-                f"text.bpe_dropout drops merges, and a tokenizer of kind {tokenizer.kind} has none: use kind bpe, or "
+                f"text.bpe_dropout drops merges, and a tokenizer of kind {tokenizer.kind} has none. Use kind bpe, or "
                 "set text.bpe_dropout=0."
             )
         self.probability = probability
@@ -41,7 +41,7 @@ class BpeDropout:
     def __call__(
         self, ids: Sequence[int] | NDArray[np.unsignedinteger[Any]], generator: np.random.Generator
     ) -> NDArray[np.unsignedinteger[Any]]:
-        """The same text as other ids."""
+        """Return the same text as other ids."""
         draws = _draws(generator)
         cut: list[int] = []
         word: list[int] = []
@@ -54,7 +54,7 @@ class BpeDropout:
         return np.asarray(cut, dtype=np.uint32)
 
     def _cut(self, symbols: list[int], draws: Iterator[float]) -> list[int]:
-        """One word, from its characters: merge by merge, the best first, the leftmost of equals."""
+        """Return one word, from its characters: merge by merge, the best first, the leftmost of equals."""
         merges, probability = self._merges, self.probability
         candidates = [merges.get(pair) for pair in pairwise(symbols)]
         while True:
@@ -75,7 +75,7 @@ class BpeDropout:
 
 
 def _leaves(token: int, parts: dict[int, tuple[int, int]]) -> list[int]:
-    """The characters that a token was merged from."""
+    """Return the characters that a token was merged from."""
     if token not in parts:
         return [token]
     left, right = parts[token]

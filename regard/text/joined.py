@@ -45,11 +45,11 @@ class Joined(Tokenizer):
         return self.one.merges
 
     def normalise(self, text: str) -> str:
-        """What is left of a text after tokenising and detokenising."""
+        """Return what is left of a text after tokenising and detokenising."""
         return self.one.normalise(text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids."""
+        """Return the text of ids."""
         return self.one.decode(ids)
 
     def save(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class Joined(Tokenizer):
         self.one.save(path)
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of all texts; a separator is a word of its own, and spans the tab that it stands for."""
+        """Return the tokens of all texts; a separator is a word of its own, and spans the tab that it stands for."""
         whole = Encoded([], [], [], [])
         start = word = 0
         for part in text.split(TAB):
@@ -71,7 +71,7 @@ class Joined(Tokenizer):
         return whole
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids alone."""
+        """Return the ids alone."""
         rows = [text.split(TAB) for text in texts]
         ids = iter(self.one.encode_batch([part for row in rows for part in row]))
         return [list(chain(next(ids), *([SEP, *next(ids)] for _ in row[1:]))) for row in rows]
@@ -82,7 +82,7 @@ def check_parts(text: str, texts: int) -> None:
     if texts > 1 and (count := text.count(TAB) + 1) != texts:
         raise UsageError(
             f"This run reads {texts} texts at once (or a picture and a question), with a tab between them, but "
-            f"{'only one is' if count == 1 else f'{count} are'} there: give both."
+            f"{'only one is' if count == 1 else f'{count} are'} there. Give both."
         )
 
 

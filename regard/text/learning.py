@@ -45,7 +45,7 @@ Lines = Callable[[], Iterator[str]]
 
 
 def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tuple[Tokenizer, Tokenizer]:
-    """Tokenizers of source and target, one object twice if they share a vocabulary.
+    """Return tokenizers of source and target, one object twice if they share a vocabulary.
 
     `pairs` is read several times; once less if it is known how many there are.
     """
@@ -57,18 +57,18 @@ def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tu
 
 
 def train_target(config: Text, pairs: Pairs, count: int) -> Tokenizer:
-    """The target's own tokenizer, where it has one."""
+    """Return the target's own tokenizer, where it has one."""
     name = "text.target" if config.target else "text.tokenizer"
     return train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
 
 
 def train_tokenizer(config: Text, pairs: Pairs, count: int, side: str) -> Tokenizer:
-    """The tokenizer of the one side that is text; `pairs`, of which there are `count`, is read several times."""
+    """Return the tokenizer of the one side that is text; `pairs`, of which there are `count`, is read several times."""
     return train(config.tokenizer, _lines(pairs, count, side), "text.tokenizer")
 
 
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
-    """A tokenizer learnt from lines (or read, where it is trained already); `name` is the place of its settings."""
+    """Return a tokenizer learnt from lines (or read, where it is trained already); `name` is the place of its settings."""
     if settings.kind == "sentencepiece" and settings.model is not None:
         from regard.text.sentencepiece import SentencePieceTokenizer
 
@@ -94,7 +94,7 @@ def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
 
 
 def _lines(pairs: Pairs, count: int, *sides: str) -> Lines:
-    """An even sample of the sentences of one or both sides."""
+    """Return an even sample of the sentences of one or both sides."""
     step = 1 + count * len(sides) // MOST_LINES
 
     def lines() -> Iterator[str]:
@@ -108,7 +108,7 @@ def _lines(pairs: Pairs, count: int, *sides: str) -> Lines:
 
 
 def _units(settings: Settings, lines: Lines) -> Counter[str]:
-    """What no token reaches across (a word, a punctuation mark, a digit), with its frequency."""
+    """Return what no token reaches across (a word, a punctuation mark, a digit), with its frequency."""
     normal, split = normaliser(settings), splitter(settings.kind)
     words: Counter[str] = Counter()
     for line in lines():
@@ -121,12 +121,12 @@ def _units(settings: Settings, lines: Lines) -> Counter[str]:
 
 
 def _by_frequency(counts: Counter[str], least: int) -> list[str]:
-    """Keys seen at least so often, the most frequent first, the alphabet deciding between equals."""
+    """Return keys seen at least so often, the most frequent first, the alphabet deciding between equals."""
     return sorted((key for key, count in counts.items() if count >= least), key=lambda key: (-counts[key], key))
 
 
 def _alphabet(settings: Settings, units: Counter[str], name: str) -> list[str]:
-    """Characters with a token of their own; all others are spelt in bytes.
+    """Return characters with a token of their own; all others are spelt in bytes.
 
     Those seen `min_frequency` times, the most frequent first; of a vocabulary's places, the special tokens and the
     bytes come first, and of the rest the alphabet takes at most half (all, for kind `characters`).
@@ -152,7 +152,7 @@ def _check_size(settings: Settings, size: int, name: str) -> None:
     if settings.vocabulary and size < settings.vocabulary:
         raise RegardError(
             f"{name}.vocabulary is {settings.vocabulary}, but the corpus supports only {size} tokens of kind "
-            f"{settings.kind} (with min_frequency {settings.min_frequency}): set {name}.vocabulary={size}, or leave it "
+            f"{settings.kind} (with min_frequency {settings.min_frequency}). Set {name}.vocabulary={size}, or leave it "
             "out to take as many as there are."
         )
 
@@ -160,7 +160,7 @@ def _check_size(settings: Settings, size: int, name: str) -> None:
 def _words(settings: Settings, units: Counter[str], name: str) -> models.Model:
     frequent = _by_frequency(units, settings.min_frequency)
     if not frequent:
-        raise TooFew(f"no word occurs {settings.min_frequency:,} times, as {name}.min_frequency asks: make it smaller.")
+        raise TooFew(f"no word occurs {settings.min_frequency:,} times, as {name}.min_frequency asks. Make it smaller.")
     _check_size(settings, len(SPECIALS) + len(frequent), name)
     room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(SPECIALS)
     tokens = [*SPECIALS, *frequent[:room]]
@@ -194,7 +194,7 @@ def _bpe_model(tokens: list[str], merges: list[tuple[str, str]]) -> models.Model
 
 
 def _unigram(settings: Settings, units: Counter[str], alphabet: list[str], name: str) -> models.Model:
-    """A unigram language model (Kudo, 2018)."""
+    """Return a unigram language model (Kudo, 2018)."""
     first = [*SPECIALS, *BYTES]
     room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(first)
     pieces = unigram.learn(units, alphabet, room, settings.min_frequency)

@@ -13,7 +13,7 @@ LONGEST_BLOCK = 32
 
 
 def loop_start(tokens: Sequence[int], patience: int = PATIENCE) -> int | None:
-    """How many tokens are left when the loop at the end is cut to its first round; `None` where there is no loop."""
+    """Return how many tokens are left when the loop at the end is cut to its first round; `None` where there is no loop."""
     count = len(tokens)
     if count < patience:
         return None

@@ -27,12 +27,12 @@ _WHITESPACE = r"[\s\x1c-\x1f\x85]+"
 
 
 def without_surrogates(text: str) -> str:
-    """The same text, as long, with U+FFFD for each lone surrogate, which UTF-8 cannot hold."""
+    """Return the same text, as long, with U+FFFD for each lone surrogate, which UTF-8 cannot hold."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def normaliser(settings: "Settings") -> normalizers.Normalizer:
-    """Steps 2 to 5, and the space before the text."""
+    """Return steps 2 to 5, and the space before the text."""
     forms: dict[str, list[normalizers.Normalizer]] = {
         "nfc": [normalizers.NFC()],
         "nfkc": [normalizers.NFKC()],

@@ -33,7 +33,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def of_model(cls, path: Path) -> Self:
-        """The tokenizer of a model file with the model's own vocabulary."""
+        """Return the tokenizer of a model file with the model's own vocabulary."""
         try:
             model = path.read_bytes()
         except OSError as error:
@@ -69,12 +69,12 @@ class SentencePieceTokenizer(Tokenizer):
         return []
 
     def normalise(self, text: str) -> str:
-        """What is left of a text after tokenising and detokenising, as far as nothing in it is unknown."""
+        """Return what is left of a text after tokenising and detokenising, as far as nothing in it is unknown."""
         normal: str = self._processor.normalize(without_surrogates(text))
         return normal.replace(WORD_START, " ").strip(" ")
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of a text, without special tokens."""
+        """Return the tokens of a text, without special tokens."""
         code, rest = self._coded(without_surrogates(text))
         start = len(text) - len(rest)
         tokens: list[str] = self._processor.encode(rest, out_type=str)
@@ -89,14 +89,14 @@ class SentencePieceTokenizer(Tokenizer):
         return Encoded([self._ids[code], *ids], [code, *tokens], [(0, len(code)), *offsets], [0, *words])
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids alone of many texts: as `encode`."""
+        """Return the ids alone of many texts: as `encode`."""
         coded = [self._coded(without_surrogates(text)) for text in texts]
         cut: list[list[str]] = self._processor.encode([rest for _, rest in coded], out_type=str) if coded else []
         rows = [[self._ids.get(token, UNK) for token in tokens] for tokens in cut]
         return [[self._ids[code], *row] if code else row for (code, _), row in zip(coded, rows, strict=True)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
+        """Return the text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
         tokens: list[str] = []
         for index in ids:
             number = int(index)
@@ -117,7 +117,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def read(cls, path: Path, content: Mapping[str, Any]) -> Self:
-        """What `save` wrote, its JSON read already."""
+        """Return what `save` wrote, its JSON read already."""
         vocabulary = content["vocabulary"]
         if not isinstance(vocabulary, list) or tuple(vocabulary[: len(SPECIALS)]) != SPECIALS:
             raise ValueError(f"its first tokens are not {' '.join(SPECIALS)}")
@@ -129,12 +129,12 @@ class SentencePieceTokenizer(Tokenizer):
         return cls(model, vocabulary, origin=str(beside))
 
     def _coded(self, text: str) -> tuple[str, str]:
-        """The language code at the start of a text, where the vocabulary has it, and the rest."""
+        """Return the language code at the start of a text, where the vocabulary has it, and the rest."""
         code = next((code for code in self._codes if text.startswith(code)), "")
         return code, text[len(code) :]
 
     def _offsets(self, text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
-        """Spans of raw characters, white space left out; `▁` alone spans the white space it stands for."""
+        """Return spans of raw characters, white space left out; `▁` alone spans the white space it stands for."""
         normal, places = self._processor.normalize(text, with_offsets=True)
         spans: list[tuple[int, int]] = []
         here = spelt = 0  # in the normalised text; bytes of a character that have been spelt
@@ -158,7 +158,7 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 def _processor(model: bytes, origin: str) -> Any:
-    """The library's reader of a model; says what to install, or that the model is none."""
+    """Return the library's reader of a model; says what to install, or that the model is none."""
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError:
@@ -169,7 +169,7 @@ def _processor(model: bytes, origin: str) -> Any:
     try:
         whole = bool(model) and processor.LoadFromSerializedProto(model)
     except (RuntimeError, OSError, ValueError) as error:
-        raise RegardError(f"{origin} is not a SentencePiece model, or is damaged: fetch it again.") from error
+        raise RegardError(f"{origin} is not a SentencePiece model, or is damaged. Fetch it again.") from error
     if not whole:
         raise RegardError(f"{origin} is not a SentencePiece model: it is empty or damaged.")
     return processor

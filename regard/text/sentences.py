@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 
 def sentences(text: str) -> list[Piece]:
-    """The sentences of a text; put together again, texts and spaces are the text (which may begin with a space)."""
+    """Return the sentences of a text; put together again, texts and spaces are the text (which may begin with a space)."""
     body = text.lstrip()
     pieces = [Piece("", text[: len(text) - len(body)])] if len(body) < len(text) else []
     start = 0
@@ -54,7 +54,7 @@ def sentences(text: str) -> list[Piece]:
 
 
 def _ends_sentence(before: str, space: str, following: str) -> bool:
-    """Whether a sentence really ends behind a mark."""
+    """Return whether a sentence really ends behind a mark."""
     if "\n" in space or "\r" in space:
         return True
     if following.islower():
@@ -72,12 +72,12 @@ def _ends_sentence(before: str, space: str, following: str) -> bool:
 
 
 def pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
-    """The sentences of a text, those that do not fit cut again: at clauses, else between words, else anywhere."""
+    """Return the sentences of a text, those that do not fit cut again: at clauses, else between words, else anywhere."""
     return [part for sentence in sentences(text) for part in _cut(sentence, fits)]
 
 
 def keep_whole(cut: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> list[Piece]:
-    """Pieces of a text, put together again wherever one of some spans of its characters reaches across a cut."""
+    """Return pieces of a text, put together again wherever one of some spans of its characters reaches across a cut."""
     whole: list[Piece] = []
     start = 0
     for piece in cut:
@@ -91,7 +91,7 @@ def keep_whole(cut: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> list[P
 
 
 def _cut(piece: Piece, fits: Callable[[str], bool]) -> Iterator[Piece]:
-    """A piece in halves, and those in halves, until all fit."""
+    """Yield a piece in halves, and those in halves, until all fit."""
     text = piece.text
     if len(text) < 2 or fits(text):
         yield piece

@@ -55,7 +55,7 @@ class Tokenizer:
 
     @classmethod
     def of(cls, settings: "Settings", model: models.Model) -> Self:
-        """The tokenizer around a trained model, with the normalising and splitting of its kind."""
+        """Return the tokenizer around a trained model, with the normalising and splitting of its kind."""
         inner = tokenizers.Tokenizer(model)
         inner.normalizer = normaliser(settings)
         inner.pre_tokenizer = splitter(settings.kind)
@@ -98,12 +98,12 @@ class Tokenizer:
         return [(left, right) for left, right in json.loads(self._inner.to_str())["model"].get("merges", [])]
 
     def normalise(self, text: str) -> str:
-        """What is left of a text after tokenising and detokenising; see `regard.text.normalising`."""
+        """Return what is left of a text after tokenising and detokenising; see `regard.text.normalising`."""
         normal: str = self._inner.normalizer.normalize_str(without_surrogates(text))
         return normal.removeprefix(" ")
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of a text, without special tokens."""
+        """Return the tokens of a text, without special tokens."""
         text = without_surrogates(text)
         encoding = self._inner.encode(text, add_special_tokens=False)
         pieces = encoding.tokens
@@ -117,7 +117,7 @@ class Tokenizer:
         return Encoded(encoding.ids, encoding.tokens, _spans(text, pieces, encoding.offsets), words)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids alone of many texts: as `encode`, but no word is cut twice (words do not touch each other)."""
+        """Return the ids alone of many texts: as `encode`, but no word is cut twice (words do not touch each other)."""
         rows = [without_surrogates(text).split() for text in texts]
         cache = self._cache
         words = {word: cache[word] for row in rows for word in row if word in cache}
@@ -129,7 +129,7 @@ class Tokenizer:
         return [list(chain.from_iterable(map(words.__getitem__, row))) for row in rows]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
+        """Return the text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
         tokens = []
         for index in ids:
             number = int(index)
@@ -178,7 +178,7 @@ class Tokenizer:
 
 
 def splitter(kind: Kind) -> pre_tokenizers.PreTokenizer:
-    """How text is cut before the model sees it: no token ever reaches across these cuts."""
+    """Return how text is cut before the model sees it: no token ever reaches across these cuts."""
     words = pre_tokenizers.Metaspace(replacement=WORD_START, prepend_scheme="never", split=True)
     punctuation = pre_tokenizers.Punctuation("isolated")
     digits = pre_tokenizers.Digits(individual_digits=True)
@@ -192,7 +192,7 @@ def splitter(kind: Kind) -> pre_tokenizers.PreTokenizer:
 
 
 def _kind(content: Mapping[str, Any]) -> Kind:
-    """The kind of a `tokenizer.json`, from its model and its splitting."""
+    """Return the kind of a `tokenizer.json`, from its model and its splitting."""
     model = content["model"]["type"]
     parts = [part["type"] for part in content["pre_tokenizer"]["pretokenizers"]]
     if model == "BPE":
@@ -242,7 +242,7 @@ def _tried(tokenizer: T) -> T:
 
 
 def _spans(text: str, pieces: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans of raw characters: without white space, and with the marks that a normal form composed into a letter."""
+    """Return spans of raw characters: without white space, and with the marks that a normal form composed into a letter."""
     spans: list[tuple[int, int]] = []
     following = bound = len(text)  # where the next token's characters begin, and those of the next after its like
     for piece, (first, last) in zip(reversed(pieces), reversed(offsets), strict=True):

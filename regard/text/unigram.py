@@ -132,7 +132,7 @@ class _Lattice:
         self._keep(kept, counts)
 
     def result(self) -> list[tuple[str, float]]:
-        """Pieces and log-probabilities, the likeliest first."""
+        """Return pieces and log-probabilities, the likeliest first."""
         spelt = [self.text[e : e + n] for e, n in zip(self.example.tolist(), self.length.tolist(), strict=True)]
         rated = zip(spelt, np.round(self.score[:-1], 6).tolist(), strict=True)
         return sorted(rated, key=lambda item: (-item[1], item[0]))
@@ -180,7 +180,7 @@ class _Lattice:
 
 
 def _groups(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Places of the value 0, of the value 1, and so on."""
+    """Return places of the value 0, of the value 1, and so on."""
     order = np.argsort(values, kind="stable")
     return np.split(order, np.cumsum(np.bincount(values))[:-1])
 

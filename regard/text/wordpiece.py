@@ -48,7 +48,7 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def of_vocabulary(cls, pieces: Sequence[str], folding: Folding) -> Self:
-        """A tokenizer of pieces in their order, our special tokens first."""
+        """Return a tokenizer of pieces in their order, our special tokens first."""
         numbers = {piece: number for number, piece in enumerate(pieces)}
         inner = tokenizers.Tokenizer(
             models.WordPiece(
@@ -74,7 +74,7 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def of_model(cls, path: Path, *, lower: bool) -> Self:
-        """The tokenizer of a vocabulary file, one piece a line."""
+        """Return the tokenizer of a vocabulary file, one piece a line."""
         return cls.of_vocabulary(renumbered(read_vocabulary(path), str(path))[0], Folding(lower=lower))
 
     @cached_property
@@ -83,12 +83,12 @@ class WordPieceTokenizer(Tokenizer):
         return "wordpiece"
 
     def normalise(self, text: str) -> str:
-        """What is left of a text after tokenising and detokenising, as far as nothing in it is unknown."""
+        """Return what is left of a text after tokenising and detokenising, as far as nothing in it is unknown."""
         normal = self._inner.normalizer.normalize_str(without_surrogates(text))
         return " ".join(word.removeprefix(WORD_START) for word, _ in self._inner.pre_tokenizer.pre_tokenize_str(normal))
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of a text, without special tokens."""
+        """Return the tokens of a text, without special tokens."""
         text = without_surrogates(text)
         encoding = self._inner.encode(text, add_special_tokens=False)
         starts = [not here.isspace() and (not place or text[place - 1].isspace()) for place, here in enumerate(text)]
@@ -98,11 +98,11 @@ class WordPieceTokenizer(Tokenizer):
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The pieces of a `vocab.txt`, or of a `tokenizer.json` whose model is WordPiece, in the order of their numbers."""
+    """Return the pieces of a `vocab.txt`, or of a `tokenizer.json` whose model is WordPiece, in the order of their numbers."""
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RegardError(f"The vocabulary {path} cannot be read ({error}): fetch it again.") from error
+        raise RegardError(f"The vocabulary {path} cannot be read ({error}). Fetch it again.") from error
     if path.suffix != ".json":
         return content.removesuffix("\n").split("\n")
     try:
@@ -113,14 +113,14 @@ def read_vocabulary(path: Path) -> list[str]:
         pieces = sorted(numbers, key=numbers.__getitem__)
         whole = [numbers[piece] for piece in pieces] == list(range(len(pieces)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RegardError(f"{path} does not describe a tokenizer ({error}): fetch it again.") from error
+        raise RegardError(f"{path} does not describe a tokenizer ({error}). Fetch it again.") from error
     if not whole:
         raise RegardError(f"{path} does not number its pieces from 0 without gaps.")
     return pieces
 
 
 def read_folding(directory: Path) -> Folding:
-    """How the text of a directory's model is folded, by its `tokenizer.json` or `tokenizer_config.json`."""
+    """Return how the text of a directory's model is folded, by its `tokenizer.json` or `tokenizer_config.json`."""
     known: dict[str, Any] = {}
     for name, names in (
         ("tokenizer.json", ("lowercase", "strip_accents", "handle_chinese_chars", "clean_text")),
@@ -137,7 +137,7 @@ def read_folding(directory: Path) -> Folding:
 
 
 def renumbered(pieces: Sequence[str], origin: str) -> tuple[list[str], list[int]]:
-    """Pieces in our order and as we write them, and the old number of each: special tokens first."""
+    """Return pieces in our order and as we write them, and the old number of each: special tokens first."""
     numbers = {piece: number for number, piece in enumerate(pieces)}
     if len(numbers) != len(pieces):
         twice = next(piece for number, piece in enumerate(pieces) if numbers[piece] != number)
@@ -153,6 +153,6 @@ def renumbered(pieces: Sequence[str], origin: str) -> tuple[list[str], list[int]
 
 
 def _ours(piece: str) -> str:
-    """A piece as we write it."""
+    """Return a piece as we write it."""
     goes_on = piece.startswith(CONTINUED) and len(piece) > len(CONTINUED)
     return piece.removeprefix(CONTINUED) if goes_on else WORD_START + piece
