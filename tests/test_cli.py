@@ -70,7 +70,7 @@ def test_training_then_resuming_then_listing(tmp_path):
     ("arguments", "code", "words"),
     [
         (["translate", "nowhere"], 2, "nowhere does not exist"),
-        (["train"], 2, "Which configuration?"),
+        (["train"], 2, "Name a configuration"),
         (["train", "absent.yaml"], 2, "absent.yaml does not exist"),
         (["train", "--resume", "absent"], 2, "absent does not exist"),
         (["fly"], 2, "fly"),

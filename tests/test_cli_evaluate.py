@@ -166,7 +166,7 @@ def test_short_targets_get_metrics_that_suit_them(tmp_path, capsys):
     (tmp_path / "b").write_text("eins\nzwei\nvier\n")
     named = ("--hypotheses", tmp_path / "a", "--reference", tmp_path / "b")
     code, out, _ = typed(capsys, "evaluate", *named)
-    assert code == 0 and out.startswith("exact match") and "BLEU is left out" in out
+    assert code == 0 and out.startswith("exact match") and "BLEU is omitted" in out
     facts = json.loads(typed(capsys, "evaluate", *named, "--json")[1])
     assert list(facts["scores"]) == ["exact", "chrf"] and "four-grams" in facts["notes"][0]
     asked = json.loads(typed(capsys, "evaluate", *named, "--metrics", "bleu,exact", "--json")[1])
@@ -195,7 +195,7 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
         (["evaluate", "--hypotheses", "two", "--reference", "gone"], 1, "gone does not exist"),
         (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "blue"], 2, "did you mean `bleu`"),
         (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "perplexity"], 2, "Name a run"),
-        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", ","], 2, "Which metrics"),
+        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", ","], 2, "--metrics is empty"),
         (["compare", "RUN", "--reference", "two"], 2, "at least two"),
         (["compare", "RUN", "RUN", "--reference", "two"], 2, "--source FILE"),
         (["compare", "RUN", "RUN", "--source", "two"], 2, "--reference FILE"),

@@ -63,7 +63,7 @@ def test_what_is_known_in_short_sentences_only_is_seen_by_length():
 
 
 def test_a_control_without_other_sources_is_refused():
-    with pytest.raises(UsageError, match="one only"):
+    with pytest.raises(UsageError, match="only one"):
         contrast(ITEMS[:2], copying, control=True)
 
 

@@ -26,7 +26,7 @@ def lines(path: str, *rows: str) -> str:
 def test_codes_become_a_translation_letter_by_letter(capsys) -> None:
     assert main(["new", lines("codes.csv", *CODES)]) == 0
     said = capsys.readouterr().out
-    assert "300 examples, columns raw, clean" in said and "names the columns, and is no example" in said
+    assert "300 examples, columns raw, clean" in said and "names the columns" in said
     assert "regard train codes.yaml" in said and "regard translate runs/codes ab-0000" in said
     config = load("codes.yaml")
     assert (config.task.kind, config.text.tokenizer.kind) == ("translation", "characters")

@@ -268,10 +268,10 @@ class TestConfigurations:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            (["model.encoder.kind=rnn"], "cannot read pictures, which is what task `captioning`"),
+            (["model.encoder.kind=rnn"], "cannot read pictures, which is the input of task `captioning`"),
             (
                 ["task.kind=translation", "model.encoder.kind=image"],
-                "cannot read text, which is what task `translation`",
+                "cannot read text, which is the input of task `translation`",
             ),
             (["task.kind=translation", "model.encoder.kind=rnn"], "data.train has pictures for sources"),
             (["data.train.generate=copy"], "data.train has text for sources"),

@@ -189,8 +189,8 @@ def test_runs_are_listed(finished, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "Which configuration"),
-        (["training.steps=5"], "Which configuration"),
+        ([], "Name a configuration"),
+        (["training.steps=5"], "Name a configuration"),
         (["--resume", "{run}", "--run", "x"], "one of them"),
         (["--resume", "{run}", "other.yaml"], "its own configuration"),
         (["--resume", "{run}", "model.width=32", "training.steps=50"], "model.width cannot change"),

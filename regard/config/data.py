@@ -490,7 +490,7 @@ class Cleaning(Section):
     max_characters: int = Field(default=10_000, ge=1)
     """Longest side in characters; checked before tokenising, so that a broken line costs no time."""
     max_ratio: float = Field(default=5.0, ge=1.0)
-    """Largest ratio of character lengths (ten characters are added to each); pairs beyond it are rarely translations."""
+    """Largest ratio of character lengths (ten characters added to each); beyond it, pairs are rarely translations."""
     duplicates: Literal["drop", "keep"] = "drop"
     """Exact repeats of a pair add no information and leak into held-out data."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.config.document import Layer, Path, noun, read_value
 from regard.config.run import RunConfig
-from regard.config.schema import Kinds, selected_section, kinds, names, optional
+from regard.config.schema import Kinds, kinds, names, optional, selected_section
 from regard.config.section import Section
 from regard.foundation.errors import UsageError
 

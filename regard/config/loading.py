@@ -16,7 +16,7 @@ from regard.config import plugins
 from regard.config.document import Layer, noun, one_line, read, read_plain, scalar
 from regard.config.layers import COMMAND_LINE, leaves, preset_layer, read_overrides, stack
 from regard.config.presets import PRESETS
-from regard.config.problems import place_of, format_errors, add_location
+from regard.config.problems import add_location, format_errors, place_of
 from regard.config.run import RunConfig
 from regard.config.schema import default_kinds, nearest
 from regard.config.start import inherited_settings, refuse_differences

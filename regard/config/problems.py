@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from regard.config.document import Layer, Path, dotted, noun
 from regard.config.run import RunConfig
-from regard.config.schema import Kinds, selected_section, elsewhere, expected, kinds, names, nearest, required, words_of
+from regard.config.schema import Kinds, elsewhere, expected, kinds, names, nearest, required, selected_section, words_of
 from regard.config.section import Section
 from regard.config.upgrade import KINDS as EARLIER
 from regard.foundation.errors import UsageError
@@ -26,7 +26,9 @@ def format_errors(error: ValidationError, layer: Layer, name: str) -> UsageError
     for problem in problems:
         if problem.code == "missing" and problem.path[:-1] in misspelt:
             continue  # the misspelt name is most likely the missing one
-        lines[f"{place_of(problem.at, layer, name)}: {problem.sentence()}"] = None
+        sentence = problem.sentence()
+        stop = "" if sentence.endswith((".", "?")) else "."
+        lines[f"{place_of(problem.at, layer, name)}: {sentence}{stop}"] = None
     shown = list(lines)[:SHOWN]
     if len(lines) > SHOWN:
         shown.append(f"… and {len(lines) - SHOWN} more.")

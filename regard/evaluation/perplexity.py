@@ -1,4 +1,4 @@
-"""What a language model thinks of given texts: each is read through a sliding window, and every token scored once.
+"""Log-probabilities of texts by a language model: each is read in sliding windows, and every token is scored once.
 
 Axes: B batch, T target positions, E output width, V vocabulary.
 """
@@ -19,7 +19,7 @@ from regard.text.specials import BOS, EOS
 
 @torch.inference_mode()
 def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progress | None = None) -> list[Likelihood]:
-    """log P(text) = Σ log P(token | tokens before it in its window), the end symbol being the last token."""
+    """Return log P(text) = Σ log P(token | tokens before it in its window), with the end symbol as the last token."""
     assert isinstance(writer.output, DocumentOutput)
     length, stride = writer.output.settings.window
     rows = [[BOS, *ids, EOS] for ids in writer.target_tokenizer.encode_batch(texts)]
@@ -43,7 +43,7 @@ def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progr
 
 
 def _batch(writer: LoadedRun, rows: list[list[int]], batch: list[tuple[int, Window]]) -> list[list[float]]:
-    """Return the log-probabilities that each window asks for."""
+    """Return the log-probabilities of the tokens that each window scores."""
     model = writer.model
     device = model.output_bias.device
     pieces = [np.asarray(rows[row][window.start : window.end], dtype=np.uint32) for row, window in batch]
