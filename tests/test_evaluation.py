@@ -56,7 +56,7 @@ def test_a_form_of_a_metric_that_is_not_there_is_told_with_its_remedy(monkeypatc
     for name, says in (
         ("bleu:klingon", "choose from 13a"),
         ("bleu:", "no tokenizer"),
-        ("chrf:char", "only `bleu:TOKENIZER`"),
+        ("chrf:char", "Only `bleu:TOKENIZER`"),
         ("meteor:xx", "language `xx`"),
     ):
         with pytest.raises(UsageError, match=says):

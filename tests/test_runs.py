@@ -195,7 +195,7 @@ def test_runs_are_listed(finished, tmp_path):
         (["--resume", "{run}", "other.yaml"], "its own configuration"),
         (["--resume", "{run}", "model.width=32", "training.steps=50"], "model.width cannot change"),
         (["--resume", "{run}x"], "does not exist"),
-        (["{run}/config.yaml", "--run", "{run}"], "There is a run in"),
+        (["{run}/config.yaml", "--run", "{run}"], "There is already a run in"),
     ],
 )
 def test_wrong_usage_is_told_in_a_sentence(finished, capfd, arguments, says):

@@ -22,7 +22,7 @@ from regard.foundation import durable
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
-from regard.metrics.scoring import NAMES, written
+from regard.metrics.scoring import NAMES, format_score
 from regard.tasks.judgement import Judgement
 from regard.tasks.preparation import sound, stored
 from regard.tasks.task import Task
@@ -83,9 +83,9 @@ class Judged:
 
     def __str__(self) -> str:
         scores = self.judgement.scores
-        rows = [[NAMES[metric], written(metric, value, 2), ""] for metric, value in scores.values.items()]
+        rows = [[NAMES[metric], format_score(metric, value, 2), ""] for metric, value in scores.values.items()]
         rows += [
-            [f"{NAMES[metric]}, linear", written(metric, value, 2), "a linear model of the same data"]
+            [f"{NAMES[metric]}, linear", format_score(metric, value, 2), "a linear model of the same data"]
             for metric, value in (self.baseline or {}).items()
         ]
         if honest := scores.details.get("calibration"):

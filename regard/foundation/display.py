@@ -1,4 +1,4 @@
-"""What commands show besides their results: progress bars and notes on standard error, and aligned columns."""
+"""Terminal output: progress bars and notes on standard error, and aligned columns."""
 
 import os
 import sys

@@ -10,16 +10,16 @@ from regard.metrics.metric import Metric, References, Statistics
 
 
 class _Share(Metric):
-    """100 · Σ parts / Σ wholes; of several references, the one that is kindest to the hypothesis counts.
+    """100 · Σ parts / Σ wholes; of several references, the best for the hypothesis is used.
 
     Parts and wholes are summed over the corpus before they are divided (pooled), so a long text counts more than a
-    short one; a mean of sentence scores is another number.
+    short one, unlike in a mean of sentence scores.
     """
 
     count: Callable[[str, str], tuple[float, float]]
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """Part and whole of each sentence."""
+        """Return part and whole of each sentence: sentences × 2."""
         choose = max if self.larger_is_better else min
         rows = [
             choose((self.count(hypothesis, one) for one in several), key=lambda row: row[0] / max(row[1], 1.0))
@@ -28,13 +28,13 @@ class _Share(Metric):
         return np.asarray(rows, dtype=np.float64)
 
     def score(self, totals: Statistics) -> float:
-        """Return the share in per cent; of nothing, a perfect one."""
+        """Return the share in per cent; the best score if there is nothing to score."""
         part, whole = totals.tolist()
         return 100.0 * part / whole if whole else 100.0 * self.larger_is_better
 
 
 class Exact(_Share):
-    """Exact match: how many outputs are equal to a reference, character for character."""
+    """Exact match: share of outputs that are equal to a reference, character for character."""
 
     label = "exact match"
 
@@ -45,7 +45,7 @@ class Exact(_Share):
 
 
 class Edits(_Share):
-    """Edit distance: characters put in, taken out or replaced, of those of the longer text (Levenshtein, 1966)."""
+    """Edit distance: characters inserted, deleted or replaced / characters of the longer text (Levenshtein, 1966)."""
 
     label = "edit distance"
     larger_is_better = False
@@ -58,7 +58,7 @@ class Edits(_Share):
 
 
 class WordErrorRate(_Share):
-    """Word error rate: words put in, taken out or replaced, of those of the reference; it can exceed 100."""
+    """Word error rate: words inserted, deleted or replaced / words of the reference; it can exceed 100."""
 
     label = "WER"
     larger_is_better = False
@@ -72,7 +72,7 @@ class WordErrorRate(_Share):
 
 
 class CharacterErrorRate(_Share):
-    """Character error rate: characters put in, taken out or replaced, of those of the reference.
+    """Character error rate: characters inserted, deleted or replaced / characters of the reference.
 
     White space counts as one space between words, and not at all at the ends.
     """
@@ -89,35 +89,35 @@ class CharacterErrorRate(_Share):
 
 
 class TokenAccuracy(_Share):
-    """Token accuracy: tokens between white space that are right at their place, of those of the longer text."""
+    """Token accuracy: whitespace-separated tokens that are right at their position / tokens of the longer text."""
 
     label = "token accuracy"
     signature = "unit:white-space token|norm:longer|corpus:pooled"
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Right tokens, and the number of tokens of the longer text."""
+        """Return the number of right tokens, and the number of tokens of the longer text."""
         said, wanted = hypothesis.split(), reference.split()
         right = sum(a == b for a, b in zip(said, wanted, strict=False))
         return float(right), float(max(len(said), len(wanted)))
 
 
 class TokenF1(_Share):
-    """F1 of the words between white space, in any order: 2·shared / (said + true) (Rajpurkar et al., 2016)."""
+    """F1 of words in any order: 2·shared / (output words + reference words) (Rajpurkar et al., 2016)."""
 
     label = "F1"
     signature = "unit:white-space token|mean:answer"
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Return the F1 of one answer, of 1."""
+        """Return the F1 of one answer, and 1."""
         said, wanted = Counter(hypothesis.split()), Counter(reference.split())
         shared, whole = (said & wanted).total(), said.total() + wanted.total()
         return (2.0 * shared / whole if whole else 1.0), 1.0
 
 
 def edit_distance(one: str, other: str) -> int:
-    """Return the fewest single-character insertions, deletions and replacements between two texts (Levenshtein, 1966)."""
+    """Return the Levenshtein distance of two texts: the fewest insertions, deletions and replacements of characters."""
     across = np.frombuffer(other.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     return _edit_distance([ord(character) for character in one], across)
 

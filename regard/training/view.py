@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.foundation.display import is_quiet
-from regard.metrics.scoring import NAMES, written
+from regard.metrics.scoring import NAMES, format_score
 from regard.tasks.judgement import Sample
 
 LINES_EVERY = 30.0
@@ -243,7 +243,7 @@ def scores_line(line: Mapping[str, Any]) -> str:
     parts = [] if loss is None else [f"loss {loss:.3f}" if math.isfinite(loss) else "loss not finite"]
     parts += [] if puzzled is None else [f"perplexity {puzzled:.2f}" if puzzled < 1e6 else f"perplexity {puzzled:.1e}"]
     parts += [
-        f"{NAMES[metric]} {written(metric, line[metric])}"
+        f"{NAMES[metric]} {format_score(metric, line[metric])}"
         for metric in line
         if metric in NAMES and line[metric] is not None
     ]
