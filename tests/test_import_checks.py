@@ -138,7 +138,7 @@ def test_an_activation_other_than_that_of_marian_nmt_is_refused(marian, tmp_path
     ("files", "looks"),
     [
         (["dict.en.txt", "dict.de.txt", "checkpoint_best.pt"], "a fairseq model"),
-        (["model.npz", "vocab.yml", "decoder.yml"], "a Marian model as marian-nmt writes it"),
+        (["model.npz", "vocab.yml", "decoder.yml"], "a Marian model written by marian-nmt"),
         (["opus.bpe32k.npz.best-perplexity.npz.decoder.yml"], "a Marian model"),
         (["model.alphas.bin", "decoder.yml"], "a Marian model"),
         (["weights.npz"], "a NumPy archive"),
@@ -165,7 +165,7 @@ def test_foreign_directories_and_files_are_called_what_they_look_like(files, loo
 
 def test_a_run_and_an_empty_directory_are_told_apart(marian, tmp_path):
     run = import_run(marian, tmp_path / "run")
-    with pytest.raises(UsageError, match="is a run of Regard already"):
+    with pytest.raises(UsageError, match="is already a run of Regard"):
         import_run(run.directory, tmp_path / "again")
     (tmp_path / "empty").mkdir()
     with pytest.raises(RegardError, match=r"There is no config\.json"):

@@ -261,7 +261,7 @@ HOSTILE = {
 def test_what_is_no_tokenizer_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(content)
-    with pytest.raises(RegardError, match="not a tokenizer"):
+    with pytest.raises(RegardError, match="not a Regard tokenizer"):
         Tokenizer.load(path)
 
 
@@ -304,7 +304,7 @@ def test_a_tokenizer_changed_by_hand_is_refused(name: str, tmp_path: Path) -> No
     content = json.loads(path.read_text())
     change(content, name)
     path.write_text(json.dumps(content))
-    with pytest.raises(RegardError, match="not a tokenizer"):
+    with pytest.raises(RegardError, match="not a Regard tokenizer"):
         Tokenizer.load(path)
 
 

@@ -60,7 +60,7 @@ def plan(
 def _table(made: "Plan") -> str:
     """Return a plan as aligned lines."""
     from regard.foundation.display import columns
-    from regard.planning import in_words
+    from regard.planning import format_memory
     from regard.training.summary import duration, short
 
     lengths = made.lengths
@@ -72,7 +72,7 @@ def _table(made: "Plan") -> str:
         ("parameters", f"{short(sum(made.parameters.values()))} ({parts})"),
         ("training", f"{made.updates:,} updates of {made.tokens:,} tokens per side"),
         ("FLOPs", f"{made.flops:.2g} in all, {made.flops_per_token:.2g} for a target token and its source"),
-        ("memory", in_words(made.memory) + ("" if made.here else ", activations apart")),
+        ("memory", format_memory(made.memory) + ("" if made.here else ", activations apart")),
     ]
     if made.here:
         rate = made.flops_per_token * made.tokens / made.here.seconds
