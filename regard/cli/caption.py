@@ -193,18 +193,18 @@ def _format_failure(name: str, error: RegardError, form: str, count: int) -> str
 def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look":
     from regard.inspection.looks import Look
 
-    said = captioner.trace_hypothesis(name, best[0])
-    return Look.of(said, [(one.text, one.score) for one in best[1:]])
+    trace = captioner.trace_hypothesis(name, best[0])
+    return Look.of(trace, [(one.text, one.score) for one in best[1:]])
 
 
 def _format_captions(name: str, best: "list[Hypothesis]", form: str, count: int) -> str:
     """Return the captions of an image as text, table rows or a JSON object."""
     if form == "jsonl":
-        told: list[dict[str, Any]] = [
+        entries: list[dict[str, Any]] = [
             {"caption": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best
         ]
-        others = {"others": told[1:]} if count > 1 else {}
-        return json.dumps({"picture": name, **told[0], **others}, ensure_ascii=False)
+        others = {"others": entries[1:]} if count > 1 else {}
+        return json.dumps({"picture": name, **entries[0], **others}, ensure_ascii=False)
     texts = [" ".join(one.text.split()) for one in best]
     if form == "text":
         return "\n".join(texts)

@@ -77,12 +77,12 @@ def _show_dates(console: "Console", translator: "LoadedRun", pairs: "list[Pair]"
     from rich.table import Table
     from rich.text import Text
 
-    said = translator.translate([pair.source for pair in pairs])
-    right = sum(one == pair.target for one, pair in zip(said, pairs, strict=True))
+    outputs = translator.translate([pair.source for pair in pairs])
+    right = sum(one == pair.target for one, pair in zip(outputs, pairs, strict=True))
     table = Table(box=None, pad_edge=False, padding=(0, 3), title_justify="left", title_style="bold")
     for title in (f"{ASIDE}held-out date", "normal form", ""):
         table.add_column(title, style="default", header_style="dim")
-    for one, pair in list(zip(said, pairs, strict=True))[:SHOWN]:
+    for one, pair in list(zip(outputs, pairs, strict=True))[:SHOWN]:
         mark = Text("✓", "green") if one == pair.target else Text(f"✗ {pair.target}", "red")
         table.add_row(Text(ASIDE + pair.source), Text(one), mark)
     console.print()

@@ -41,9 +41,9 @@ def export(
     if to == "huggingface":
         from regard.formats.to_huggingface import export_huggingface
 
-        told = export_huggingface(opened, directory)
+        notes = export_huggingface(opened, directory)
     else:
         from regard.formats.to_ctranslate2 import export_ctranslate2
 
-        told = export_ctranslate2(opened, directory, quantize)
-    print("\n".join(told))
+        notes = export_ctranslate2(opened, directory, quantize)
+    print("\n".join(notes))

@@ -69,13 +69,13 @@ def _resolve(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool =
     if of_run:
         plugins.require(named, name)
     corpus_layer = None if of_run else _corpus_layer(file, command_line, name)
-    for said, default in ((file, name), (command_line, COMMAND_LINE)):
-        if corpus_layer is not None and corpus_layer[0] is said:
+    for given, default in ((file, name), (command_line, COMMAND_LINE)):
+        if corpus_layer is not None and corpus_layer[0] is given:
             layers.append(corpus_layer[1])
-        values = dict(said.values)
+        values = dict(given.values)
         chosen = values.pop("preset", None)
-        layers += _presets(chosen, place_of(("preset",), said, default))
-        layers.append(Layer(values, said.places))
+        layers += _presets(chosen, place_of(("preset",), given, default))
+        layers.append(Layer(values, given.places))
     layer = stack(*layers)
     inherit = not of_run and _has_start(layer)
     if not inherit and (kind := _default_encoder(layer, file, command_line)):
@@ -92,8 +92,8 @@ def _resolve(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool =
     except ValidationError as error:
         raise format_errors(error, layer, name) from None
     try:
-        for said in (file, command_line):
-            config.refuse_unused(said.values)
+        for given in (file, command_line):
+            config.refuse_unused(given.values)
         if inherit:
             # Checked first, so that a partly inherited model is not called impossible.
             refuse_differences(config, layer.presets, resolved=False)
@@ -107,18 +107,18 @@ def _resolve(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool =
 
 def _corpus_layer(file: Layer, command_line: Layer, name: str) -> tuple[Layer, Layer] | None:
     """Return the layer that names `data.corpus`, and the settings of that corpus."""
-    for said, default in ((command_line, COMMAND_LINE), (file, name)):
-        data = said.values.get("data")
+    for given, default in ((command_line, COMMAND_LINE), (file, name)):
+        data = given.values.get("data")
         corpus = data.get("corpus") if isinstance(data, Mapping) else None
         if isinstance(corpus, str):
             from regard.config.corpora import corpus_settings
 
-            place = place_of(("data", "corpus"), said, default)
+            place = place_of(("data", "corpus"), given, default)
             try:
                 values = {"data": corpus_settings(corpus)}
             except RegardError as error:
                 raise UsageError(f"{place}: {error}") from None
-            return said, Layer(values, dict.fromkeys(leaves(values), place))
+            return given, Layer(values, dict.fromkeys(leaves(values), place))
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol, cast
 from regard.foundation.errors import RegardError
 
 LONGEST_LINE = 1 << 22
-"""Bytes of a line that are kept; the rest of a longer one, which is no sentence, is skipped."""
+"""Bytes of a line that are kept; the rest of a longer one, which is not a sentence, is skipped."""
 
 MOST_PASSED_OVER = 1 << 28
 """Bytes of a line that are skipped before reading stops with an error."""

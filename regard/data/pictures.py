@@ -132,7 +132,7 @@ def _image(name: str, wanted: int) -> "Image":
             image = Image.open(content, formats=FORMATS)
     except Image.DecompressionBombError:  # above our own limit as well
         raise RegardError(_too_large(name, "has too many pixels")) from None
-    except Exception as error:  # whatever a broken file makes a decoder raise
+    except Exception as error:  # a broken file can make a decoder raise anything
         raise RegardError(_unreadable_message(name, error)) from None
     return _decode(image, name, wanted)
 
@@ -144,7 +144,7 @@ def _decode(image: "Image", name: str, wanted: int) -> "Image":
         raise RegardError(_too_large(name, f"has {wide:,} × {high:,} pixels"))
     try:
         return _to_rgb(image, wanted)
-    except Exception as error:  # whatever a broken file makes a decoder raise
+    except Exception as error:  # a broken file can make a decoder raise anything
         raise RegardError(_unreadable_message(name, error)) from None
 
 

@@ -271,12 +271,12 @@ def _ask_presence(scene: Scene, generator: random.Random) -> Asked:
 
 def _ask_place(scene: Scene, generator: random.Random) -> Asked | None:
     """Return a question about an object with exactly one other object on one side, or `None`."""
-    beside = [
+    neighbours = [
         (name, one, [other for other in scene.things if other != one and _is_related(name, other, one)])
         for one in scene.things
         for name in PLACES
     ]
-    answerable = [(name, one, others[0]) for name, one, others in beside if len(others) == 1]
+    answerable = [(name, one, others[0]) for name, one, others in neighbours if len(others) == 1]
     if not answerable:
         return None
     name, one, other = generator.choice(answerable)

@@ -191,7 +191,7 @@ def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
             samples = file.read(dtype="float32", always_2d=True)  # N×channels
     except RegardError:
         raise
-    except Exception as error:  # whatever a damaged file makes the decoder raise
+    except Exception as error:  # a damaged file can make the decoder raise anything
         reason = str(error).split(": ", 1)[-1].rstrip(".")[:200] or type(error).__name__
         raise RegardError(f"{name} cannot be read as WAV, FLAC or OGG ({reason}). It may be damaged.") from None
     return _to_mono(samples, name), rate

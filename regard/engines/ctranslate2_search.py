@@ -92,8 +92,8 @@ class CTranslate2Search:
         tokens = [self._numbers[name] for name in names]
         total = score * max(len(tokens), 1) ** penalty
         ended = tokens[-1:] == [EOS]
-        said = tokens[:-1] if ended else tokens
-        return Found(said[:limit], total, ended and len(said) <= limit)
+        output = tokens[:-1] if ended else tokens
+        return Found(output[:limit], total, ended and len(output) <= limit)
 
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -192,8 +192,8 @@ def compare(
     firsts = [one[0] for one in several]
     makers = make([*metrics, SENTENCE_METRIC], language)
     found = {
-        name: {metric: maker.statistics(said, several) for metric, maker in makers.items()}
-        for name, said in systems.items()
+        name: {metric: maker.statistics(outputs, several) for metric, maker in makers.items()}
+        for name, outputs in systems.items()
     }
     baseline, *others = systems
     sliced = firsts if sources is None else sources
@@ -211,9 +211,9 @@ def compare(
         )
         for metric in metrics
     }
-    f1 = {name: word_f1(said, several, counts or frequencies(firsts)) for name, said in systems.items()}
+    f1 = {name: word_f1(outputs, several, counts or frequencies(firsts)) for name, outputs in systems.items()}
     return Comparison(
-        scores={name: score_text(said, several, metrics, language=language) for name, said in systems.items()},
+        scores={name: score_text(outputs, several, metrics, language=language) for name, outputs in systems.items()},
         significance={name: {metric: tested[metric][name] for metric in metrics} for name in others},
         main=main,
         lengths=_table(lengths, rows, makers[main]),
@@ -251,7 +251,7 @@ def _sentences(
             number=place + 1,
             source=sources[place],
             reference=references[place][0],
-            outputs={name: said[place] for name, said in systems.items()},
+            outputs={name: outputs[place] for name, outputs in systems.items()},
             scores={name: metric.score(rows[SENTENCE_METRIC][place]) for name, rows in found.items()},
         )
         for place in range(len(sources))

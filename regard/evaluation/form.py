@@ -45,8 +45,8 @@ class Form:
         table.writerow(COLUMNS)
         for item in self.items:
             for letter, candidate in zip(LETTERS, item.candidates, strict=False):
-                said = (_cell(item.source), _cell(item.reference or ""), letter, _cell(candidate))
-                table.writerow((self.form, item.id, *said, "", "", ""))
+                cells = (_cell(item.source), _cell(item.reference or ""), letter, _cell(candidate))
+                table.writerow((self.form, item.id, *cells, "", "", ""))
         return text.getvalue()
 
 
@@ -93,19 +93,19 @@ def make_form(
             raise UsageError(f"There are {len(outputs):,} outputs of `{name}` for {len(sources):,} sources.")
     chance = random.Random(seed)
     chosen = chance.sample(range(len(sources)), min(count, len(sources)))
-    items, behind = [], {}
+    items, candidate_systems = [], {}
     for number, place in enumerate(chosen, start=1):
-        said: dict[str, list[str]] = {}
+        systems_by_text: dict[str, list[str]] = {}
         for name, outputs in systems.items():
-            said.setdefault(outputs[place], []).append(name)
-        candidates = chance.sample(list(said), len(said))
+            systems_by_text.setdefault(outputs[place], []).append(name)
+        candidates = chance.sample(list(systems_by_text), len(systems_by_text))
         reference = references[place] if references else None
         items.append(Item(number, sources[place], reference, tuple(candidates)))
-        behind[number] = tuple(tuple(said[candidate]) for candidate in candidates)
+        candidate_systems[number] = tuple(tuple(systems_by_text[candidate]) for candidate in candidates)
     content = json.dumps([asdict(item) for item in items])
     form = Form(hashlib.sha256(content.encode()).hexdigest()[:12], tuple(items))
     lines = {number: place + 1 for number, place in enumerate(chosen, start=1)}
-    return form, Key(form.form, tuple(systems), behind, lines)
+    return form, Key(form.form, tuple(systems), candidate_systems, lines)
 
 
 def read_json(path: Path) -> Any:

@@ -181,11 +181,11 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     endings = {ENDINGS[end] for path in paths for end in path.suffixes if end in ENDINGS}
     if own == "table":
         endings = {"table" if ending == "tsv" else ending for ending in endings}  # the columns are those of the run
-    said = next(iter(endings & set(config.task.corpora)), None) if len(endings) == 1 else None
-    kind = said or own
+    by_ending = next(iter(endings & set(config.task.corpora)), None) if len(endings) == 1 else None
+    kind = by_ending or own
     if kind == own and train.listing is not None:
         return train.model_copy(update={train.listing: names})
-    if said is None:
+    if by_ending is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)
         ending = f", or a file that ends in {wanted}" if wanted else ""
         raise UsageError(f"{names[0]} has an unknown format. Name --source and --reference files{ending}.")

@@ -26,19 +26,19 @@ def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progr
     found = [(row, window) for row, ids in enumerate(rows) for window in windows(len(ids), length, stride)]
     sizes = np.asarray([window.end - window.start for _, window in found], dtype=np.int32)
     order = np.argsort(sizes, kind="stable")
-    said: list[list[float]] = [[0.0] * (len(ids) - 1) for ids in rows]
+    log_probs: list[list[float]] = [[0.0] * (len(ids) - 1) for ids in rows]
     writer.model.eval()
     for start, end in cut(sizes[order], writer.config.decoding.batch_tokens, 1).tolist() if found else ():
         batch = [found[place] for place in order[start:end]]
         for (row, window), values in zip(batch, _batch(writer, rows, batch), strict=True):
             first = window.start + window.known
-            said[row][first : window.end - 1] = values
+            log_probs[row][first : window.end - 1] = values
         if progress:
             progress("scoring", end, len(found))
     normal = [writer.target_tokenizer.normalise(text) for text in texts]
     return [
         Likelihood(tuple(values), len(text.split()) + 1, len(text) + 1)
-        for values, text in zip(said, normal, strict=True)
+        for values, text in zip(log_probs, normal, strict=True)
     ]
 
 

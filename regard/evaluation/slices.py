@@ -26,10 +26,10 @@ def by_length(sources: Sequence[str]) -> Slices:
     bins = [one for one in bins if one[2]]
     while len(bins) > 1 and len(min(bins, key=_size)[2]) < FEWEST:
         place = bins.index(min(bins, key=_size))
-        beside = [near for near in (place - 1, place + 1) if 0 <= near < len(bins)]
-        first = min(place, min(beside, key=lambda near: len(bins[near][2])))
-        (low, _, before), (_, high, behind) = bins[first : first + 2]
-        bins[first : first + 2] = [(low, high, sorted(before + behind))]
+        neighbours = [near for near in (place - 1, place + 1) if 0 <= near < len(bins)]
+        first = min(place, min(neighbours, key=lambda near: len(bins[near][2])))
+        (low, _, before), (_, high, after) = bins[first : first + 2]
+        bins[first : first + 2] = [(low, high, sorted(before + after))]
     return {_name(low, high): places for low, high, places in bins}
 
 
@@ -56,13 +56,15 @@ def word_f1(hypotheses: Sequence[str], references: References, counts: Mapping[s
     Of several references, only the first is used.
     """
     names = dict.fromkeys(_name(low, high) for low, high in _bins(FREQUENCIES))
-    matched, said, wanted = Counter[str](), Counter[str](), Counter[str]()
+    matched, in_output, in_reference = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, several in zip(hypotheses, references, strict=True):
         mine, right = Counter(words(hypothesis)), Counter(words(several[0]))
-        for tally, bag in ((matched, mine & right), (said, mine), (wanted, right)):
+        for tally, bag in ((matched, mine & right), (in_output, mine), (in_reference, right)):
             for word, times in bag.items():
                 tally[_bin(counts.get(word, 0), FREQUENCIES)] += times
-    return {name: 100.0 * 2 * matched[name] / (said[name] + wanted[name]) for name in names if wanted[name]}
+    return {
+        name: 100.0 * 2 * matched[name] / (in_output[name] + in_reference[name]) for name in names if in_reference[name]
+    }
 
 
 def _bins(ends: Sequence[int]) -> list[tuple[int, int | None]]:

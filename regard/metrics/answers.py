@@ -97,9 +97,9 @@ class TokenAccuracy(_Share):
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
         """Return the number of right tokens, and the number of tokens of the longer text."""
-        said, wanted = hypothesis.split(), reference.split()
-        right = sum(a == b for a, b in zip(said, wanted, strict=False))
-        return float(right), float(max(len(said), len(wanted)))
+        output, expected = hypothesis.split(), reference.split()
+        right = sum(a == b for a, b in zip(output, expected, strict=False))
+        return float(right), float(max(len(output), len(expected)))
 
 
 class TokenF1(_Share):
@@ -111,8 +111,8 @@ class TokenF1(_Share):
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
         """Return the F1 of one answer, and 1."""
-        said, wanted = Counter(hypothesis.split()), Counter(reference.split())
-        shared, whole = (said & wanted).total(), said.total() + wanted.total()
+        output, expected = Counter(hypothesis.split()), Counter(reference.split())
+        shared, whole = (output & expected).total(), output.total() + expected.total()
         return (2.0 * shared / whole if whole else 1.0), 1.0
 
 

@@ -25,9 +25,9 @@ def confusion(outputs: Sequence[str], references: Sequence[str], labels: Sequenc
 def score_labels(outputs: Sequence[str], references: Sequence[str], labels: Sequence[str]) -> Scores:
     """Return accuracy, and macro-F1: the mean over occurring labels of F1 = 2·right / (predicted + true)."""
     table = confusion(outputs, references, labels)
-    right, true, said = np.diag(table), table.sum(1), table.sum(0)
-    occurs = true + said > 0
-    f1 = {label: 200 * float(right[n]) / float(true[n] + said[n]) for n, label in enumerate(labels) if occurs[n]}
+    right, true, predicted = np.diag(table), table.sum(1), table.sum(0)
+    occurs = true + predicted > 0
+    f1 = {label: 200 * float(right[n]) / float(true[n] + predicted[n]) for n, label in enumerate(labels) if occurs[n]}
     whole = max(1, int(table.sum()))
     values = {"accuracy": 100 * float(right.sum()) / whole, "macro_f1": float(np.mean(list(f1.values()) or [0.0]))}
     return Scores(values=values, details={"macro_f1": f1}, sentences=len(outputs))
@@ -51,11 +51,11 @@ def score_numbers(outputs: Sequence[float], references: Sequence[float]) -> Scor
 
     The mean squared error is included, since a correlation ignores a shift or a wrong scale.
     """
-    said, true = np.asarray(outputs, dtype=np.float64), np.asarray(references, dtype=np.float64)
+    predicted, true = np.asarray(outputs, dtype=np.float64), np.asarray(references, dtype=np.float64)
     values = {
-        "pearson": 100 * correlation(said, true),
-        "spearman": 100 * correlation(ranks(said), ranks(true)),
-        "squared_error": float(np.mean((said - true) ** 2)) if len(said) else 0.0,
+        "pearson": 100 * correlation(predicted, true),
+        "spearman": 100 * correlation(ranks(predicted), ranks(true)),
+        "squared_error": float(np.mean((predicted - true) ** 2)) if len(predicted) else 0.0,
     }
     return Scores(values=values, sentences=len(outputs))
 

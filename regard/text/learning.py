@@ -184,10 +184,10 @@ def _bpe(settings: Settings, lines: Lines, units: Counter[str], alphabet: list[s
         show_progress=False,
     )
     inner.train_from_iterator(lines(), trainer)
-    learnt = json.loads(inner.to_str())["model"]
-    tokens = [*first, *sorted(learnt["vocab"], key=learnt["vocab"].__getitem__)]
+    trained = json.loads(inner.to_str())["model"]
+    tokens = [*first, *sorted(trained["vocab"], key=trained["vocab"].__getitem__)]
     _check_size(settings, len(tokens), name)
-    return _bpe_model(tokens, [(left, right) for left, right in learnt["merges"]])
+    return _bpe_model(tokens, [(left, right) for left, right in trained["merges"]])
 
 
 def _bpe_model(tokens: list[str], merges: list[tuple[str, str]]) -> models.Model:

@@ -128,8 +128,8 @@ def read_folding(directory: Path) -> Folding:
     ):
         try:
             content = json.loads((directory / name).read_text(encoding="utf-8"))
-            said = content["normalizer"] if name == "tokenizer.json" else content
-            found = dict(zip(("lower", "strip_accents", "chinese", "clean"), map(said.get, names), strict=True))
+            settings = content["normalizer"] if name == "tokenizer.json" else content
+            found = dict(zip(("lower", "strip_accents", "chinese", "clean"), map(settings.get, names), strict=True))
             known = {key: bool(value) for key, value in found.items() if value is not None} | known
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # no such file or setting: BERT's default
