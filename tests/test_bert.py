@@ -175,7 +175,7 @@ def test_an_acceptor_starts_from_it_with_all_that_was_learnt(imported, tmp_path)
 def test_an_encoder_that_would_use_the_weights_in_another_way_is_refused(imported, tmp_path):
     settings = start_from(imported[1], tmp_path)
     settings["model"]["encoder"] = {"activation": "relu"}
-    with pytest.raises(UsageError, match=r"model.encoder.activation is relu here and gelu"):
+    with pytest.raises(UsageError, match=r"model.encoder.activation is relu here, but gelu"):
         train(from_mapping(settings), tmp_path / "run", view=View())
     settings = start_from(imported[1], tmp_path, attention={"heads": 2})
     with pytest.raises(UsageError, match=r"model.attention.heads is 2 here and 4"):
@@ -200,7 +200,7 @@ def test_what_cannot_be_imported_says_why_and_leaves_nothing(tmp_path, capsys):
         ({"num_hidden_layers": 10**9}, "layers is 1000000000"),
         ({"hidden_dropout_prob": "much"}, "`hidden_dropout_prob` is 'much'"),
         ({"num_hidden_layers": 4}, "has 3 layers bert.encoder.layer.…, but config.json declares num_hidden_layers = 4"),
-        ({"intermediate_size": 90}, "intermediate.dense.weight is 80×48, where config.json calls for 90×48"),
+        ({"intermediate_size": 90}, "intermediate.dense.weight is 80×48, but config.json requires 90×48"),
         ({"vocab_size": 99}, "belong to different models"),
     ):
         change(place, **settings)

@@ -212,7 +212,7 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
             "no directory no",
         ),
         (["compare", "RUN", "RUN", "--reference", "two", "--source", "two", "--picture", "."], 2, "is a directory"),
-        (["contrast", "RUN", "two", "-o", "no/items.tsv"], 2, "no directory no. Make it first"),
+        (["contrast", "RUN", "two", "-o", "no/items.tsv"], 2, "no directory no. Create it first"),
         (["judge", "make", "--source", "two", "--system", "a=two", "-o", "no/form.html"], 2, "no directory no"),
         (["translate", "RUN", "two", "-o", "no/out.txt"], 2, "no directory no"),
         (["translate", "RUN", "two", "--show-search", "no/tree.html"], 2, "no directory no"),

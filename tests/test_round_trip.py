@@ -99,5 +99,5 @@ def test_names_are_unique_and_come_back():
         assert len(set(names)) == len(names) and has_special_names(names)
         assert restore_names(names) == [*SPECIALS, *pieces]
     assert not has_special_names(["</s>", "<unk>", "a", "b", "c", "d"])
-    with pytest.raises(RegardError, match="Two tokens of the vocabulary are written `a`"):
+    with pytest.raises(RegardError, match="Two tokens of the vocabulary are called `a`"):
         unique_names([*SPECIALS, "a", "a"])

@@ -264,7 +264,7 @@ def test_what_is_killed_goes_on_where_it_was_and_comes_out_the_same(run, source,
     assert done.returncode == -9 and not out.exists()
     assert (tmp_path / "out.txt.partial").read_text().endswith("half a li")
     code, _, error = typed(capfd, *arguments[1:])
-    assert code == 0 and "holds 4 lines already" in error and out.read_text() == whole
+    assert code == 0 and "already has 4 lines" in error and out.read_text() == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 
