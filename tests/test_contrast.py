@@ -108,9 +108,9 @@ def test_every_way_of_writing_a_suite_gives_the_same_items(tmp_path):
         ("source\tcorrect\nx\ty\n", "no column `wrong`"),
         ("source\tcorrect\twrong\nx\ty\t\n", r":2 has no wrong target"),
         ("source\tcorrect\twrong\nx\ty\tz\tz\n", r":2 has 4 tab-separated columns, but there must be 3"),
-        ('{"source": "a", "correct": "b", "wrong": []}\n', r":1 is no item"),
-        ('{"source": "a", "wrong": "b"}\n', r":1 is no item"),
-        ('{"source": "a", "correct": "b", "wrong": "c"}\n[]\n', r":2 is no item"),
+        ('{"source": "a", "correct": "b", "wrong": []}\n', r":1 is not an item"),
+        ('{"source": "a", "wrong": "b"}\n', r":1 is not an item"),
+        ('{"source": "a", "correct": "b", "wrong": "c"}\n[]\n', r":2 is not an item"),
         ('{"source"\n', r":1 is not valid JSON"),
     ],
 )

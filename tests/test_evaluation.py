@@ -169,7 +169,7 @@ def test_what_cannot_be_scored_is_refused():
         score_text(["a"], [])
     with pytest.raises(UsageError, match="no metric `meteo`. Did you mean `meteor`"):
         score_text(["a"], ["a"], ["meteo"])
-    with pytest.raises(UsageError, match="choose from bleu"):
+    with pytest.raises(UsageError, match="Choose from bleu"):
         score_text(["a"], ["a"], ["qqq"])
     with pytest.raises(UsageError, match="at least one reference"):
         score_text(["a"], [()])

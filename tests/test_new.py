@@ -94,7 +94,7 @@ def test_options_win(capsys) -> None:
 def test_without_a_header_columns_have_numbers(capsys) -> None:
     lines("a.csv", *(f"ab-{number},AB{number}" for number in range(50)))
     assert main(["new", "a.csv"]) == 0
-    assert "there is no header" in capsys.readouterr().out
+    assert "is an example, not a header" in capsys.readouterr().out
     assert len(list(read(load("a.yaml").data.train))) == 50
     lines("b.csv", "dog,Hund", "cat,Katze")
     assert main(["new", "b.csv", "--no-header"]) == 0
