@@ -167,7 +167,7 @@ def test_a_sum_of_statistics_is_a_corpus():
 def test_what_cannot_be_scored_is_refused():
     with pytest.raises(UsageError, match="1 outputs for 0 references"):
         score_text(["a"], [])
-    with pytest.raises(UsageError, match="no metric `meteo`. Did you mean `meteor`"):
+    with pytest.raises(UsageError, match=r"no metric `meteo`\. Did you mean `meteor`"):
         score_text(["a"], ["a"], ["meteo"])
     with pytest.raises(UsageError, match="Choose from bleu"):
         score_text(["a"], ["a"], ["qqq"])
