@@ -145,7 +145,7 @@ def _state(corpus: "KnownCorpus") -> str:
     places = [locate_file(corpus, file) for file in corpus.files.values()]
     found = [place for place in places if place is not None]
     if not found:
-        return "can be downloaded" if corpus.downloadable else "missing"
+        return "can be downloaded" if corpus.downloadable else "not here"
     if len(found) < len(places):
         return "partly here"
     cached = all(place.is_relative_to(cache_directory()) for place in found)
