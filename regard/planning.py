@@ -1,7 +1,7 @@
-"""What a run will cost, before any of it is trained: parameters, FLOPs, memory, time here and elsewhere.
+"""Estimates of the cost of a run before training: parameters, FLOPs, memory and time.
 
-A matrix costs two FLOPs for each of its numbers and each token that passes it, and twice as many again on the way back:
-training costs 6 a number (Kaplan et al., 2020). Attention comes on top. Axes: S source and T target positions.
+A matrix costs two FLOPs per parameter and token in the forward pass and four in the backward pass, so training costs 6
+per parameter (Kaplan et al., 2020), plus attention. Axes: S source and T target positions.
 """
 
 import os
@@ -41,17 +41,17 @@ from regard.training.summary import parameters_by_part
 from regard.training.trainer import Trainer
 
 UTILISATION = 0.35
-"""Share of a GPU's peak that training reaches, unless told otherwise; at this, the published costs of the Transformer
-base and big models (3.3e18 and 2.3e19, counted as time × peak) come out within a fifth."""
+"""Default share of a GPU's peak that training reaches; with it, the estimates for the Transformer base and big models
+are within 20 % of the published costs (3.3e18 and 2.3e19, counted as time × peak)."""
 SECONDS = 10.0
-"""Time for the measurement of this machine."""
+"""Duration of the measurement on this machine."""
 USUAL_LENGTH = 25
-"""Tokens of a sentence, where there is no corpus to look at."""
+"""Assumed tokens per sentence if the corpus is not available."""
 CHARACTERS_A_TOKEN = 4.0
-"""Of subword vocabularies, in European languages."""
+"""Typical for subword vocabularies in European languages."""
 SAMPLE = 1000
 FEW = 1024
-"""Tokens of the first batch that is timed: a whole one may take minutes."""
+"""Tokens of the first timed batch, since a whole one may take minutes."""
 MOST_UPDATES = 100
 NUMBER = 4
 """Bytes of a 32-bit number."""
@@ -62,7 +62,7 @@ class Hardware:
     """A device to train on."""
 
     teraflops: float
-    """Peak, in the precision that training would use there."""
+    """Peak rate in the precision that training would use."""
     gigabytes: float
     precision: str
 
@@ -78,36 +78,36 @@ HARDWARE = {
     "RTX3090": Hardware(71, 24, "bfloat16"),
     "RTX4090": Hardware(165, 24, "bfloat16"),
 }
-"""Dense peak rates as their makers give them."""
+"""Dense peak rates according to the manufacturers."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Tokens of a sentence, its end symbol counted."""
+    """Mean tokens per sentence, including the end symbol."""
 
     source: float
     target: float
     origin: str
     each: list[tuple[float, float]] = field(default_factory=list, repr=False)
-    """Of the pairs that were looked at, source and target."""
+    """Source and target lengths of the sampled pairs."""
     too_long: list[int] = field(default_factory=list, repr=False)
-    """Those of them, counted from 0, that have more tokens than `data.cleaning.max_length`."""
+    """Indices of the pairs with more tokens than `data.cleaning.max_length`."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Updates made on this machine."""
+    """Measurement of updates on this machine."""
 
     seconds: float
-    """Of one update of the configuration, in the mean."""
+    """Mean seconds per update of the configuration."""
     updates: int
-    """How many were timed."""
+    """Number of timed updates."""
     tokens: int
-    """Padded target tokens of each; where fewer than the configuration's, time was scaled up."""
+    """Padded target tokens per update; if fewer than the configuration's, the time was scaled up."""
     activations: float
-    """Bytes kept for the way back, of one batch of the configuration."""
+    """Bytes of activations for the backward pass of one batch."""
     program: float
-    """Bytes that Python, torch and everything not named otherwise took at the peak; 0 where nobody can tell."""
+    """Peak bytes of Python, torch and everything else; 0 if unknown."""
 
 
 @dataclass(frozen=True)
@@ -120,39 +120,39 @@ class Elsewhere:
     utilisation: float
     seconds: float
     spent: float
-    """FLOPs as capacity × time, the way papers count them."""
+    """FLOPs as capacity × time, as papers report them."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run costs."""
+    """The estimated cost of a run."""
 
     cell: str
     vocabulary: tuple[int, int]
     lengths: Lengths
     parameters: dict[str, int]
     tokens: int
-    """Target tokens of an update, at most."""
+    """Largest number of target tokens per update."""
     updates: int
     flops_per_token: float
-    """Of training, for a target token and the source token beside it."""
+    """Training FLOPs per target token, including its source tokens."""
     flops: float
-    """Of the whole training."""
+    """FLOPs of the whole training."""
     memory: dict[str, float]
     """Bytes by part."""
     here: Measured | None
     why_not_here: str
     elsewhere: list[Elsewhere]
     warnings: list[str] = field(default_factory=list)
-    """What will stop the training, as far as the first pairs show."""
+    """Problems that would stop the training, estimated from the first pairs."""
 
     def memory_on(self, devices: int) -> float:
-        """Bytes on each of some devices that share out every batch."""
+        """Return the bytes per device if each batch is divided among the devices."""
         shared = self.memory.get("activations", 0.0) * (1 - 1 / devices)
         return sum(self.memory.values()) - shared - self.memory.get("program", 0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for machines."""
+        """Return the plan as plain JSON."""
         return asdict(replace(self, lengths=replace(self.lengths, each=[], too_long=[])))
 
 
@@ -164,11 +164,12 @@ def plan(
     measure: bool = True,
     progress: Progress | None = None,
 ) -> Plan:
-    """What the run of a configuration will cost; `measure` trains on random text for ten seconds."""
+    """Estimate the cost of a run; `measure` trains on random text for ten seconds."""
     if config.task.kind != "translation":
         raise UsageError(
-            f"Planning knows sequence-to-sequence models, and this is a run of task `{config.task.kind}`: train it "
-            "for a minute, and its rate tells the rest."
+            f"Planning supports only sequence-to-sequence models, but this is a run of task `{config.task.kind}`. "
+            "Train "
+            "it for a minute, and extrapolate from its rate."
         )
     named = [parse_devices(each) for each in devices]
     pairs = first_pairs(config)
@@ -182,7 +183,7 @@ def plan(
     total = each * tokens * training.steps
     here, why = (None, "not asked for")
     if measure:
-        here, why = measured(config, model, vocabulary, lengths, progress)
+        here, why = measure_training(config, model, vocabulary, lengths, progress)
     return Plan(
         cell=config.model.cell,
         vocabulary=vocabulary,
@@ -211,19 +212,21 @@ def plan(
 
 
 def parse_devices(text: str) -> tuple[int, str]:
-    """`8xA100` or `A100` as a number and a name that is known."""
+    """Return the number and the name of devices such as `8xA100` or `A100`."""
     match = re.fullmatch(r"(?:(\d{1,5})\s*[x×*]\s*)?([\w-]+)", text.strip(), re.IGNORECASE)
     known = {name.lower(): name for name in HARDWARE}
     name = known.get(match[2].replace("-", "").lower()) if match else None
     if match is None or name is None or not int(match[1] or 1):
-        raise UsageError(f"`{text}` is no hardware that is known here, such as 8xA100: {', '.join(HARDWARE)}.")
+        raise UsageError(
+            f"`{text}` is not known hardware. Use, for example, 8xA100, with one of {', '.join(HARDWARE)}."
+        )
     return int(match[1] or 1), name
 
 
 def vocabularies(config: RunConfig, pairs: Sequence[Pair]) -> tuple[int, int]:
-    """Tokens of source and target: as the configuration says, or as many as the first pairs let expect.
+    """Return the vocabulary sizes of source and target: as configured, or estimated from the first pairs.
 
-    Where the run starts from another, they are those of the tokenizers that it takes over.
+    If the run starts from another, they are the sizes of its tokenizers.
     """
     text, known = config.text, known_tokenizers(config)
     both = (text.tokenizer, text.target or text.tokenizer)
@@ -240,7 +243,7 @@ def _vocabulary(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
     if tokenizer.kind == "wordpiece" and tokenizer.model is not None:
         from regard.text.wordpiece import read_vocabulary
 
-        return len(read_vocabulary(Path(tokenizer.model))) + 1  # one symbol is two of ours
+        return len(read_vocabulary(Path(tokenizer.model))) + 1  # `[SEP]` is two of our tokens
     if tokenizer.kind == "sentencepiece" and tokenizer.model is not None:
         from regard.text.sentencepiece import SentencePieceTokenizer
 
@@ -255,7 +258,7 @@ def _vocabulary(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
 
 
 def first_pairs(config: RunConfig) -> list[Pair]:
-    """The first pairs of the corpus, where it is here."""
+    """Return the first pairs of the corpus; empty if it is not available."""
     try:
         return list(islice(read(config.data.train), SAMPLE))
     except RegardError:
@@ -263,7 +266,7 @@ def first_pairs(config: RunConfig) -> list[Pair]:
 
 
 def cleaning_warnings(config: RunConfig, pairs: Sequence[Pair], lengths: Lengths) -> list[str]:
-    """Say which filter would drop so much of the corpus that training stops and asks, judged by the first pairs."""
+    """Return warnings about filters that would drop so many pairs that training stops, judged by the first pairs."""
     if not pairs:
         return []
     fates, report = survey(pairs, config.data.cleaning, held_out=0, seed=0)
@@ -271,15 +274,16 @@ def cleaning_warnings(config: RunConfig, pairs: Sequence[Pair], lengths: Lengths
     if too_long:
         report.drop(Fate.TOO_LONG, too_long[0] + 1, len(too_long))
     return [
-        f"{warning} This is an estimate from the first {len(pairs):,} pairs; training stops if it holds for the corpus."
+        f"{warning} This is an estimate from the first {len(pairs):,} pairs; training stops if it is true of the "
+        "whole corpus."
         for warning in large_losses(config.data.cleaning, report, "pairs")
     ]
 
 
 def lengths_of(config: RunConfig, pairs: Sequence[Pair]) -> Lengths:
-    """Mean lengths in tokens, from the first pairs of the corpus."""
+    """Return mean lengths in tokens, from the first pairs of the corpus."""
     if not pairs:
-        return Lengths(USUAL_LENGTH, USUAL_LENGTH, "assumed: the corpus is not here")
+        return Lengths(USUAL_LENGTH, USUAL_LENGTH, "assumed: the corpus is not available")
     sides = (config.text.tokenizer, config.text.target or config.text.tokenizer)
     most = config.data.cleaning.max_length
     counts = []
@@ -301,7 +305,7 @@ def _tokens(text: str, tokenizer: Tokenizer) -> float:
 
 
 def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, int], lengths: Lengths) -> float:
-    """FLOPs of training for each target token, with the source tokens that come with it."""
+    """Return the training FLOPs per target token, including its source tokens."""
     cell = config.model
     ratio = lengths.source / lengths.target
     looked_up = ("embedding", "places", "distances", "_output", "output_bias")
@@ -313,7 +317,7 @@ def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, 
     output = vocabulary[1] * settled(cell.embeddings.width)
     forward = 2 * (ratio * matrices["encoder"] + matrices["decoder"] + output)
     encoder, decoder, join = cell.encoder, cell.decoder, cell.join
-    assert encoder is not None and decoder is not None and join is not None  # `plan` refuses other tasks
+    assert encoder is not None and decoder is not None and join is not None  # `plan` raises for other tasks
     if isinstance(encoder, TransformerEncoder):
         forward += ratio * 4 * encoder.layers * settled(encoder.width) * lengths.source
     if isinstance(decoder, TransformerDecoder):
@@ -325,7 +329,7 @@ def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, 
 
 
 def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[str, float]:
-    """Bytes by part at the peak of an update, in 32 bits; activations only where they were measured."""
+    """Return peak bytes by part, in float32; activations only if they were measured."""
     size = sum(parameter.numel() for parameter in model.parameters()) * NUMBER
     optimizer = config.training.optimizer
     moments = 2 if optimizer.kind != "sgd" else int(optimizer.momentum > 0)
@@ -342,36 +346,36 @@ def memory(config: RunConfig, model: nn.Module, here: Measured | None) -> dict[s
     return parts
 
 
-def measured(
+def measure_training(
     config: RunConfig,
     model: nn.Module,
     vocabulary: tuple[int, int],
     lengths: Lengths,
     progress: Progress | None = None,
 ) -> tuple[Measured | None, str]:
-    """Train on random text for ten seconds; or why not."""
+    """Train on random text for ten seconds; return the measurement, or `None` and the reason."""
     training = config.training
     device = choose_device(training.device)
     keep_freed()
     needed = 4 * NUMBER * sum(parameter.numel() for parameter in model.parameters())
     if device.type == "cpu" and needed > 0.6 * _free_memory():
-        return None, f"it needs {needed / 1e9:.1f} GB and more, which are not free here"
+        return None, f"it needs more than {needed / 1e9:.1f} GB, which are not free"
     config = config.model_copy(update={"training": training.model_copy(update={"accumulate": 1})})
     start = time.monotonic()
     tokens = min(training.batch_tokens, FEW)
     trainer = _trainer(config, vocabulary, lengths, tokens, device)
-    _timed(trainer, 1)  # warms up
-    once = _timed(trainer, 1)
+    _time_updates(trainer, 1)  # warm-up
+    once = _time_updates(trainer, 1)
     if tokens < training.batch_tokens and once * training.batch_tokens / tokens < SECONDS / 4:
         trainer.close()
         trainer = _trainer(config, vocabulary, lengths, training.batch_tokens, device)
-        _timed(trainer, 1)
-        once = _timed(trainer, 1)
+        _time_updates(trainer, 1)
+        once = _time_updates(trainer, 1)
     left = SECONDS - (time.monotonic() - start)
     count = max(1, min(MOST_UPDATES, int(left / max(once, 1e-6))))
-    seconds = _timed(trainer, count, progress)
+    seconds = _time_updates(trainer, count, progress)
     peak = _peak_memory()
-    kept = _kept_bytes(trainer)  # last: it learns in one thread, which needs memory where the others do not
+    kept = _kept_bytes(trainer)  # last, since it runs in one thread, which changes the memory use
     trainer.close()
     tokens = trainer.batches.tokens
     scale = training.batch_tokens / tokens
@@ -388,8 +392,8 @@ def _trainer(
     return Trainer(config, Task(TaskKind.of(config), Vocabularies(**known)), batches, device=device)
 
 
-def _timed(trainer: Trainer, updates: int, progress: Progress | None = None) -> float:
-    """Seconds of an update, in the mean."""
+def _time_updates(trainer: Trainer, updates: int, progress: Progress | None = None) -> float:
+    """Return the mean seconds per update."""
     start = time.monotonic()
     for done in range(updates):
         if progress is not None:
@@ -399,7 +403,7 @@ def _timed(trainer: Trainer, updates: int, progress: Progress | None = None) -> 
 
 
 def _kept_bytes(trainer: Trainer) -> float:
-    """Bytes that one batch keeps for the way back, parameters apart, each storage counted once."""
+    """Return the bytes that autograd saves for one batch, without parameters, each storage counted once."""
     own = {parameter.untyped_storage().data_ptr() for parameter in trainer.model.parameters()}
     kept: dict[int, int] = {}
 
@@ -409,7 +413,7 @@ def _kept_bytes(trainer: Trainer) -> float:
             kept[storage.data_ptr()] = max(kept.get(storage.data_ptr(), 0), storage.nbytes())
         return tensor
 
-    threads, trainer.threads = trainer.threads, GradientThreads(1)  # what other threads keep would not be seen
+    threads, trainer.threads = trainer.threads, GradientThreads(1)  # tensors saved by other threads would be missed
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         trainer.update()
     trainer.threads = threads
@@ -417,7 +421,7 @@ def _kept_bytes(trainer: Trainer) -> float:
 
 
 def _peak_memory() -> float:
-    """The most bytes that this process has held; 0 where the system does not tell."""
+    """Return the peak memory of this process in bytes; 0 if the system does not report it."""
     if sys.platform == "win32":
         return 0.0
     import resource
@@ -427,14 +431,14 @@ def _peak_memory() -> float:
 
 
 def _free_memory() -> float:
-    """Bytes that are free here; without a way to know, as good as endless."""
+    """Return the free memory in bytes; infinity if it is unknown."""
     with suppress(OSError, ValueError, AttributeError):
         return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return float("inf")
 
 
-def in_words(memory: Mapping[str, float]) -> str:
-    """Bytes by part, in the unit that fits the whole."""
+def format_memory(memory: Mapping[str, float]) -> str:
+    """Format bytes by part, in the unit that fits the total."""
     total = sum(memory.values())
     size, unit = (1e9, "GB") if total >= 1e9 else (1e6, "MB")
     parts = ", ".join(f"{name} {value / size:.3g}" for name, value in memory.items())

@@ -73,8 +73,8 @@ ISSUE = (
     ),
     Mutation(
         "CIDEr-D without clipping",
-        "min(count, wanted[gram]) * wanted[gram]",
-        "count * wanted[gram]",
+        "min(count, reference[gram]) * reference[gram]",
+        "count * reference[gram]",
         "independent evaluation",
     ),
     Mutation("rank tolerance far too small", "max(len(self.rows), self.width) * EPSILON", "1e-30", "independent"),

@@ -168,7 +168,7 @@ class TestBadInputs:
                 ask(names)
             told = str(error.value)
             assert told.startswith("2 of 5 inputs cannot be answered.")
-            assert 'inputs[1] ("' in told and "notes.png is no picture that can be read" in told
+            assert 'inputs[1] ("' in told and "notes.png is not an image in a format that can be read" in told
             assert 'inputs[3] ("' in told and "nowhere.png does not exist" in told
             assert list(error.value.problems) == [1, 3] and error.value.answers[1] is error.value.answers[3] is None
         lines = ["" if one is None else one.line for one in error.value.answers]

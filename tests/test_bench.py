@@ -148,7 +148,7 @@ def test_unknown_parts_and_runs_are_refused_in_a_sentence(capsys, tmp_path):
     assert main(["bench", "speed"]) == 2
     assert "`speed`" in capsys.readouterr().err
     assert main(["bench", "decode", "--run", str(tmp_path)]) == 2
-    assert "no trained run" in capsys.readouterr().err
+    assert "not a trained run" in capsys.readouterr().err
 
 
 def test_an_unknown_peer_is_refused_before_anything_is_measured():

@@ -17,7 +17,7 @@ from regard.tasks.loaded import load_run
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, MASK, SEP, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer
-from regard.text.wordpiece import MARKS, Folding, WordPieceTokenizer, renumbered
+from regard.text.wordpiece import MARKS, Folding, WordPieceTokenizer, renumber_pieces
 from regard.training.loop import train
 from regard.training.view import View
 
@@ -73,7 +73,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 
 def old_numbers() -> torch.Tensor:
-    return torch.tensor(renumbered(PIECES, "the vocabulary")[1])
+    return torch.tensor(renumber_pieces(PIECES, "the vocabulary")[1])
 
 
 def random_texts() -> torch.Tensor:
@@ -105,7 +105,7 @@ def test_a_plain_encoder_is_imported_whatever_its_activation_and_its_head_is_fre
         there = theirs(old_numbers()[ids]).last_hidden_state
         states = load_run(tmp_path / "run").model.encode(ids).states
     torch.testing.assert_close(states, there, atol=1e-4, rtol=0)
-    assert run.info["head"] == "fresh" and "mean nothing" in run.card.read_text()
+    assert run.info["head"] == "fresh" and "its predictions are random" in run.card.read_text()
 
 
 def test_text_is_cut_as_transformers_cuts_it(imported, tmp_path):
@@ -127,7 +127,7 @@ def test_text_is_cut_as_transformers_cuts_it(imported, tmp_path):
 
 
 def test_case_is_kept_where_the_model_keeps_it(tmp_path):
-    tokens, _ = renumbered([*PIECES, "Dog"], "the vocabulary")
+    tokens, _ = renumber_pieces([*PIECES, "Dog"], "the vocabulary")
     cased = WordPieceTokenizer.of_vocabulary(tokens, Folding(lower=False))
     assert cased.encode("Dog dog").tokens == ["▁Dog", "▁dog"]
     save_bert(tmp_path / "theirs")
@@ -175,7 +175,7 @@ def test_an_acceptor_starts_from_it_with_all_that_was_learnt(imported, tmp_path)
 def test_an_encoder_that_would_use_the_weights_in_another_way_is_refused(imported, tmp_path):
     settings = start_from(imported[1], tmp_path)
     settings["model"]["encoder"] = {"activation": "relu"}
-    with pytest.raises(UsageError, match=r"model.encoder.activation is relu here and gelu"):
+    with pytest.raises(UsageError, match=r"model.encoder.activation is relu here, but gelu"):
         train(from_mapping(settings), tmp_path / "run", view=View())
     settings = start_from(imported[1], tmp_path, attention={"heads": 2})
     with pytest.raises(UsageError, match=r"model.attention.heads is 2 here and 4"):
@@ -200,8 +200,8 @@ def test_what_cannot_be_imported_says_why_and_leaves_nothing(tmp_path, capsys):
         ({"num_hidden_layers": 10**9}, "layers is 1000000000"),
         ({"hidden_dropout_prob": "much"}, "`hidden_dropout_prob` is 'much'"),
         ({"num_hidden_layers": 4}, "has 3 layers bert.encoder.layer.…, but config.json declares num_hidden_layers = 4"),
-        ({"intermediate_size": 90}, "intermediate.dense.weight is 80×48, where config.json calls for 90×48"),
-        ({"vocab_size": 99}, "not of one model"),
+        ({"intermediate_size": 90}, "intermediate.dense.weight is 80×48, but config.json requires 90×48"),
+        ({"vocab_size": 99}, "belong to different models"),
     ):
         change(place, **settings)
         assert main(["import", str(place), str(run)]) == 1
@@ -211,7 +211,7 @@ def test_what_cannot_be_imported_says_why_and_leaves_nothing(tmp_path, capsys):
     content = (place / "model.safetensors").read_bytes()
     (place / "model.safetensors").write_bytes(content[: len(content) // 2])
     assert main(["import", str(place), str(run)]) == 1
-    assert "is the first tensor that is not whole" in capsys.readouterr().err and not run.exists()
+    assert "is the first incomplete tensor" in capsys.readouterr().err and not run.exists()
     (place / "model.safetensors").write_bytes(content)
     (place / "vocab.txt").write_text("\n".join(["x", *PIECES[1:]]) + "\n")
     with pytest.raises(RegardError, match=r"no \[PAD\]"):

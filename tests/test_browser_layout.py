@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from regard.inspection.maps import Attention, Heads
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 

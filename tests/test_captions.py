@@ -247,11 +247,11 @@ class TestCommand:
         ("arguments", "code", "message"),
         [
             (["caption", "RUN", "nowhere.png"], 1, "nowhere.png does not exist"),
-            (["caption", "RUN", "TEXT"], 1, "notes.txt is no picture that can be read"),
-            (["caption", "RUN", "shapes: pink circle 0 0"], 1, "is no thing of a scene"),
-            (["caption", "RUN", "NAME", "--top-k", "3"], 2, "add --sample"),
+            (["caption", "RUN", "TEXT"], 1, "notes.txt is not an image in a format that can be read"),
+            (["caption", "RUN", "shapes: pink circle 0 0"], 1, "is not an object of a scene"),
+            (["caption", "RUN", "NAME", "--top-k", "3"], 2, "Add --sample"),
             (["caption", "RUN", "NAME", "-o", "a.doc"], 2, "has no ending that says what to write"),
-            (["caption", "RUN", "NAME", "-o", "a.html", "--format", "jsonl"], 2, "leave out --format"),
+            (["caption", "RUN", "NAME", "-o", "a.html", "--format", "jsonl"], 2, "Leave out --format"),
             (["caption", "OTHER", "NAME"], 2, "is not a captioning run (n → m"),
             (["translate", "RUN", "TEXT"], 2, "Use regard caption"),
             (["predict", "RUN", "TEXT"], 2, "regard caption"),
@@ -276,14 +276,14 @@ class TestCommand:
         assert [line["picture"] for line in lines] == names
         assert [line["caption"] is not None for line in lines] == [True, True, False, True]
         assert all(line.keys() - {"error"} == lines[0].keys() for line in lines)
-        assert "is no picture that can be read" in lines[2]["error"]
+        assert "is not an image in a format that can be read" in lines[2]["error"]
         assert main(["caption", str(run), *names, str(tmp_path / "nowhere.png")]) == 1
         written, errors = capsys.readouterr()
         assert [bool(line) for line in written.splitlines()] == [True, True, False, True, False]
         assert "nowhere.png does not exist" in errors and "2 pictures could not be captioned" in errors
-        assert "notes.png is no picture that can be read" in told
+        assert "notes.png is not an image in a format that can be read" in told
         assert main(["caption", str(run), *names, "-o", str(tmp_path / "looks.json")]) == 1
-        assert "notes.png is no picture that can be read" in capsys.readouterr().err
+        assert "notes.png is not an image in a format that can be read" in capsys.readouterr().err
         shown = (tmp_path / "looks.json").read_text()
         assert all(name in shown for name in NAMES[:3])
 

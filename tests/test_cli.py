@@ -70,7 +70,7 @@ def test_training_then_resuming_then_listing(tmp_path):
     ("arguments", "code", "words"),
     [
         (["translate", "nowhere"], 2, "nowhere does not exist"),
-        (["train"], 2, "Which configuration?"),
+        (["train"], 2, "Name a configuration"),
         (["train", "absent.yaml"], 2, "absent.yaml does not exist"),
         (["train", "--resume", "absent"], 2, "absent does not exist"),
         (["fly"], 2, "fly"),
@@ -91,7 +91,7 @@ def test_a_tokenizer_of_another_run_is_refused(copy_run, tmp_path):
     path = other / "tokenizers" / "shared.json"
     path.write_text(path.read_text().replace('"a"', '"z"').replace('"▁a"', '"▁z"'))
     done = typed("translate", other, text=b"a\n")
-    assert done.returncode == 1 and b"is not the file that this run was saved with" in done.stderr
+    assert done.returncode == 1 and b"was changed after the run was saved" in done.stderr
     assert typed("runs", other, "--accept-changes").returncode == 0
     done = typed("translate", other, text=b"a\n")
     assert done.returncode == 1 and b"does not belong" in done.stderr

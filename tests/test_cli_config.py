@@ -95,7 +95,7 @@ def test_a_printed_preset_is_a_file_to_start_from(
     ("arguments", "message"),
     [
         (["config", "show", "nowhere.yaml"], "error: nowhere.yaml does not exist.\n"),
-        (["config", "presets", "lung"], "error: there is no preset lung; did you mean luong?\n"),
+        (["config", "presets", "lung"], "error: There is no preset lung; did you mean luong?\n"),
         (["config", "show"], "error: Missing argument"),
         (["config", "show", "--jsn", "x"], "error: No such option"),
         (["cofig"], "error: No such command 'cofig'"),
@@ -167,12 +167,12 @@ def failing(error: BaseException) -> Callable[[], None]:
         (OSError(errno.ENOSPC, "No space left on device", "runs/x"), 1, "error: runs/x: No space left on device.\n"),
         (PermissionError(errno.EACCES, "Permission denied", "/root/x"), 1, "error: /root/x: Permission denied.\n"),
         (OSError("odd"), 1, "error: odd.\n"),
-        (MemoryError(), 1, "error: there is not enough memory"),
-        (RecursionError("deep"), 1, "error: this is a bug in Regard (RecursionError: deep).\nSet REGARD_DEBUG=1"),
+        (MemoryError(), 1, "error: There is not enough memory"),
+        (RecursionError("deep"), 1, "error: This is a bug in Regard (RecursionError: deep).\nSet REGARD_DEBUG=1"),
         (
             ZeroDivisionError("division by zero"),
             1,
-            "error: this is a bug in Regard (ZeroDivisionError: division by zero).",
+            "error: This is a bug in Regard (ZeroDivisionError: division by zero).",
         ),
     ],
 )

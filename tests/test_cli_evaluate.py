@@ -166,7 +166,7 @@ def test_short_targets_get_metrics_that_suit_them(tmp_path, capsys):
     (tmp_path / "b").write_text("eins\nzwei\nvier\n")
     named = ("--hypotheses", tmp_path / "a", "--reference", tmp_path / "b")
     code, out, _ = typed(capsys, "evaluate", *named)
-    assert code == 0 and out.startswith("exact match") and "BLEU is left out" in out
+    assert code == 0 and out.startswith("exact match") and "BLEU is omitted" in out
     facts = json.loads(typed(capsys, "evaluate", *named, "--json")[1])
     assert list(facts["scores"]) == ["exact", "chrf"] and "four-grams" in facts["notes"][0]
     asked = json.loads(typed(capsys, "evaluate", *named, "--metrics", "bleu,exact", "--json")[1])
@@ -194,8 +194,8 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
         (["evaluate", "--hypotheses", "two", "--reference", "latin"], 1, r"latin:2 is not valid UTF-8"),
         (["evaluate", "--hypotheses", "two", "--reference", "gone"], 1, "gone does not exist"),
         (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "blue"], 2, "did you mean `bleu`"),
-        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "perplexity"], 2, "name a run"),
-        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", ","], 2, "Which metrics"),
+        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "perplexity"], 2, "Name a run"),
+        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", ","], 2, "--metrics is empty"),
         (["compare", "RUN", "--reference", "two"], 2, "at least two"),
         (["compare", "RUN", "RUN", "--reference", "two"], 2, "--source FILE"),
         (["compare", "RUN", "RUN", "--source", "two"], 2, "--reference FILE"),
@@ -212,7 +212,7 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
             "no directory no",
         ),
         (["compare", "RUN", "RUN", "--reference", "two", "--source", "two", "--picture", "."], 2, "is a directory"),
-        (["contrast", "RUN", "two", "-o", "no/items.tsv"], 2, "no directory no. Make it first"),
+        (["contrast", "RUN", "two", "-o", "no/items.tsv"], 2, "no directory no. Create it first"),
         (["judge", "make", "--source", "two", "--system", "a=two", "-o", "no/form.html"], 2, "no directory no"),
         (["translate", "RUN", "two", "-o", "no/out.txt"], 2, "no directory no"),
         (["translate", "RUN", "two", "--show-search", "no/tree.html"], 2, "no directory no"),

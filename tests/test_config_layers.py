@@ -97,8 +97,8 @@ def test_a_name_that_two_sorts_of_corpus_share_is_what_the_sort_says() -> None:
     ("kind", "corpus", "remedy"),
     [
         ("visual-questions", {"generate": "shapes"}, "generate: questions"),
-        ("visual-questions", {"images": "photos", "captions": "a.tsv"}, "set question_column"),
-        ("captioning", {"generate": "questions"}, "set task.kind to visual-questions"),
+        ("visual-questions", {"images": "photos", "captions": "a.tsv"}, "Set question_column"),
+        ("captioning", {"generate": "questions"}, "Set task.kind to visual-questions"),
     ],
 )
 def test_questions_with_pictures_are_for_a_task_that_reads_them(kind: str, corpus: Any, remedy: str) -> None:

@@ -63,7 +63,7 @@ def test_what_is_known_in_short_sentences_only_is_seen_by_length():
 
 
 def test_a_control_without_other_sources_is_refused():
-    with pytest.raises(UsageError, match="one only"):
+    with pytest.raises(UsageError, match="only one"):
         contrast(ITEMS[:2], copying, control=True)
 
 
@@ -104,13 +104,13 @@ def test_every_way_of_writing_a_suite_gives_the_same_items(tmp_path):
     ("content", "message"),
     [
         ("", "is empty"),
-        ("a\tb\tc\na\tb\n", r":2 has 2 tab-separated columns; there must be at least 3"),
+        ("a\tb\tc\na\tb\n", r":2 has 2 tab-separated columns, but there must be at least 3"),
         ("source\tcorrect\nx\ty\n", "no column `wrong`"),
         ("source\tcorrect\twrong\nx\ty\t\n", r":2 has no wrong target"),
-        ("source\tcorrect\twrong\nx\ty\tz\tz\n", r":2 has 4 tab-separated columns; there must be 3"),
-        ('{"source": "a", "correct": "b", "wrong": []}\n', r":1 is no item"),
-        ('{"source": "a", "wrong": "b"}\n', r":1 is no item"),
-        ('{"source": "a", "correct": "b", "wrong": "c"}\n[]\n', r":2 is no item"),
+        ("source\tcorrect\twrong\nx\ty\tz\tz\n", r":2 has 4 tab-separated columns, but there must be 3"),
+        ('{"source": "a", "correct": "b", "wrong": []}\n', r":1 is not an item"),
+        ('{"source": "a", "wrong": "b"}\n', r":1 is not an item"),
+        ('{"source": "a", "correct": "b", "wrong": "c"}\n[]\n', r":2 is not an item"),
         ('{"source"\n', r":1 is not valid JSON"),
     ],
 )

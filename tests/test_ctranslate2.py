@@ -173,7 +173,7 @@ def test_auto_takes_the_fast_engine_where_it_can(run, tmp_path, capsys):
     other = random_run(tmp_path / "rnn", {"encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}})
     assert type(open_engine("auto", [other.directory])).__name__ == "TextGenerator"
     told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "model.encoder.kind `rnn`. The native engine does it." in told
+    assert told.count("\n") == 1 and "model.encoder.kind `rnn`. The native engine is used." in told
     assert not (other.directory / "engines").exists()
     with pytest.raises(RegardError, match=r"model\.encoder\.kind `rnn`"):
         open_engine("ctranslate2", [other.directory])

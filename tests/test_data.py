@@ -77,7 +77,10 @@ BROKEN: dict[str, tuple[Any, str]] = {
         "x:2 is not valid",
     ),
     "deep JSON": (lambda d: JsonLines(jsonl=[write(d / "x", "[" * 100_000)]), "x:1 is not valid"),
-    "no object": (lambda d: JsonLines(jsonl=[write(d / "x", "[1]\n")]), "x:1 is no JSON object, but a list"),
+    "no object": (
+        lambda d: JsonLines(jsonl=[write(d / "x", "[1]\n")]),
+        "x:1 is a list, but every line must be a JSON object",
+    ),
     "missing field": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "b": 1}\n')]), "no field `target`"),
     "no string": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": 7, "target": "a"}\n')]), "is a number"),
     "no label": (lambda d: JsonLines(jsonl=[write(d / "x", '{"source": "a", "target": null}\n')]), "x:1: .* is null"),

@@ -173,6 +173,6 @@ def test_what_does_not_go_together_is_reported_in_a_sentence(runs, capsys, tmp_p
         capsys, runs["classes"], "--hypotheses", corpus(tmp_path / "odd.txt", ["perhaps"] * 11)
     )
     assert "no --hypotheses" in refusal(capsys, runs["language"], "--hypotheses", short)
-    assert "leave out --metrics" in refusal(capsys, runs["classes"], "--metrics", "bleu")
-    assert "name the run" in refusal(capsys, "--hypotheses", short, "--data", bad)
+    assert "Leave out --metrics" in refusal(capsys, runs["classes"], "--metrics", "bleu")
+    assert "Name the run" in refusal(capsys, "--hypotheses", short, "--data", bad)
     assert "belong together" in refusal(capsys, runs["classes"], "--source", short)

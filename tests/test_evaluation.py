@@ -54,9 +54,9 @@ def test_bleu_counts_in_what_it_is_told_to_and_says_so(tokenizer):
 
 def test_a_form_of_a_metric_that_is_not_there_is_told_with_its_remedy(monkeypatch):
     for name, says in (
-        ("bleu:klingon", "choose from 13a"),
+        ("bleu:klingon", "Choose from 13a"),
         ("bleu:", "no tokenizer"),
-        ("chrf:char", "only `bleu:TOKENIZER`"),
+        ("chrf:char", "Only `bleu:TOKENIZER`"),
         ("meteor:xx", "language `xx`"),
     ):
         with pytest.raises(UsageError, match=says):
@@ -167,9 +167,9 @@ def test_a_sum_of_statistics_is_a_corpus():
 def test_what_cannot_be_scored_is_refused():
     with pytest.raises(UsageError, match="1 outputs for 0 references"):
         score_text(["a"], [])
-    with pytest.raises(UsageError, match="no metric `meteo`: did you mean `meteor`"):
+    with pytest.raises(UsageError, match=r"no metric `meteo`\. Did you mean `meteor`"):
         score_text(["a"], ["a"], ["meteo"])
-    with pytest.raises(UsageError, match="choose from bleu"):
+    with pytest.raises(UsageError, match="Choose from bleu"):
         score_text(["a"], ["a"], ["qqq"])
     with pytest.raises(UsageError, match="at least one reference"):
         score_text(["a"], [()])

@@ -91,18 +91,18 @@ def test_an_imported_model_is_tuned_with_its_own_cell_tokenizers_and_search(kind
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("model.width", 64, "model.width is 64 here and 32"),
-        ("model.encoder.layers", 1, "model.encoder.layers is 1 here and 2"),
-        ("model.decoder.layers", 4, "model.decoder.layers is 4 here and 3"),
-        ("model.decoder.activation", "relu", "model.decoder.activation is relu here and silu"),
-        ("model.decoder.kind", "rnn", "model.decoder.kind is rnn here and transformer"),
-        ("model.attention.heads", 2, "model.attention.heads is 2 here and 4"),
-        ("model.embeddings.tie", "none", "model.embeddings.tie is none here and all"),
-        ("model.positions.kind", "rotary", "model.positions.kind is rotary here and sinusoidal"),
-        ("text.tokenizer.kind", "bpe", "text.tokenizer.kind is bpe here and sentencepiece"),
-        ("text.joint", "false", "text.joint is false here and true"),
-        ("text.target.kind", "characters", "text.target is characters here and not set"),
-        ("decoding.beam", 9, "decoding.beam is 9 here and 4"),
+        ("model.width", 64, "model.width is 64 here, but 32"),
+        ("model.encoder.layers", 1, "model.encoder.layers is 1 here, but 2"),
+        ("model.decoder.layers", 4, "model.decoder.layers is 4 here, but 3"),
+        ("model.decoder.activation", "relu", "model.decoder.activation is relu here, but silu"),
+        ("model.decoder.kind", "rnn", "model.decoder.kind is rnn here, but transformer"),
+        ("model.attention.heads", 2, "model.attention.heads is 2 here, but 4"),
+        ("model.embeddings.tie", "none", "model.embeddings.tie is none here, but all"),
+        ("model.positions.kind", "rotary", "model.positions.kind is rotary here, but sinusoidal"),
+        ("text.tokenizer.kind", "bpe", "text.tokenizer.kind is bpe here, but sentencepiece"),
+        ("text.joint", "false", "text.joint is false here, but true"),
+        ("text.target.kind", "characters", "text.target is characters here, but not set"),
+        ("decoding.beam", 9, "decoding.beam is 9 here, but 4"),
     ],
 )
 def test_what_a_file_says_differently_is_refused_before_any_data_is_read(key, value, told, marian_base, tmp_path):
@@ -221,7 +221,7 @@ def test_advice_is_written_as_a_file_would_have_it(tmp_path):
     save_marian(tmp_path / "hf", **KINDS["two vocabularies"])
     import_run(tmp_path / "hf", tmp_path / "base")
     given = settings(tmp_path / "base", tmp_path)
-    with pytest.raises(UsageError, match=r"text\.joint is true here and false in .*, or set text\.joint=false\.$"):
+    with pytest.raises(UsageError, match=r"text\.joint is true here, but false in .*, or set text\.joint=false\.$"):
         from_mapping(given, ["text.joint=true"])
     assert from_mapping(given, ["text.joint=false"]) == from_mapping(given)
 

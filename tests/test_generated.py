@@ -34,7 +34,7 @@ def test_targets_are_what_the_task_says(
     )
     there = sum(symbols**length for length in range(shortest, shortest + more + 1))
     if there < size:
-        with pytest.raises(RegardError, match=f"only {there:,} different rows"):
+        with pytest.raises(RegardError, match=f"Only {there:,} different rows"):
             list(read(corpus))
         return
     pairs = list(read(corpus))
@@ -109,12 +109,12 @@ def test_dates_speak_many_languages() -> None:
 def test_too_few_different_dates_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dates, "LAST", date(1900, 1, 31))
     monkeypatch.setattr(dates, "_PATIENCE", 500)
-    with pytest.raises(RegardError, match="make size smaller"):
+    with pytest.raises(RegardError, match="Make size smaller"):
         list(read(Generated(generate="dates", size=10_000, languages=["zh"])))
 
 
 def test_an_unknown_language_is_an_error() -> None:
-    with pytest.raises(RegardError, match="knows no language `xx`"):
+    with pytest.raises(RegardError, match="does not support the language `xx`"):
         list(read(Generated(generate="dates", languages=["en", "xx"])))
 
 

@@ -189,9 +189,9 @@ def test_an_intervention_changes_what_comes_behind_it_and_only_while_it_lasts():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"encoder": {"kind": "rnn", "width": 15}, "decoder": {"kind": "rnn"}}, "make it even"),
-        ({"encoder": {"kind": "conv", "kernel": 4}}, "make it odd"),
-        ({"attention": {"heads": 3}}, "cannot share equally"),
+        ({"encoder": {"kind": "rnn", "width": 15}, "decoder": {"kind": "rnn"}}, "Make it even"),
+        ({"encoder": {"kind": "conv", "kernel": 4}}, "Make it odd"),
+        ({"attention": {"heads": 3}}, "is not divisible by 3 attention heads"),
         ({"decoder": {"kind": "conv"}, "join": {"kind": "fixed", "form": "initial"}}, "every-step"),
         (
             {

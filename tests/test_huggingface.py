@@ -147,16 +147,16 @@ def _pickle(place):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("config.json", "weights without their configuration .* fetch config.json"),
+        ("config.json", "weights without their configuration .* download config.json"),
         (_edit(model_type="bart"), "`bart`"),
         (_edit(activation_function="tanh"), "`tanh`"),
         (_edit(encoder_layers=3), "has 2 layers model.encoder.layers.…, but config.json declares encoder_layers = 3"),
-        (_edit(decoder_ffn_dim=70), "64×32, where config.json calls for 70×32"),
+        (_edit(decoder_ffn_dim=70), "64×32, but config.json requires 70×32"),
         ("model.safetensors", "no weights"),
-        (_truncate, "is the first tensor that is not whole"),
+        (_truncate, "is the first incomplete tensor"),
         (_pickle, "weights only"),
         ("source.spm", "source.spm"),
-        (_drop_a_token, "tokens, but config.json speaks of"),
+        (_drop_a_token, "tokens, but config.json declares"),
     ],
 )
 def test_a_damaged_directory_is_refused_by_name_and_leaves_nothing(taught, tmp_path, change, said):

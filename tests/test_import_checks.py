@@ -51,7 +51,7 @@ def refused(place, tmp_path) -> str:
         ({"eos_token_id": 1}, "for end and unknown"),
         ({"decoder_activation_function": "relu"}, "decoder activation function `relu`"),
         ({"normalize_before": True}, "has `normalize_before`"),
-        ({"dropout": "abc"}, "`dropout` is 'abc', where a number from 0 to 1 is needed"),
+        ({"dropout": "abc"}, "`dropout` is 'abc', but it must be a number from 0 to 1"),
         ({"attention_dropout": [1]}, "`attention_dropout` is [1]"),
         ({"dropout": 1.5}, "`dropout` is 1.5"),
         ({"d_model": "32"}, "`d_model` is '32'"),
@@ -59,16 +59,16 @@ def refused(place, tmp_path) -> str:
         ({"vocab_size": {}}, "`vocab_size` is {}"),
         ({"encoder_layers": 10**12}, "`encoder_layers` is 1000000000000"),
         ({"encoder_layers": 10**6}, "layers is 1000000"),
-        ({"scale_embedding": "yes"}, "`scale_embedding` is 'yes', where true or false is needed"),
+        ({"scale_embedding": "yes"}, "`scale_embedding` is 'yes', but it must be true or false"),
         ({"tie_word_embeddings": 1}, "`tie_word_embeddings` is 1"),
-        ({"activation_function": 7}, "`activation_function` is 7, where text is needed"),
+        ({"activation_function": 7}, "`activation_function` is 7, but it must be text"),
         ({"model_type": ["marian"]}, "`model_type` is ['marian']"),
         ({"eos_token_id": "x"}, "`eos_token_id` is 'x'"),
         ({"pad_token_id": -1}, "`pad_token_id` is -1"),
         ({"max_position_embeddings": "many"}, "`max_position_embeddings` is 'many'"),
         ({"num_beams": "x"}, "`num_beams` is 'x'"),
         ({"length_penalty": -3}, "`length_penalty` is -3"),
-        ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "cannot share equally"),
+        ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "is not divisible by 5 attention heads"),
     ],
 )
 def test_settings_that_do_not_belong_are_refused_by_name(marian, tmp_path, changes, said):
@@ -115,7 +115,7 @@ def test_quantized_weights_are_refused(marian, tmp_path):
     weights = load_file(place / "model.safetensors")
     weights["model.encoder.layers.0.fc1.weight"] = weights["model.encoder.layers.0.fc1.weight"].to(torch.int8)
     save_file(weights, place / "model.safetensors", metadata={"format": "pt"})
-    assert "numbers of type int8" in refused(place, tmp_path)
+    assert "has the type int8" in refused(place, tmp_path)
 
 
 def test_an_output_layer_that_is_not_the_embeddings_is_refused_where_they_are_one(marian, tmp_path):
@@ -138,7 +138,7 @@ def test_an_activation_other_than_that_of_marian_nmt_is_refused(marian, tmp_path
     ("files", "looks"),
     [
         (["dict.en.txt", "dict.de.txt", "checkpoint_best.pt"], "a fairseq model"),
-        (["model.npz", "vocab.yml", "decoder.yml"], "a Marian model as marian-nmt writes it"),
+        (["model.npz", "vocab.yml", "decoder.yml"], "a Marian model written by marian-nmt"),
         (["opus.bpe32k.npz.best-perplexity.npz.decoder.yml"], "a Marian model"),
         (["model.alphas.bin", "decoder.yml"], "a Marian model"),
         (["weights.npz"], "a NumPy archive"),
@@ -165,7 +165,7 @@ def test_foreign_directories_and_files_are_called_what_they_look_like(files, loo
 
 def test_a_run_and_an_empty_directory_are_told_apart(marian, tmp_path):
     run = import_run(marian, tmp_path / "run")
-    with pytest.raises(UsageError, match="is a run of Regard already"):
+    with pytest.raises(UsageError, match="is already a run of Regard"):
         import_run(run.directory, tmp_path / "again")
     (tmp_path / "empty").mkdir()
     with pytest.raises(RegardError, match=r"There is no config\.json"):
@@ -186,4 +186,4 @@ def test_tensors_without_a_place_are_named(marian, tmp_path, capsys):
     assert "Left out" not in capsys.readouterr().err
     save_file(weights | {"model.foo": torch.zeros(2)}, place / "model.safetensors", metadata={"format": "pt"})
     assert main(["import", str(place), str(tmp_path / "run")]) == 0
-    assert "1 tensors that have no place in this model (model.foo)" in capsys.readouterr().err
+    assert "1 tensors that this model does not use (model.foo)" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regard.cli import main
-from regard.cli.words import file_or_text, told_apart
+from regard.cli.words import file_or_text, split_arguments
 from regard.foundation.errors import RegardError
 
 
@@ -73,7 +73,7 @@ def test_a_mistyped_file_name_is_no_text(name: str, copy_run: Path, tmp_path: Pa
 def test_what_does_not_look_like_a_file_name_is_text(text: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert file_or_text(text) == text
-    assert told_apart(["run", text]) == ([Path("run")], [text], [])
+    assert split_arguments(["run", text]) == ([Path("run")], [text], [])
 
 
 def test_an_existing_file_is_a_file_whatever_its_name(tmp_path: Path, monkeypatch) -> None:
@@ -81,7 +81,7 @@ def test_an_existing_file_is_a_file_whatever_its_name(tmp_path: Path, monkeypatc
     (tmp_path / "9. Mai 2018").write_text("x")
     (tmp_path / "a=b").write_text("x")
     assert file_or_text("9. Mai 2018") == Path("9. Mai 2018")
-    assert told_apart(["run", "a=b", "-", "c.d=1"]) == ([Path("run")], [Path("a=b"), Path("-")], ["c.d=1"])
+    assert split_arguments(["run", "a=b", "-", "c.d=1"]) == ([Path("run")], [Path("a=b"), Path("-")], ["c.d=1"])
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:

@@ -90,7 +90,7 @@ def test_a_cell_says_which_heads_are_left_and_refuses_those_it_has_not():
     with pytest.raises(UsageError, match=r"encoder\.layers\.9\.attention"):
         pruned({"encoder.layers.9.attention": [0]})
     for wrong in ([2], [1, 0], [0, 0]):
-        with pytest.raises(UsageError, match="rising order"):
+        with pytest.raises(UsageError, match="ascending order"):
             pruned({"encoder.layers.0.attention": wrong})
     with pytest.raises(UsageError, match="pruned"):
         pruned({"encoder.layers.0.attention": [-1]})

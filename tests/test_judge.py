@@ -227,7 +227,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path):
     ("name", "content", "message"),
     [
         ("a.json", "{", "not valid JSON"),
-        ("a.json", "[]", "holds no answers"),
+        ("a.json", "[]", "contains no answers"),
         (
             "a.json",
             '{"form": "x", "answers": [{"item": 1, "adequate": ["?"], "fluent": [null], "better": 0}]}',

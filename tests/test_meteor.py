@@ -183,7 +183,7 @@ def test_babble_is_aligned_in_bounded_time():
 
 
 def test_an_unknown_language_is_refused():
-    with pytest.raises(UsageError, match="`xx`: choose from en, de"):
+    with pytest.raises(UsageError, match=r"`xx`\. Choose from en, de"):
         Meteor("xx")
 
 

@@ -26,7 +26,7 @@ def lines(path: str, *rows: str) -> str:
 def test_codes_become_a_translation_letter_by_letter(capsys) -> None:
     assert main(["new", lines("codes.csv", *CODES)]) == 0
     said = capsys.readouterr().out
-    assert "300 examples, columns raw, clean" in said and "names the columns, and is no example" in said
+    assert "300 examples, columns raw, clean" in said and "names the columns" in said
     assert "regard train codes.yaml" in said and "regard translate runs/codes ab-0000" in said
     config = load("codes.yaml")
     assert (config.task.kind, config.text.tokenizer.kind) == ("translation", "characters")
@@ -94,7 +94,7 @@ def test_options_win(capsys) -> None:
 def test_without_a_header_columns_have_numbers(capsys) -> None:
     lines("a.csv", *(f"ab-{number},AB{number}" for number in range(50)))
     assert main(["new", "a.csv"]) == 0
-    assert "there is no header" in capsys.readouterr().out
+    assert "is an example, not a header" in capsys.readouterr().out
     assert len(list(read(load("a.yaml").data.train))) == 50
     lines("b.csv", "dog,Hund", "cat,Katze")
     assert main(["new", "b.csv", "--no-header"]) == 0

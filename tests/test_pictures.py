@@ -17,7 +17,7 @@ from regard.config.loading import from_mapping
 from regard.data.corpus import read
 from regard.data.image_files import check_captions
 from regard.data.picture_store import PictureStore
-from regard.data.pictures import MOST_PIXELS, as_floats, pictures_in, read_picture
+from regard.data.pictures import MOST_PIXELS, as_floats, list_pictures, read_picture
 from regard.data.scenes import scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.tasks.preparation import prepare
@@ -114,12 +114,12 @@ class TestFiles:
 
         monkeypatch.setattr(Image.Image, "load", decoded)
         monkeypatch.setattr("PIL.ImageFile.ImageFile.load", decoded)
-        with pytest.raises(RegardError, match=rf"bomb\.png.* pixels, and nothing beyond {MOST_PIXELS:,}"):
+        with pytest.raises(RegardError, match=rf"bomb\.png.* pixels, but an image may have at most {MOST_PIXELS:,}"):
             read_picture(str(tmp_path / "bomb.png"), 8)
 
     def test_formats_that_could_run_something_are_refused(self, tmp_path):
         (tmp_path / "a.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\nshowpage\n")
-        with pytest.raises(RegardError, match=r"a\.png is no picture that can be read"):
+        with pytest.raises(RegardError, match=r"a\.png is not an image in a format that can be read"):
             read_picture(str(tmp_path / "a.png"), 8)
 
     def test_a_zip_file_is_a_folder(self, tmp_path):
@@ -127,7 +127,7 @@ class TestFiles:
         with zipfile.ZipFile(tmp_path / "photos.zip", "w") as files:
             for name in names:
                 files.write(tmp_path / "photos" / name, name)
-        assert pictures_in(str(tmp_path / "photos.zip")) == pictures_in(str(tmp_path / "photos")) == sorted(names)
+        assert list_pictures(str(tmp_path / "photos.zip")) == list_pictures(str(tmp_path / "photos")) == sorted(names)
         one, other = (read_picture(f"{tmp_path / place}/p3.png", 8) for place in ("photos", "photos.zip"))
         np.testing.assert_array_equal(one, other)
         with pytest.raises(RegardError, match="no such picture"):
@@ -152,7 +152,7 @@ class TestFiles:
     def test_a_damaged_store_says_how_to_mend_it(self, tmp_path):
         store = PictureStore.build(tmp_path / "store", [next(scenes(1, 0)).name], 8)
         (store.directory / "pixels.uint8").write_bytes(b"few")
-        with pytest.raises(RegardError, match="put it back"):
+        with pytest.raises(RegardError, match="Restore it"):
             PictureStore(tmp_path / "store")
 
 
@@ -268,10 +268,10 @@ class TestConfigurations:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            (["model.encoder.kind=rnn"], "cannot read pictures, which is what task `captioning`"),
+            (["model.encoder.kind=rnn"], "cannot read pictures, which is the input of task `captioning`"),
             (
                 ["task.kind=translation", "model.encoder.kind=image"],
-                "cannot read text, which is what task `translation`",
+                "cannot read text, which is the input of task `translation`",
             ),
             (["task.kind=translation", "model.encoder.kind=rnn"], "data.train has pictures for sources"),
             (["data.train.generate=copy"], "data.train has text for sources"),

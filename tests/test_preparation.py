@@ -13,7 +13,7 @@ import pytest
 
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair, read
-from regard.data.joining import NO_NUMBER, with_joined
+from regard.data.joining import NO_NUMBER, add_joined_pairs
 from regard.data.store import StoreWriter
 from regard.foundation.errors import RegardError
 from regard.tasks import preparation as preparing
@@ -89,7 +89,7 @@ def test_joined_pairs_are_whole_pairs_of_the_corpus_one_behind_the_other(tmp_pat
 
 def test_joining_is_the_same_for_the_same_seed_and_drops_nothing_of_the_corpus(tmp_path: Path) -> None:
     pairs = [(number, Pair(f"s{number}", f"t{number}")) for number in range(1, 500)]
-    first, again, other = (list(with_joined(pairs, 1.5, seed)) for seed in (1, 1, 2))
+    first, again, other = (list(add_joined_pairs(pairs, 1.5, seed)) for seed in (1, 1, 2))
     assert first == again != other
     assert [found for found in first if found[0]] == pairs
     assert 650 < sum(number == NO_NUMBER for number, _ in first) < 850

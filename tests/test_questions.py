@@ -17,7 +17,7 @@ from regard.config.loading import from_mapping
 from regard.data.batches import Cursor
 from regard.data.corpus import Pair, read
 from regard.data.pictures import as_floats
-from regard.data.scenes import SIDE, Scene, Thing, asked, draw, parse, questions, scenes
+from regard.data.scenes import SIDE, Scene, Thing, draw, parse, question_pairs, questions, scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights
 from regard.inspection.analyses.attention.looks import overlap
@@ -86,8 +86,8 @@ def test_no_picture_is_both_learnt_from_and_judged_by(tmp_path):
 
 
 def test_generated_questions_are_always_the_same_and_have_true_answers():
-    assert list(asked(20, 7, 3)) == list(asked(20, 7, 3)) != list(asked(20, 8, 3))
-    for name, answer in asked(50, 1, 4):
+    assert list(question_pairs(20, 7, 3)) == list(question_pairs(20, 7, 3)) != list(question_pairs(20, 8, 3))
+    for name, answer in question_pairs(50, 1, 4):
         picture, question = name.split("\t")
         scene = parse(picture)
         if question.startswith("how many"):
@@ -180,7 +180,7 @@ def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
         (SCENE, 1, "Line 1: This run reads 2 texts at once"),
         (f"{SCENE}\t ", 1, "Line 1: The question after the image is empty"),
         ("nowhere.png\tis there a red circle ?", 1, "nowhere.png"),
-        ("shapes: red potato 0 0\tis there a red circle ?", 1, "no thing of a scene"),
+        ("shapes: red potato 0 0\tis there a red circle ?", 1, "not an object of a scene"),
     ):
         assert main(["predict", str(run), corpus(tmp_path / "in.tsv", [line])]) == code
         assert told in capsys.readouterr().err

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from regard.formats.special_names import has_special_names, restored_names, unique_names
+from regard.formats.special_names import has_special_names, restore_names, unique_names
 from regard.foundation.errors import RegardError
 from regard.runs.run import Run
 from regard.tasks.loaded import load_run
@@ -97,7 +97,7 @@ def test_names_are_unique_and_come_back():
     for pieces in (["a"], ["<s>", "a"], ["<pad>", "</s>", "<unk>", "<s>", "<sep>", "<mask>", "b"]):
         names = unique_names([*SPECIALS, *pieces])
         assert len(set(names)) == len(names) and has_special_names(names)
-        assert restored_names(names) == [*SPECIALS, *pieces]
+        assert restore_names(names) == [*SPECIALS, *pieces]
     assert not has_special_names(["</s>", "<unk>", "a", "b", "c", "d"])
-    with pytest.raises(RegardError, match="Two tokens of the vocabulary are written `a`"):
+    with pytest.raises(RegardError, match="Two tokens of the vocabulary are called `a`"):
         unique_names([*SPECIALS, "a", "a"])

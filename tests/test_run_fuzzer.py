@@ -159,7 +159,7 @@ def test_a_damaged_state_falls_back_to_the_checkpoint_before(run, damage, capsys
         state = {key: value for key, value in content["state"].items() if damage == "type" or key != "cursor"}
         path.write_text(json.dumps(seal(content | {"state": state | changed})))
     assert main(["train", "--resume", str(run), "training.steps=13"]) == 0
-    assert "going back to the one before it" in capsys.readouterr().err
+    assert "Using the one before it" in capsys.readouterr().err
     assert Run.open(run).info["step"] == 13
 
 

@@ -53,10 +53,10 @@ def test_a_run_says_again_what_its_model_said(finished):
 
 
 def test_a_second_run_in_the_same_place_is_refused(finished, tmp_path):
-    with pytest.raises(UsageError, match=r"choose another place .*--resume"):
+    with pytest.raises(UsageError, match=r"Choose another place .*--resume"):
         Run.create(finished.directory, tiny())
     (tmp_path / "letter.txt").write_text("not a run")
-    with pytest.raises(UsageError, match="choose another place"):
+    with pytest.raises(UsageError, match="Choose another place"):
         Run.create(tmp_path, tiny())
 
 
@@ -189,13 +189,13 @@ def test_runs_are_listed(finished, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "Which configuration"),
-        (["training.steps=5"], "Which configuration"),
+        ([], "Name a configuration"),
+        (["training.steps=5"], "Name a configuration"),
         (["--resume", "{run}", "--run", "x"], "one of them"),
         (["--resume", "{run}", "other.yaml"], "its own configuration"),
         (["--resume", "{run}", "model.width=32", "training.steps=50"], "model.width cannot change"),
         (["--resume", "{run}x"], "does not exist"),
-        (["{run}/config.yaml", "--run", "{run}"], "There is a run in"),
+        (["{run}/config.yaml", "--run", "{run}"], "There is already a run in"),
     ],
 )
 def test_wrong_usage_is_told_in_a_sentence(finished, capfd, arguments, says):

@@ -77,7 +77,7 @@ def test_a_pipe_that_nobody_writes_to_is_told(pipe, monkeypatch):
     reader = threading.Thread(target=read, daemon=True)  # a reader that waits for ever fails the test, and ends with it
     reader.start()
     reader.join(10)
-    assert told and "nobody writes" in told[0]
+    assert told and "no program writes" in told[0]
 
 
 def test_a_device_without_end_is_told_and_the_empty_one_is_empty():
@@ -99,7 +99,7 @@ def test_a_line_without_end_is_told(pipe, monkeypatch):
 
     writer = threading.Thread(target=endless)
     writer.start()
-    with pytest.raises(RegardError, match="no line of text"):
+    with pytest.raises(RegardError, match="not a line of text"):
         list(read_lines(pipe))
     writer.join(10)
     assert not writer.is_alive()

@@ -298,7 +298,7 @@ class TestCleaning:
             prepare(self.config(tmp_path, 0.5), tmp_path / "run")
         told = str(error.value)
         assert "40 of 80 training pairs (50%) by length ratio" in told and "data.cleaning.max_ratio (5)" in told
-        assert "write the present value into the configuration" in told
+        assert "write the current value into the configuration" in told
 
     @pytest.mark.parametrize("share", [0.2, 0.5])
     def test_a_plan_says_so_beforehand(self, share, tmp_path, capsys):

@@ -295,7 +295,7 @@ def test_settings_that_cannot_work_are_refused():
 
     assert resolve().model.encoder.kind == "sound" and resolve().model.encoder.width == 256
     assert resolve(model={"width": 64}).model.encoder.body.width == 64
-    with pytest.raises(UsageError, match=r"model\.encoder\.body\.width is 48: set only one"):
+    with pytest.raises(UsageError, match=r"model\.encoder\.body\.width is 48. Set only one"):
         resolve(model={"encoder": {"kind": "sound", "width": 32, "body": {"kind": "conv", "width": 48}}})
     with pytest.raises(UsageError, match="multiple of 100"):
         resolve(model={"encoder": {"kind": "sound", "rate": 11_025}})

@@ -59,7 +59,7 @@ DAMAGE: dict[str, Any] = {
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_or_foreign_store_is_refused(damage: Any, stored: Path) -> None:
     damage(stored)
-    with pytest.raises(RegardError, match="no token store, or is damaged"):
+    with pytest.raises(RegardError, match="not a token store, or is damaged"):
         TokenStore(stored)
 
 

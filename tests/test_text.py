@@ -261,14 +261,14 @@ HOSTILE = {
 def test_what_is_no_tokenizer_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(content)
-    with pytest.raises(RegardError, match="not a tokenizer"):
+    with pytest.raises(RegardError, match="not a Regard tokenizer"):
         Tokenizer.load(path)
 
 
 def test_a_missing_or_binary_tokenizer_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\0")
     for name in ("missing.json", "binary.json", "."):
-        with pytest.raises(RegardError, match="cannot read"):
+        with pytest.raises(RegardError, match="cannot be read"):
             Tokenizer.load(tmp_path / name)
 
 
@@ -304,7 +304,7 @@ def test_a_tokenizer_changed_by_hand_is_refused(name: str, tmp_path: Path) -> No
     content = json.loads(path.read_text())
     change(content, name)
     path.write_text(json.dumps(content))
-    with pytest.raises(RegardError, match="not a tokenizer"):
+    with pytest.raises(RegardError, match="not a Regard tokenizer"):
         Tokenizer.load(path)
 
 
@@ -367,7 +367,7 @@ def test_extreme_settings_never_crash(kind: str, extreme: dict[str, int]) -> Non
 
 
 def test_a_corpus_of_nothing_has_no_tokenizer() -> None:
-    with pytest.raises(RegardError, match="nothing to learn"):
+    with pytest.raises(RegardError, match="cannot be trained"):
         train_tokenizers(Text(), lambda: [Pair(" ", "\n")])
 
 

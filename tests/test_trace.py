@@ -214,7 +214,7 @@ def test_every_word_of_a_treebank_gets_tokens_and_every_letter_one_word(tmp_path
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("1\tI\ti", "3 tab-separated columns"), ("x" + "\t_" * 9, "number of a word"), ("", "empty")],
+    [("1\tI\ti", "3 tab-separated columns"), ("x" + "\t_" * 9, "word number"), ("", "empty")],
 )
 def test_a_broken_treebank_names_its_line(tmp_path, line, message):
     (tmp_path / "a.conllu").write_text(line, encoding="utf-8")

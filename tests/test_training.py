@@ -436,7 +436,7 @@ class TestOutcome:
 
 class TestSettings:
     def test_absent_devices_and_impossible_precision_are_refused(self):
-        with pytest.raises(UsageError, match="no device"):
+        with pytest.raises(UsageError, match="not a device"):
             choose_device("gpu please")
         if not torch.cuda.is_available():
             with pytest.raises(UsageError, match="not on this machine"):

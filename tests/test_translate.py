@@ -138,7 +138,7 @@ def test_members_of_an_ensemble_may_read_the_source_in_tokens_of_their_own(trans
     ("options", "says"),
     [
         (("--temperature", "0.5"), "--sample"),
-        (("--sample", "--beam", "4"), "use one of them"),
+        (("--sample", "--beam", "4"), "Use one of them"),
         (("--beam", "2", "--n-best", "3"), "`count` (--n-best) is 3"),
         (("--sample", "--diverse", "2"), "`groups` (--diverse) needs a beam"),
         (("--format", "text", "--with", "scores"), "plain text"),
@@ -264,7 +264,7 @@ def test_what_is_killed_goes_on_where_it_was_and_comes_out_the_same(run, source,
     assert done.returncode == -9 and not out.exists()
     assert (tmp_path / "out.txt.partial").read_text().endswith("half a li")
     code, _, error = typed(capfd, *arguments[1:])
-    assert code == 0 and "holds 4 lines already" in error and out.read_text() == whole
+    assert code == 0 and "already has 4 lines" in error and out.read_text() == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 

@@ -1,6 +1,6 @@
-"""The command line: one file per verb, and one way for everything to end.
+"""The command line: one module per verb, and one place that turns errors into messages and exit codes.
 
-Whatever goes wrong is a `RegardError`; `main` prints it and sets the exit code. The verbs are in `regard.cli.verbs`.
+Expected failures are `RegardError`s; `main` prints them and sets the exit code. The verbs are in `regard.cli.verbs`.
 """
 
 import io
@@ -14,13 +14,13 @@ from regard.foundation.errors import RegardError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale says: what is read is UTF-8 as well
+        sys.stdout.reconfigure(encoding="utf-8")  # regardless of the locale, since inputs are UTF-8 as well
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:
         given = [*given[1:], "--help"]
     was_loud = "REGARD_QUIET" not in os.environ
     options = given[: given.index("--")] if "--" in given else given
-    if "--quiet" in options:  # an option of the program, accepted after the verb as well
+    if "--quiet" in options:  # a program option that is also accepted after the verb
         given.remove("--quiet")
         given.insert(0, "--quiet")
     try:
@@ -40,15 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit:
         raise
     except BaseException as error:
-        return _ended(error)
+        return _handle_exception(error)
     finally:
         if was_loud:
             os.environ.pop("REGARD_QUIET", None)  # --quiet is for one command
     return 0
 
 
-def _ended(error: BaseException) -> int:
-    """The exit code for what ended a command, after a sentence or two where there is something to say."""
+def _handle_exception(error: BaseException) -> int:
+    """Return the exit code for an exception, after printing its message if it has one."""
     import typer
 
     if os.environ.get("REGARD_DEBUG") == "1" and not isinstance(error, typer.Exit):
@@ -56,30 +56,30 @@ def _ended(error: BaseException) -> int:
 
         traceback.print_exception(error)
     if isinstance(error, BrokenPipeError):
-        # Nobody reads any longer; without this, Python would complain once more while it flushes.
+        # The reader is gone; without this, Python would report another error when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return 130
     if isinstance(error, typer.Exit):
         return error.exit_code
-    message = _in_words(error)
+    message = _format_exception(error)
     if message.startswith("Usage:"):
         print(message, file=sys.stderr)
     else:
-        _complain(message)
+        _print_error(message)
     return int(getattr(error, "exit_code", 1))
 
 
-def _in_words(error: BaseException) -> str:
-    """What went wrong, in a sentence or two with the remedy."""
+def _format_exception(error: BaseException) -> str:
+    """Return the message of an exception, with the remedy."""
     if isinstance(error, RegardError):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}."
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this: try smaller batches or a smaller model."
-    if hasattr(error, "format_message"):  # what typer finds wrong with the arguments
+        return "There is not enough memory. Try smaller batches or a smaller model."
+    if hasattr(error, "format_message"):  # typer's errors in arguments
         context = getattr(error, "ctx", None)
         message = str(error.format_message())
         return f"{message}\nTry `{context.command_path} --help`." if context and "Usage:" not in message else message
@@ -89,16 +89,16 @@ def _in_words(error: BaseException) -> str:
         extension, place = found
         return (
             f"The extension {extension} failed at {place} ({type(error).__name__}: {str(error)[:500]}).\n"
-            "Correct the extension, or what it was given; set REGARD_DEBUG=1 to see the whole traceback."
+            "Correct the extension or its input; set REGARD_DEBUG=1 to see the whole traceback."
         )
     return (
-        f"this is a bug in Regard ({type(error).__name__}: {str(error)[:500]}).\n"
+        f"This is a bug in Regard ({type(error).__name__}: {str(error)[:500]}).\n"
         "Set REGARD_DEBUG=1 to see where it happened, and please report it."
     )
 
 
-def _complain(message: str) -> None:
-    """Print an error on standard error, in red where that is a terminal."""
+def _print_error(message: str) -> None:
+    """Print an error on standard error, in red on a terminal."""
     from rich.console import Console
     from rich.text import Text
 

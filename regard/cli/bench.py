@@ -1,4 +1,4 @@
-"""`regard bench`: Regard and its peers side by side, on this machine."""
+"""`regard bench`: compare Regard with other toolkits on this machine."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ Examples:
   regard bench                           everything, into benchmarks/results/ (on two quiet cores: 25 minutes)
   regard bench decode                    one part
   regard bench train --peers eole        against one peer
-  regard bench growth --quick            a smoke run: small models, made-up text, no figure to quote
+  regard bench growth --quick            a smoke test: small models and random text, no usable figures
 """
 
 
@@ -25,36 +25,36 @@ def bench(
     parts: Annotated[
         list[str] | None, typer.Argument(help=f"{', '.join(PARTS)}; by default all.", metavar="[PART]...")
     ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each program is measured.")] = 3,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each program.")] = 3,
     peers: Annotated[
         str | None,
         typer.Option(
             "--peers",
-            help="Only these, by commas: huggingface, ctranslate2, joeynmt, eole, opennmt, or none.",
+            help="Only these, separated by commas: huggingface, ctranslate2, joeynmt, eole, opennmt, or none.",
             metavar="LIST",
         ),
     ] = None,
     models: Annotated[
         str | None,
-        typer.Option("--models", help="Only these, by commas: tiny, small, gru, additive.", metavar="LIST"),
+        typer.Option("--models", help="Only these, separated by commas: tiny, small, gru, additive.", metavar="LIST"),
     ] = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="Run whose weights decode; by default runs/tiny.", metavar="RUN")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A smoke run on made-up text, in a few minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A smoke test on random text, in a few minutes.")] = False,
 ) -> None:
     """Benchmark training, decoding, start-up and memory against other toolkits.
 
     Tables are written to benchmarks/results/.
     """
     for wrong in [name for name in parts or () if name not in PARTS]:
-        raise UsageError(f"No part of the benchmarks is called `{wrong}`: {', '.join(PARTS)}.")
+        raise UsageError(f"No part of the benchmarks is called `{wrong}`. Use {', '.join(PARTS)}.")
     if run is not None and not (run / "model.safetensors").is_file():
-        raise UsageError(f"{run} is no trained run: name one with --run, or leave it out and one is trained.")
+        raise UsageError(f"{run} is not a trained run. Name one with --run, or leave --run out to train one.")
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / "__main__.py").is_file():
         raise RegardError(
-            "The benchmarks are not part of the installed package: run this in a clone of the source, with make bench."
+            "The benchmarks are not part of the installed package. Run this in a clone of the source, with make bench."
         )
     command = [sys.executable, "-m", "benchmarks", *(parts or ()), "--rounds", str(rounds)]
     for name, value in (("--peers", peers), ("--models", models), ("--run", run.resolve() if run else None)):

@@ -1,4 +1,4 @@
-"""`regard caption`: what a trained run sees in pictures."""
+"""`regard caption`: captions for images."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn, count_drawn
+from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_sampling_options, count_samples
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from regard.tasks.loaded import LoadedRun
 
 CHUNK = 64
-"""Pictures captioned before any caption is written."""
+"""Images per batch of output."""
 MOST_SHOWN = 200
-"""Pictures on one page."""
+"""Largest number of images on one page."""
 
 EXAMPLES = """
 \b
@@ -40,7 +40,7 @@ GROUPS = {
     "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed"),
     "Constraints": ("prefix", "require", "forbid"),
 }
-"""How help groups the options."""
+"""Groups of options in the help."""
 
 
 def caption(
@@ -48,7 +48,7 @@ def caption(
     pictures: Annotated[
         list[str],
         typer.Argument(
-            help="Pictures: PNG, JPEG, GIF, BMP or WebP files, paths into zip files, or scenes written out.",
+            help="Pictures: PNG, JPEG, GIF, BMP or WebP files, paths into zip files, or scenes as text.",
             metavar="PICTURE...",
         ),
     ],
@@ -62,22 +62,22 @@ def caption(
         str | None,
         typer.Option(
             "--format",
-            help="text (a line for a picture), tsv (picture, rank, score, caption) or jsonl.",
+            help="text (a line per picture), tsv (picture, rank, score, caption) or jsonl.",
             metavar="FORMAT",
         ),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     n_best: Annotated[
-        int | None, typer.Option("--n-best", min=1, help="Captions given for each picture, the best first, none twice.")
+        int | None, typer.Option("--n-best", min=1, help="Number of different captions per picture, best first.")
     ] = None,
     length_penalty: Annotated[
         float | None, typer.Option("--length-penalty", min=0, help="Divide scores by length to this power.")
     ] = None,
     coverage_penalty: Annotated[
-        float, typer.Option("--coverage-penalty", min=0, help="How much places not looked at cost.")
+        float, typer.Option("--coverage-penalty", min=0, help="Penalty for unattended image regions.")
     ] = 0.0,
-    sampling: Annotated[bool, typer.Option("--sample", help="Draw captions at random from the model.")] = False,
-    samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each picture.")] = None,
+    sampling: Annotated[bool, typer.Option("--sample", help="Sample captions from the model.")] = False,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="Number of samples per picture.")] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
@@ -87,9 +87,7 @@ def caption(
     ] = None,
     require: Annotated[
         list[str] | None,
-        typer.Option(
-            "--require", help="Every caption contains this text, whatever the picture; may be repeated.", metavar="TEXT"
-        ),
+        typer.Option("--require", help="Every caption contains this text; may be repeated.", metavar="TEXT"),
     ] = None,
     forbid: Annotated[
         Path | None,
@@ -102,17 +100,17 @@ def caption(
     """
     from regard.cli.inspect.output import check
 
-    drawn = sampling or samples is not None
-    check_drawn(drawn, temperature, top_k, top_p, seed)
-    if drawn and beam is not None:
-        raise UsageError("--beam looks for the best caption and --sample draws at random: use one of them.")
+    sampling_used = sampling or samples is not None
+    check_sampling_options(sampling_used, temperature, top_k, top_p, seed)
+    if sampling_used and beam is not None:
+        raise UsageError("--beam searches for the best caption and --sample draws at random. Use one of them.")
     if form not in (None, "text", "tsv", "jsonl"):
         raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
     if output is not None and form is not None:
-        raise UsageError(f"The ending of {output} says what is written: leave out --format.")
+        raise UsageError(f"The ending of {output} determines the format. Leave out --format.")
     check(output)
     if output is not None and len(pictures) > MOST_SHOWN:
-        raise UsageError(f"{len(pictures):,} pictures are too many for one page: show at most {MOST_SHOWN}.")
+        raise UsageError(f"{len(pictures):,} pictures are too many for one page. Name at most {MOST_SHOWN}.")
 
     from regard.runs.run import Run
 
@@ -121,7 +119,7 @@ def caption(
     from regard.search import Constraints, Search
     from regard.tasks.loaded import load_run
 
-    draws, count = count_drawn(n_best, samples) if drawn else (0, n_best or 1)
+    draws, count = count_samples(n_best, samples) if sampling_used else (0, n_best or 1)
     search = Search(
         beam=beam,
         count=count,
@@ -143,31 +141,33 @@ def caption(
     looks: list[Look] = []
     failed = 0
     try:
-        for name, best in _captioned(captioner, pictures, search):
+        for name, best in _caption_images(captioner, pictures, search):
             if isinstance(best, RegardError):
                 failed += 1
                 print(f"error: {best}", file=sys.stderr)
                 if output is None:
-                    print(_failed(name, best, form, count))
+                    print(_format_failure(name, best, form, count))
             elif output is not None:
                 looks.append(_look(captioner, name, best))
             else:
-                print(_told(name, best, form, count))
+                print(_format_captions(name, best, form, count))
                 sys.stdout.flush()
-    finally:  # what has been seen is shown, whatever came behind it
+    finally:  # show what has been captioned, even after an error
         if output is not None and looks:
             from regard.cli.inspect.output import show
             from regard.inspection.analyses.attention.looks import Looks
 
             show(Looks(looks), output, as_json=False, run=run)
     if failed:
-        raise RegardError(f"{failed:,} {'picture' if failed == 1 else 'pictures'} could not be captioned: see above.")
+        raise RegardError(
+            f"{failed:,} {'picture' if failed == 1 else 'pictures'} could not be captioned. See the errors above."
+        )
 
 
-def _captioned(
+def _caption_images(
     captioner: "LoadedRun", pictures: list[str], search: "Search"
 ) -> "Iterator[tuple[str, list[Hypothesis] | RegardError]]":
-    """Pictures with their captions, best first, or why one has none."""
+    """Yield images with their captions, best first, or with the error that prevented them."""
     from regard.foundation.display import bar
     from regard.tasks.bad_inputs import answer_each
 
@@ -181,8 +181,8 @@ def _captioned(
                 progress("captioning", done, len(pictures))
 
 
-def _failed(name: str, error: RegardError, form: str, count: int) -> str:
-    """The line of a picture that cannot be read; as JSON it has the fields of all the others."""
+def _format_failure(name: str, error: RegardError, form: str, count: int) -> str:
+    """Return the output line of an image that cannot be read; its JSON has the same fields as the others."""
     if form == "jsonl":
         nothing: dict[str, Any] = {"caption": None, "score": None, "ended": None}
         others: dict[str, Any] = {"others": []} if count > 1 else {}
@@ -193,18 +193,18 @@ def _failed(name: str, error: RegardError, form: str, count: int) -> str:
 def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look":
     from regard.inspection.analyses.attention.looks import Look
 
-    said = captioner.trace_hypothesis(name, best[0])
-    return Look.of(said, [(one.text, one.score) for one in best[1:]])
+    trace = captioner.trace_hypothesis(name, best[0])
+    return Look.of(trace, [(one.text, one.score) for one in best[1:]])
 
 
-def _told(name: str, best: "list[Hypothesis]", form: str, count: int) -> str:
-    """The captions of a picture: lines of a table, or an object."""
+def _format_captions(name: str, best: "list[Hypothesis]", form: str, count: int) -> str:
+    """Return the captions of an image as text, table rows or a JSON object."""
     if form == "jsonl":
-        told: list[dict[str, Any]] = [
+        entries: list[dict[str, Any]] = [
             {"caption": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best
         ]
-        others = {"others": told[1:]} if count > 1 else {}
-        return json.dumps({"picture": name, **told[0], **others}, ensure_ascii=False)
+        others = {"others": entries[1:]} if count > 1 else {}
+        return json.dumps({"picture": name, **entries[0], **others}, ensure_ascii=False)
     texts = [" ".join(one.text.split()) for one in best]
     if form == "text":
         return "\n".join(texts)

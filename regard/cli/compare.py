@@ -1,4 +1,4 @@
-"""`regard compare`: runs or outputs side by side, with significance."""
+"""`regard compare`: compare runs or outputs, with significance tests."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ GROUPS = {
     "How": ("metrics", "frequencies", "beam", "resamples", "seed"),
     "Output": ("output", "picture", "as_json"),
 }
-"""How help groups the options."""
+"""Groups of options in the help."""
 
 
 def compare(
@@ -29,19 +29,19 @@ def compare(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--source", help="Source sentences, one a line; by default the test data of the runs."),
+        typer.Option("--source", help="Source sentences, one per line; by default the test data of the runs."),
     ] = None,
     reference: Annotated[
-        list[Path] | None, typer.Option("--reference", help="Their translations; repeat it for several.")
+        list[Path] | None, typer.Option("--reference", help="Reference translations; may be repeated.")
     ] = None,
     system: Annotated[
         list[str] | None,
-        typer.Option("--system", help="Outputs of a system; repeat it.", metavar="NAME=FILE"),
+        typer.Option("--system", help="Outputs of a system; may be repeated.", metavar="NAME=FILE"),
     ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
-            "--metrics", help="Which, with commas between; by default bleu,chrf, or exact,chrf for a few words."
+            "--metrics", help="Metrics, separated by commas; by default bleu,chrf, or exact,chrf for short targets."
         ),
     ] = None,
     frequencies: Annotated[
@@ -49,7 +49,7 @@ def compare(
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     resamples: Annotated[int, typer.Option("--resamples", min=1, help="Resamples of each significance test.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resamples.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the resamples.")] = 1,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -66,13 +66,13 @@ def compare(
 
     Reports significance, scores by length and word frequency, and the largest gains and losses.
     """
-    from regard.cli.evaluate import spoken_in
+    from regard.cli.evaluate import guess_language
     from regard.cli.places import check_ending, check_places, write_by_ending
     from regard.data.lines import read_lines
     from regard.evaluation import comparison, slices
     from regard.evaluation.length_picture import draw_by_length
     from regard.evaluation.side_by_side import write_page
-    from regard.evaluation.texts import named_files, read_aligned, translated
+    from regard.evaluation.texts import named_files, read_aligned, translate_lines
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
     from regard.metrics.scoring import make
@@ -82,15 +82,15 @@ def compare(
     check_ending(output, (".html", ".png", ".json", ".txt"))
     given, folders = reference or [], runs or []
     if len(folders) + len(system or []) < 2:
-        raise UsageError("Which systems? Name at least two, as runs or with --system NAME=FILE.")
+        raise UsageError("A comparison needs at least two systems. Name them as runs or with --system NAME=FILE.")
     own = source is None and not given and not system
     if not given and not own:
-        raise UsageError("There is nothing to compare with. Name the correct translations with --reference FILE.")
+        raise UsageError("There are no references. Name the correct translations with --reference FILE.")
     if folders and source is None and not own:
-        raise UsageError("The runs have nothing to translate. Name the sentences with --source FILE.")
+        raise UsageError("There are no sources to translate. Name them with --source FILE.")
     names = list(dict.fromkeys(name.strip() for name in (metrics or "").split(",") if name.strip()))
-    spoken = spoken_in(given)
-    make(names, spoken)
+    language = guess_language(given)
+    make(names, language)
     files = named_files(system or [])
     if own:
         texts: list[list[str]] = []
@@ -104,11 +104,13 @@ def compare(
         for folder in folders:
             name = folder.name if folder.name and folder.name not in outputs else str(folder)
             if name in outputs:
-                raise UsageError(f"The run {folder} is named twice: name each once.")
-            outputs[name] = translated(load_run(folder, verb="translate"), sources or [], beam=beam, progress=progress)
+                raise UsageError(f"The run {folder} is named twice. Name each once.")
+            outputs[name] = translate_lines(
+                load_run(folder, verb="translate"), sources or [], beam=beam, progress=progress
+            )
     for name, lines in zip(files, texts[len(given) :], strict=True):
         if name in outputs:
-            raise UsageError(f"A run and a file are both called `{name}`: give the file another name.")
+            raise UsageError(f"A run and a file are both called `{name}`. Give the file another name.")
         outputs[name] = lines
     found = comparison.compare(
         outputs,
@@ -116,7 +118,7 @@ def compare(
         None if metrics is None else names,
         sources=sources,
         counts=slices.frequencies(read_lines(frequencies)) if frequencies else None,
-        language=spoken,
+        language=language,
         samples=resamples,
         seed=seed,
     )

@@ -1,4 +1,4 @@
-"""`regard config`: see what a configuration says, what it may say, and what it can start from."""
+"""`regard config`: show configurations, their schema and the presets."""
 
 import json
 from typing import Annotated
@@ -24,7 +24,7 @@ def show(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of YAML.")] = False,
 ) -> None:
-    """Print a configuration with everything that follows from it filled in."""
+    """Print a configuration with all defaults filled in."""
     from regard.config.loading import dump, load
     from regard.recipes import configuration_file
 
@@ -37,7 +37,7 @@ def show(
 
 @app.command(cls=grouped({}), epilog="Example: regard config schema > regard.schema.json")
 def schema() -> None:
-    """Print the JSON Schema of a configuration file, for editors that complete and check."""
+    """Print the JSON Schema of a configuration file, for completion and checks in editors."""
     from regard.config.schema import json_schema
 
     _print(json.dumps(json_schema(), indent=2, ensure_ascii=False), "json")
@@ -48,7 +48,7 @@ def presets(
     name: Annotated[str | None, typer.Argument(help="Print this one as YAML.", metavar="NAME")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, with all settings.")] = False,
 ) -> None:
-    """List what a file can start from with `preset: NAME`, or print one of them."""
+    """List the presets that a file can name with `preset: NAME`, or print one."""
     import yaml
 
     from regard.config.presets import PRESETS
@@ -57,11 +57,11 @@ def presets(
 
     if name is not None and name not in PRESETS:
         meant = nearest(name, PRESETS)
-        raise UsageError(f"there is no preset {name}" + (f"; did you mean {meant}?" if meant else "."))
+        raise UsageError(f"There is no preset {name}" + (f"; did you mean {meant}?" if meant else "."))
     chosen = PRESETS if name is None else {name: PRESETS[name]}
     if as_json:
         facts = {
-            each: {"description": preset.description, "paper": preset.paper, "settings": preset.said()}
+            each: {"description": preset.description, "paper": preset.paper, "settings": preset.explicit()}
             for each, preset in chosen.items()
         }
         _print(json.dumps(facts, indent=2, ensure_ascii=False), "json")
@@ -69,12 +69,12 @@ def presets(
         _table([(each, _size(each), preset.description) for each, preset in chosen.items()])
     else:
         preset = chosen[name]
-        settings = yaml.safe_dump(preset.said(), sort_keys=False, allow_unicode=True)
+        settings = yaml.safe_dump(preset.explicit(), sort_keys=False, allow_unicode=True)
         _print(f"# {name} ({preset.paper}): {preset.description}\n{settings}", "yaml")
 
 
 def _size(name: str) -> str:
-    """The depth of both sides and the width of a preset, such as `4+4 × 128`."""
+    """Return the depth of both sides and the width of a preset, such as `4+4 × 128`."""
     from regard.config.loading import from_mapping
 
     model = from_mapping({"preset": name, "data": {"train": {"generate": "copy"}}}).model
@@ -83,7 +83,7 @@ def _size(name: str) -> str:
 
 
 def _table(rows: list[tuple[str, str, str]]) -> None:
-    """Presets as an aligned table: it wraps on a terminal, and has one line each in a pipe."""
+    """Print presets as an aligned table that wraps on a terminal; one line each in a pipe."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -100,7 +100,7 @@ def _table(rows: list[tuple[str, str, str]]) -> None:
 
 
 def _print(text: str, language: str) -> None:
-    """Print a document: coloured on a terminal, as it is in a pipe."""
+    """Print a document, coloured on a terminal."""
     from rich.console import Console
     from rich.syntax import Syntax
 

@@ -1,4 +1,4 @@
-"""`regard contrast`: does a run find the right target likelier than a wrong one, or choose the right word sense?"""
+"""`regard contrast`: contrastive suites (is the correct target more probable?) and word-sense suites."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ EXAMPLES = """
 Examples:
   regard contrast runs/mine suite.tsv
   regard contrast runs/mine suites/*.tsv.gz --per-token --json
-  regard contrast runs/mine suite.tsv --control     likings for short or common targets taken out
+  regard contrast runs/mine suite.tsv --control     without the bias towards short or common targets
   regard contrast runs/mine senses.jsonl            good and bad words counted in the translations
   regard contrast runs/mine en-de.key.txt --source en-de.text.txt           the same, in MuCoW's own files
 
@@ -29,17 +29,21 @@ category) or JSON lines with these fields. A word-sense suite has source, good, 
 def contrast(
     run: Annotated[Path, typer.Argument(help="Directory of a trained run.", metavar="RUN")],
     suites: Annotated[
-        list[Path], typer.Argument(help="Files of items; a file's name is a category.", metavar="SUITE...")
+        list[Path], typer.Argument(help="Files of items; the name of a file is a category.", metavar="SUITE...")
     ],
     per_token: Annotated[
         bool, typer.Option("--per-token", help="Compare means per token, so that length does not count.")
     ] = False,
     control: Annotated[
-        bool, typer.Option("--control", help="Also with sources of other items: what does the right source add?")
+        bool,
+        typer.Option(
+            "--control",
+            help="Also score targets with the source of another item, to measure what the right source adds.",
+        ),
     ] = False,
     source: Annotated[
         Path | None,
-        typer.Option("--source", help="Source sentences of a MuCoW key file, one a line.", metavar="FILE"),
+        typer.Option("--source", help="Source sentences of a MuCoW key file, one per line.", metavar="FILE"),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width of word-sense suites.")] = None,
     output: Annotated[
@@ -61,7 +65,7 @@ def contrast(
     from regard.evaluation.contrast import Item, by_model, read_suite, warn_of_equals, warn_of_ids
     from regard.evaluation.contrast import contrast as ask
     from regard.evaluation.senses import SenseItem, count_senses, read_key
-    from regard.evaluation.texts import translated
+    from regard.evaluation.texts import translate_lines
     from regard.foundation import durable
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
@@ -76,8 +80,8 @@ def contrast(
     senses = [item for item in items if isinstance(item, SenseItem)]
     if scored and senses:
         raise UsageError(
-            "Some suites have right and wrong targets, others good and bad words. They are measured in different ways: "
-            "call regard contrast once for each kind."
+            "Some suites have right and wrong targets, others good and bad words. They are measured in different ways. "
+            "Run regard contrast once for each kind."
         )
     if senses and (per_token or control):
         raise UsageError(
@@ -94,7 +98,7 @@ def contrast(
     with bar() as progress:
         if senses:
             sources = [item.source for item in senses]
-            found = count_senses(senses, translated(translator, sources, beam=beam, progress=progress))
+            found = count_senses(senses, translate_lines(translator, sources, beam=beam, progress=progress))
             lines = ["\t".join(" ".join(cell.split()) for cell in row) for row in found.rows()]
         else:
             found = ask(scored, by_model(translator, per_token=per_token, progress=progress), control=control)

@@ -46,7 +46,7 @@ def list_(
 def get(
     name: Name,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Accept the licence; needed where nobody can be asked.")
+        bool, typer.Option("--yes", "-y", help="Accept the licence without being asked; needed without a terminal.")
     ] = False,
 ) -> None:
     """Download a corpus into the cache, after showing its licence; an interrupted download is resumed."""
@@ -59,7 +59,7 @@ def get(
     files = corpus.files_of(part)
     missing = [file for file in files if locate_file(corpus, file) is None]
     if not missing:
-        print(f"{name} is on this machine already: {_place(corpus)}")
+        print(f"{name} is already on this machine: {_place(corpus)}")
         return
     if unavailable := [file for file in missing if file.url is None]:
         raise RegardError(
@@ -80,7 +80,7 @@ def get(
 
 @app.command(cls=grouped({}), epilog="Example: ls $(regard data path multi30k)")
 def path(name: Name) -> None:
-    """Print the directory of a corpus on this machine; exits 1 if it is not there."""
+    """Print the directory of a corpus on this machine; exits with 1 if it is missing."""
     from regard.config.corpora import find_corpus, locate_file, missing_corpus
     from regard.foundation.errors import RegardError
 
@@ -92,7 +92,7 @@ def path(name: Name) -> None:
 
 
 def _ask(name: str, *, accepted: bool) -> None:
-    """Ask whether the licence is accepted; without a terminal, `--yes` is the only answer."""
+    """Ask whether the licence is accepted; without a terminal, `--yes` is required."""
     from regard.foundation.errors import UsageError
 
     if accepted:
@@ -117,7 +117,7 @@ def _description(corpus: "KnownCorpus") -> str:
     if corpus.note:
         lines.append(f"  note      {corpus.note}")
     if not corpus.downloadable:
-        lines.append("  download  no public address is known for these very files: use REGARD_DATA")
+        lines.append("  download  not available (no public address is known); set REGARD_DATA")
     lines.append(f"  parts     {', '.join(f'{corpus.name}/{part}' for part in corpus.sections)}")
     lines.append(f"  files     {', '.join(corpus.files)}")
     return "\n".join(lines)
@@ -139,7 +139,7 @@ def _megabytes(size: int) -> str:
 
 
 def _state(corpus: "KnownCorpus") -> str:
-    """Return where a corpus is, in a word or two."""
+    """Return the state of a corpus in a word or two."""
     from regard.config.corpora import cache_directory, locate_file
 
     places = [locate_file(corpus, file) for file in corpus.files.values()]

@@ -1,4 +1,4 @@
-"""`regard demo`: train the date normaliser, use it, and show where it looked."""
+"""`regard demo`: train a date normaliser, use it, and show its attention."""
 
 import sys
 from pathlib import Path
@@ -25,11 +25,11 @@ Example:
 
 
 def demo(
-    run: Annotated[Path, typer.Option("--run", help="Where the run is made, continued, or shown again.")] = Path(
-        "runs/demo"
-    ),
+    run: Annotated[
+        Path, typer.Option("--run", help="Directory of the run; an existing one is resumed or shown again.")
+    ] = Path("runs/demo"),
 ) -> None:
-    """Train a date normaliser on generated data, use it, and show where it looks (about two minutes)."""
+    """Train a date normaliser on generated data, use it, and show its attention (about two minutes)."""
     from rich.console import Console
 
     from regard.inspection.analyses.attention.compute import attention
@@ -46,16 +46,16 @@ def demo(
     maps = [attention(translator.trace(pair.source)) for pair in chosen[:PICTURED]]
     _show_map(console, maps[0])
     picture = run / "attention.png"
-    draw_alignments(maps, "Where the model looked while it wrote each character").savefig(picture, dpi=160)
+    draw_alignments(maps, "Attention for each output character").savefig(picture, dpi=160)
     console.print()
-    console.print(f"{ASIDE}The same as a picture, for {len(maps)} dates:  [bold]{picture}[/]")
-    console.print(f"{ASIDE}What the run is and how it learnt:  [bold]{run / 'README.md'}[/]")
+    console.print(f"{ASIDE}The same as an image, for {len(maps)} dates:  [bold]{picture}[/]")
+    console.print(f"{ASIDE}Description of the run and its training:  [bold]{run / 'README.md'}[/]")
     command = Path(sys.argv[0]) if len(Path(sys.argv[0]).parts) > 1 else Path("regard")
     console.print(f'{ASIDE}Try your own:  [bold]{command} translate {run} "9. Mai 2018"[/]')
 
 
 def _train(run: Path, console: "Console") -> None:
-    """Train the run, go on with it, or leave it as it is if it is finished."""
+    """Train the run, resume it, or keep it if it is finished."""
     from regard.config.loading import load
     from regard.foundation.errors import UsageError
     from regard.recipes import recipe
@@ -64,67 +64,63 @@ def _train(run: Path, console: "Console") -> None:
 
     there = (run / "run.json").is_file()
     if there and getattr(Run.open(run).config.data.train, "generate", None) != "dates":
-        raise UsageError(f"{run} is a run of something else: choose another place with --run.")
+        raise UsageError(f"{run} is a run of another task. Choose another directory with --run.")
     if there and Run.open(run).info.get("status") == "finished":
-        console.print(f"{ASIDE}{run} is trained already (delete it to see it learn again).")
+        console.print(f"{ASIDE}{run} is already trained (delete it to train it again).")
         return
-    console.print(
-        f"{ASIDE}[bold]{'Continuing' if there else 'Learning'} to read dates:[/] text in 31 languages → ISO 8601"
-    )
+    console.print(f"{ASIDE}[bold]{'Resuming' if there else 'Training'}:[/] text in 31 languages → ISO 8601")
     config = Run.open(run).config if there else load(recipe("dates"))
     train(config, run, resume=there)
 
 
 def _show_dates(console: "Console", translator: "LoadedRun", pairs: "list[Pair]") -> None:
-    """A handful of dates that the model never saw, and how often it is right on all of those."""
+    """Print some held-out dates with their outputs, and the accuracy on all of them."""
     from rich.table import Table
     from rich.text import Text
 
-    said = translator.translate([pair.source for pair in pairs])
-    right = sum(one == pair.target for one, pair in zip(said, pairs, strict=True))
+    outputs = translator.translate([pair.source for pair in pairs])
+    right = sum(one == pair.target for one, pair in zip(outputs, pairs, strict=True))
     table = Table(box=None, pad_edge=False, padding=(0, 3), title_justify="left", title_style="bold")
     for title in (f"{ASIDE}held-out date", "normal form", ""):
         table.add_column(title, style="default", header_style="dim")
-    for one, pair in list(zip(said, pairs, strict=True))[:SHOWN]:
+    for one, pair in list(zip(outputs, pairs, strict=True))[:SHOWN]:
         mark = Text("✓", "green") if one == pair.target else Text(f"✗ {pair.target}", "red")
         table.add_row(Text(ASIDE + pair.source), Text(one), mark)
     console.print()
     console.print(table)
     console.print()
-    console.print(
-        f"{ASIDE}Exactly right: [bold]{100 * right / len(pairs):.1f} %[/] of {len(pairs):,} dates it never saw."
-    )
+    console.print(f"{ASIDE}Exactly right: [bold]{100 * right / len(pairs):.1f} %[/] of {len(pairs):,} held-out dates.")
 
 
 def _drawable(pairs: "list[Pair]") -> "list[Pair]":
-    """Dates of different lengths with letters that every font has, longest first."""
+    """Return dates of different lengths in letters that every font has, longest first."""
     latin = [pair for pair in pairs if pair.source.isprintable() and max(map(ord, pair.source)) < 0x250]
     worded = [pair for pair in latin if sum(map(str.isalpha, pair.source)) > 5 and len(pair.source) <= 32]
     return sorted(worded[:SHOWN], key=lambda pair: -len(pair.source)) or pairs
 
 
 def _show_map(console: "Console", found: "Attention") -> None:
-    """One attention map in the terminal: in colour where there is colour, otherwise in shades of grey."""
+    """Print one attention map, in colour if the terminal has colours, otherwise in shades of grey."""
     from rich.text import Text
 
     console.print()
-    console.print(f"{ASIDE}Where it looked (each row is a character it wrote):")
+    console.print(f"{ASIDE}Attention (one row per output character):")
     console.print()
-    console.print(Text(ASIDE + " " * 3 + "".join(f"{_one(token)} " for token in found.source.tokens)))
+    console.print(Text(ASIDE + " " * 3 + "".join(f"{_one_column(token)} " for token in found.source.tokens)))
     for token, row in zip(found.target.tokens, found.mean.tolist(), strict=True):
-        line = Text(f"{ASIDE}{_one(token)}  ")
+        line = Text(f"{ASIDE}{_one_column(token)}  ")
         for weight in row:
             line.append_text(_shade(weight, console))
         console.print(line)
 
 
-def _one(token: str) -> str:
-    """A token in one column."""
+def _one_column(token: str) -> str:
+    """Return a token in one column."""
     return {"</s>": "↵"}.get(token, token[:1])
 
 
 def _shade(weight: float, console: "Console") -> "Text":
-    """A weight between 0 and 1 as two columns of a terminal."""
+    """Return a weight between 0 and 1 as two columns of a terminal."""
     from rich.text import Text
 
     if console.color_system in ("truecolor", "256"):

@@ -1,4 +1,4 @@
-"""`regard evaluate`: a run of any task, or any system's output, against references."""
+"""`regard evaluate`: score a run of any task, or the outputs of any system, against references."""
 
 import json
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ Examples:
   regard evaluate --hypotheses out.de --reference a.de --reference b.de
   regard evaluate runs/sentiment --data dev.tsv                labels: accuracy, macro-F1, confusion, calibration
   regard evaluate runs/tagging --data test.conllu --json       tags: accuracy, F1 of each
-  regard evaluate runs/sentiment --data dev.tsv --hypotheses said.txt     what regard predict wrote, or others
+  regard evaluate runs/sentiment --data dev.tsv --hypotheses answers.txt  outputs of regard predict or of another system
   regard evaluate runs/language-model --data test.txt          perplexity
 
 \b
-Metrics of texts: bleu, chrf, ter (by sacrebleu), meteor, cider, exact, f1, edits, tokens; with a run, perplexity.
+Metrics for texts: bleu, chrf, ter (by sacrebleu), meteor, cider, exact, f1, edits, tokens; with a run, perplexity.
 """
 
 GROUPS = {
@@ -33,7 +33,7 @@ GROUPS = {
     "How": ("metrics", "language", "beam"),
     "Output": ("output", "as_json"),
 }
-"""How help groups the options."""
+"""Groups of options in the help."""
 
 
 def evaluate(
@@ -43,11 +43,11 @@ def evaluate(
     ] = None,
     data: Annotated[
         list[Path] | None,
-        typer.Option("--data", help="Examples in a file like those that the run has learnt from; or .conllu, .jsonl."),
+        typer.Option("--data", help="Examples in the format of the run's training data, or .conllu, .jsonl."),
     ] = None,
-    source: Annotated[Path | None, typer.Option("--source", help="Source sentences, one a line.")] = None,
+    source: Annotated[Path | None, typer.Option("--source", help="Source sentences, one per line.")] = None,
     reference: Annotated[
-        list[Path] | None, typer.Option("--reference", help="Their translations, or labels; repeat it for several.")
+        list[Path] | None, typer.Option("--reference", help="Reference translations or labels; may be repeated.")
     ] = None,
     hypotheses: Annotated[
         Path | None, typer.Option("--hypotheses", help="Outputs to score, instead of a run's.")
@@ -56,12 +56,14 @@ def evaluate(
         str | None,
         typer.Option(
             "--metrics",
-            help="Which, with commas between; by default bleu,chrf,exact, or exact,chrf for targets of a few words.",
+            help="Metrics, separated by commas; by default bleu,chrf,exact, or exact,chrf for short targets.",
         ),
     ] = None,
     language: Annotated[
         str | None,
-        typer.Option("--language", help="For METEOR: en, de, fr, es, ru or other; by default how --reference ends."),
+        typer.Option(
+            "--language", help="For METEOR: en, de, fr, es, ru or other; by default the ending of --reference."
+        ),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     output: Annotated[
@@ -87,24 +89,24 @@ def evaluate(
     if output is not None and output.suffix.lower() in (".json", ".txt"):
         check_places(output)
     if run is None and hypotheses is None:
-        raise UsageError("What is to be scored? Name either a run or --hypotheses FILE.")
+        raise UsageError("There is nothing to score. Name either a run or --hypotheses FILE.")
     if run is not None and (source is None) != (not reference):
-        raise UsageError("--source and --reference belong together: name both, or neither for the run's test data.")
+        raise UsageError("--source and --reference belong together. Name both, or neither for the run's test data.")
     if run is None and data:
-        raise UsageError("--data is read as a run's own data is: name the run as well.")
+        raise UsageError("--data is read in the format of a run's own data. Name the run as well.")
     if data and (source is not None or reference):
-        raise UsageError("--data holds sources and references: leave out --source and --reference.")
+        raise UsageError("--data holds sources and references. Leave out --source and --reference.")
     opened = None if run is None else Run.open(run)
     chosen = Chosen(opened, tuple(data or ()), source, tuple(reference or ()), hypotheses, tuple(overrides or ()))
     if opened is not None and opened.config.task.output != "text":
         if metrics is not None or language is not None or beam is not None:
             raise UsageError(
-                f"{run} writes no translations ({opened.config.task.arrow}), and is judged as its task is: "
-                "leave out --metrics, --language and --beam."
+                f"{run} does not translate ({opened.config.task.arrow}), so it is scored by the metrics of its task. "
+                "Leave out --metrics, --language and --beam."
             )
-        found: Evaluation | Judged = _judged(chosen)
+        found: Evaluation | Judged = _evaluate_answers(chosen)
     else:
-        found = _translated(chosen, metrics, language, beam)
+        found = _evaluate_translations(chosen, metrics, language, beam)
     if output is not None and output.suffix.lower() in (".json", ".txt"):
         write_by_ending(output, found, {})
     elif output is not None:
@@ -114,7 +116,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the user named."""
+    """The inputs that the user named."""
 
     run: "Run | None"
     data: tuple[Path, ...]
@@ -124,8 +126,8 @@ class Chosen:
     overrides: tuple[str, ...]
 
 
-def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam: int | None) -> "Evaluation":
-    """Translations of a run, or of others."""
+def _evaluate_translations(chosen: Chosen, metrics: str | None, language: str | None, beam: int | None) -> "Evaluation":
+    """Score translations of a run, or of another system."""
     from regard.evaluation.evaluation import default_metrics, evaluate_run, evaluate_text
     from regard.evaluation.texts import read_aligned
     from regard.foundation.display import bar
@@ -134,16 +136,16 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
 
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     if metrics is not None and not names:
-        raise UsageError("Which metrics? Name at least one, for example --metrics bleu,chrf.")
+        raise UsageError("--metrics is empty. Name at least one, for example --metrics bleu,chrf.")
     names = list(dict.fromkeys(names))
-    spoken = language or spoken_in(list(chosen.reference))
-    make([name for name in names if name != "perplexity"], spoken)
+    spoken_language = language or guess_language(list(chosen.reference))
+    make([name for name in names if name != "perplexity"], spoken_language)
     if chosen.hypotheses is not None and chosen.run is None:
         if not chosen.reference:
-            raise UsageError("Against what? Name the right translations with --reference FILE.")
+            raise UsageError("There are no references. Name the correct translations with --reference FILE.")
         outputs, *right = read_aligned(chosen.hypotheses, *chosen.reference)
         right_answers = list(zip(*right, strict=True))
-        return evaluate_text(outputs, right_answers, names or headline_metrics(right_answers), spoken)
+        return evaluate_text(outputs, right_answers, names or headline_metrics(right_answers), spoken_language)
     from regard.tasks.loaded import load_run
 
     assert chosen.run is not None
@@ -152,14 +154,14 @@ def _translated(chosen: Chosen, metrics: str | None, language: str | None, beam:
         names = list(default_metrics(chosen.run.config, references))
     if chosen.hypotheses is not None:
         (outputs,) = read_aligned(chosen.hypotheses)
-        return evaluate_text(outputs, references, names, spoken)
+        return evaluate_text(outputs, references, names, spoken_language)
     translator = load_run(chosen.run, chosen.overrides, verb="translate")
     with bar() as progress:
-        return evaluate_run(translator, sources, references, names, spoken, beam=beam, progress=progress)
+        return evaluate_run(translator, sources, references, names, spoken_language, beam=beam, progress=progress)
 
 
 def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Sources and references: those named, or the run's own."""
+    """Return sources and references: those named, or the run's test data."""
     from regard.evaluation.texts import read_aligned
 
     assert chosen.run is not None
@@ -176,8 +178,8 @@ def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
     return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
 
 
-def _judged(chosen: Chosen) -> "Evaluation | Judged":
-    """What a run that translates nothing says, or what was said before in its place."""
+def _evaluate_answers(chosen: Chosen) -> "Evaluation | Judged":
+    """Score the outputs of a run that does not translate, or given outputs in their place."""
     from regard.data.corpus import Pair
     from regard.evaluation.evaluation import evaluate_texts
     from regard.evaluation.judged import check_examples, judge_lines, judge_run, read_examples
@@ -193,10 +195,10 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
     loaded = load_run(chosen.run, chosen.overrides)
     task, title = loaded.task, loaded.config.task.title
     if chosen.hypotheses is not None and not task.output.gives_answers:
-        raise UsageError(f"{title} is judged by what it thinks of texts: there are no --hypotheses to score.")
+        raise UsageError(f"{title} is scored by the probability of texts, so it has no --hypotheses. Leave them out.")
     if chosen.source is not None:
         if len(chosen.reference) > 1 or not task.output.gives_answers:
-            raise UsageError(f"{title} has one reference for each source at most: use --data FILE.")
+            raise UsageError(f"{title} has at most one reference for each source. Use --data FILE.")
         sources, right = read_aligned(chosen.source, *chosen.reference)
         given = [Pair(source, label) for source, label in zip(sources, right, strict=True)]
         pairs = check_examples(task, given, chosen.reference[0])
@@ -215,8 +217,8 @@ def _judged(chosen: Chosen) -> "Evaluation | Judged":
         return replace(judge_run(task, loaded.model, pairs, progress=progress), baseline=baseline)
 
 
-def spoken_in(references: list[Path]) -> str:
-    """The language of files such as `test.de` or `test.de.gz`, for METEOR."""
+def guess_language(references: list[Path]) -> str:
+    """Return the language of files such as `test.de` or `test.de.gz` by their ending, for METEOR."""
     from regard.metrics.meteor import LANGUAGES
 
     endings = [ending.removeprefix(".") for path in references for ending in path.suffixes]
@@ -224,7 +226,7 @@ def spoken_in(references: list[Path]) -> str:
 
 
 def own_pairs(run: Path) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The test data of a run, or what it kept for validation if it has none."""
+    """Return the test data of a run, or its validation data if it has none."""
     from regard.runs.run import Run
     from regard.tasks.preparation import prepare
 

@@ -1,4 +1,4 @@
-"""`regard export`: a run in a format that others read."""
+"""`regard export`: write a run in the format of another toolkit."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ EXAMPLES = """
 Examples:
   regard export runs/mine --to huggingface hf/                    transformers loads it
   regard export runs/mine --to ctranslate2 fast/                  ctranslate2.Translator("fast") loads it
-  regard export runs/mine --to ctranslate2 small/ --quantize int8 a quarter of the size, and faster
+  regard export runs/mine --to ctranslate2 small/ --quantize int8 a quarter of the size, faster
 """
 
 FORMATS = ("huggingface", "ctranslate2")
@@ -41,9 +41,9 @@ def export(
     if to == "huggingface":
         from regard.formats.to_huggingface import export_huggingface
 
-        told = export_huggingface(opened, directory)
+        notes = export_huggingface(opened, directory)
     else:
         from regard.formats.to_ctranslate2 import export_ctranslate2
 
-        told = export_ctranslate2(opened, directory, quantize)
-    print("\n".join(told))
+        notes = export_ctranslate2(opened, directory, quantize)
+    print("\n".join(notes))

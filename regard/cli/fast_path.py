@@ -29,16 +29,16 @@ def run_fast_path(given: Sequence[str]) -> bool:
     if options.get("engine", "native") == "native" or not words or options.get("beam", 1) < 1:
         return False
     from regard.cli.places import check_places
-    from regard.cli.plain_text import translate_plainly
-    from regard.cli.words import told_apart
+    from regard.cli.plain_text import translate_plain_text
+    from regard.cli.words import split_arguments
 
-    runs, files, overrides = told_apart(words)
+    runs, files, overrides = split_arguments(words)
     output = options.get("output")
     if len(runs) != 1 or (output is not None and output.exists()) or options.get("length_penalty", 0.0) < 0:
         return False
     check_places(output)
     beam, penalty = options.get("beam"), options.get("length_penalty")
-    return translate_plainly(options["engine"], runs[0], files, overrides, output, beam, penalty, split=None)
+    return translate_plain_text(options["engine"], runs[0], files, overrides, output, beam, penalty, split=None)
 
 
 def _parse(words: Sequence[str]) -> tuple[list[str], dict[str, Any]] | None:

@@ -1,4 +1,4 @@
-"""`regard generate`: text from a language model, from nothing or from its beginning."""
+"""`regard generate`: text from a language model, with or without a prompt."""
 
 import json
 import sys
@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_drawn
+from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_sampling_options
 
 CHUNK = 64
-"""Beginnings written on before any text is shown."""
+"""Prompts per batch of output."""
 
 EXAMPLES = """
 \b
@@ -29,20 +29,22 @@ def generate(
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
     ] = None,
     prompt: Annotated[
-        list[str] | None, typer.Option("--prompt", help="How the text begins; may be repeated.", metavar="TEXT")
+        list[str] | None, typer.Option("--prompt", help="Beginning of the text; may be repeated.", metavar="TEXT")
     ] = None,
     prompts: Annotated[
-        Path | None, typer.Option("--prompts", help="A file of beginnings, one a line.", metavar="FILE")
+        Path | None, typer.Option("--prompts", help="A file of prompts, one per line.", metavar="FILE")
     ] = None,
-    sampling: Annotated[bool, typer.Option("--sample", help="Draw at random from the model.")] = False,
-    samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw.")] = None,
+    sampling: Annotated[bool, typer.Option("--sample", help="Sample from the model.")] = False,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="Number of samples.")] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
     seed: Seed = None,
-    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Look for the likeliest text; 1 is greedy.")] = None,
-    max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Most tokens to write.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text, with its log-probability.")] = False,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
+    max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Largest number of tokens.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object per text, with its log-probability.")
+    ] = False,
 ) -> None:
     """Generate texts with a language model, from a prompt or from nothing.
 
@@ -52,9 +54,9 @@ def generate(
     from regard.runs.run import Run
 
     drawn = sampling or samples is not None
-    check_drawn(drawn, temperature, top_k, top_p, seed)
+    check_sampling_options(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
-        raise UsageError("--beam looks for the likeliest text and --sample draws at random: use one of them.")
+        raise UsageError("--beam searches for the most likely text and --sample draws at random. Use one of them.")
     opened = Run.open(run)
 
     from regard.data.lines import read_lines

@@ -1,4 +1,4 @@
-"""`regard import`: a model that others have trained becomes a run."""
+"""`regard import`: turn a model from Hugging Face into a run."""
 
 import sys
 from pathlib import Path
@@ -41,7 +41,7 @@ def import_(
     if left_out := info.get("left_out"):
         names = ", ".join(left_out[:3]) + (", …" if len(left_out) > 3 else "")
         print(
-            f"Left out: {len(left_out):,} tensors that have no place in this model ({names}). If it needs them, its "
+            f"Left out: {len(left_out):,} tensors that this model does not use ({names}). If it needs them, its "
             "outputs differ from the original's.",
             file=sys.stderr,
         )
@@ -51,5 +51,5 @@ def import_(
     from regard.formats.from_bert import start_settings
 
     if info["head"] == "fresh":
-        print("It has no layer that guesses hidden words like ours: that one is fresh, and its guesses mean nothing.")
-    print(f"Start a run of your own from it with\n\n{start_settings(run)}")
+        print("Its layer that predicts masked words is not imported; ours is untrained, so its predictions are random.")
+    print(f"Start your own run from it with\n\n{start_settings(run)}")

@@ -1,4 +1,4 @@
-"""Lines from files or from standard input, some at a time, so that memory stays bounded and output can stream."""
+"""Lines from files or standard input in chunks, so that memory is bounded and output can stream."""
 
 import os
 import select
@@ -16,20 +16,20 @@ from regard.foundation.display import is_quiet
 from regard.foundation.errors import RegardError
 
 CHUNK = 512
-"""Lines taken together: enough to sort by length, few enough to stream."""
+"""Lines per chunk: enough to sort by length, few enough to stream."""
 CHUNK_CHARACTERS = 500_000
-"""Fewer lines, where they are long."""
+"""Characters per chunk, which limits chunks of long lines."""
 
 
-class Arriving:
-    """The bytes of a pipe or a terminal, read as they come; it can tell whether there is more to be had just now."""
+class StreamInput:
+    """The bytes of a pipe or a terminal, read as they arrive; `idle` is true while none are available."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.held = b""
 
     def readline(self, limit: int) -> bytes:
-        """The next line, or `limit` bytes of it; nothing at the end."""
+        """Return the next line, or `limit` bytes of it; empty at the end."""
         while b"\n" not in self.held and len(self.held) < limit:
             more = os.read(self.number, 1 << 16)
             if not more:
@@ -41,23 +41,23 @@ class Arriving:
 
     @property
     def idle(self) -> bool:
-        """Whether the next line would have to be waited for."""
+        """Whether reading the next line would block."""
         if b"\n" in self.held:
             return False
         try:
             return not select.select([self.number], [], [], 0)[0]
-        except (OSError, ValueError):  # where only sockets can be asked
+        except (OSError, ValueError):  # on systems where `select` accepts only sockets
             return False
 
 
 def chunks(files: Sequence[Given], skip: int, texts: int = 1) -> Iterator[list[tuple[int, str]]]:
-    """Numbered lines behind the first `skip`, in chunks: of a pipe, what has come so far.
+    """Yield numbered lines after the first `skip`, in chunks; of a pipe, the lines that have arrived.
 
-    What cannot be read is told only behind the lines before it: they are not lost. Where a source is several `texts`,
-    so is a line with more of them or fewer, unless it is empty.
+    A read error is raised only after the lines before it have been yielded, so that they are not lost. If a source has
+    several `texts`, a line with another number of them is an error too, unless it is empty.
     """
-    arriving = _arriving() if not files or Path("-") in files else None
-    lines = _counted(islice(enumerate(lines_of(files, arriving), start=1), skip, None), texts)
+    arriving = _stream_input() if not files or Path("-") in files else None
+    lines = _check_texts(islice(enumerate(iterate_lines(files, arriving), start=1), skip, None), texts)
     while True:
         chunk: list[tuple[int, str]] = []
         characters = 0
@@ -76,19 +76,19 @@ def chunks(files: Sequence[Given], skip: int, texts: int = 1) -> Iterator[list[t
         yield chunk
 
 
-def _counted(lines: Iterable[tuple[int, str]], texts: int) -> Iterator[tuple[int, str]]:
-    """Numbered lines, each of so many texts."""
+def _check_texts(lines: Iterable[tuple[int, str]], texts: int) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines; raises if one does not have `texts` texts."""
     for number, line in lines:
         if texts > 1 and line.strip() and (count := line.count("\t") + 1) != texts:
             raise RegardError(
-                f"Line {number:,} has {count} tab-separated texts, but this run reads {texts}: put one tab between the "
+                f"Line {number:,} has {count} tab-separated texts, but this run reads {texts}. Put one tab between the "
                 "two."
             )
         yield number, line
 
 
-def lines_of(files: Sequence[Given], arriving: Arriving | None = None) -> Iterator[str]:
-    """All lines of all files (`-` is standard input) and texts, or of standard input."""
+def iterate_lines(files: Sequence[Given], arriving: StreamInput | None = None) -> Iterator[str]:
+    """Yield all lines of all files (`-` is standard input) and texts, or of standard input."""
     for file in files or [Path("-")]:
         if isinstance(file, str):
             yield from file.split("\n")
@@ -98,18 +98,18 @@ def lines_of(files: Sequence[Given], arriving: Arriving | None = None) -> Iterat
             yield from read_lines(file, whole=True)
 
 
-def _arriving() -> Arriving | None:
-    """Standard input, if it comes bit by bit: a file is all there."""
+def _stream_input() -> StreamInput | None:
+    """Return standard input if it is a pipe or a terminal, not a file."""
     try:
         number = sys.stdin.fileno()
     except (OSError, ValueError, AttributeError):
         return None
-    return None if stat.S_ISREG(os.fstat(number).st_mode) else Arriving(number)
+    return None if stat.S_ISREG(os.fstat(number).st_mode) else StreamInput(number)
 
 
 @contextmanager
 def progress(files: Sequence[Given]) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, once files have taken more than two seconds; a function that is told how many are done."""
+    """Show a progress bar after two seconds on a terminal; yields a function that takes the number of lines done."""
     paths = [file for file in files if isinstance(file, Path) and str(file) != "-"]
     if not files or is_quiet() or not sys.stderr.isatty() or len(paths) < len(files):
         yield lambda lines: None
@@ -134,10 +134,10 @@ def progress(files: Sequence[Given]) -> Iterator[Callable[[int], None]]:
 
 
 def _count(files: list[Path]) -> int | None:
-    """How many lines there are, if all can be read."""
+    """Return the number of lines, or `None` if it is unknown."""
     if not all(file.is_file() for file in files):  # a pipe can be read only once
         return None
     try:
-        return sum(1 for _ in lines_of(files))
+        return sum(1 for _ in iterate_lines(files))
     except RegardError:
         return None

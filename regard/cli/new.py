@@ -1,4 +1,4 @@
-"""`regard new`: from a file of examples to a configuration."""
+"""`regard new`: write a configuration for a file of examples."""
 
 import json
 import re
@@ -20,7 +20,7 @@ Examples:
 """
 
 SHORT = 40
-"""Characters of a text, on average, up to which it is read letter by letter."""
+"""Texts of at most this many characters on average are tokenised into characters."""
 
 
 def new(
@@ -35,8 +35,8 @@ def new(
         str | None,
         typer.Option("--task", help="translation, classification, regression or tagging; recognised by default."),
     ] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Column that is read.", metavar="COLUMN")] = None,
-    target: Annotated[str | None, typer.Option("--target", help="Column that is written.", metavar="COLUMN")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Source column.", metavar="COLUMN")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Target column.", metavar="COLUMN")] = None,
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether the first row names the columns.")
     ] = None,
@@ -44,7 +44,7 @@ def new(
         Path | None, typer.Option("--output", "-o", help="File to write; by default NAME.yaml.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Write a commented configuration for a file of examples, with the task recognised."""
+    """Write a commented configuration for a file of examples, with its task recognised."""
     from regard.cli.places import check_places
     from regard.config.loading import load
     from regard.data.recognition import TASKS, choose_columns, read_examples, recognise_task
@@ -68,26 +68,26 @@ def new(
         task = _ask_task(found, reason)
         print(f"Task: {task}" + (f" ({reason}); --task chooses another." if task == found else "."))
     if examples.kind != "conllu":
-        print(f"Reads {chosen[0]}, writes {chosen[1]}.")
+        print(f"Source column: {chosen[0]}. Target column: {chosen[1]}.")
     durable.write(place, _yaml(examples, chosen, task, place))
     try:
         load(place)
     except BaseException:
         place.unlink()
         raise
-    _say_next(examples, chosen, task, place)
+    _print_next_steps(examples, chosen, task, place)
 
 
 def _report(examples: "Examples") -> None:
-    """Say what was found in the file."""
+    """Print what was found in the file."""
     from regard.config.data import FEW_EXAMPLES
 
     if examples.kind == "conllu":
         return
-    more = "" if examples.complete else " (the first ones were looked at)"
+    more = "" if examples.complete else " (the first ones were inspected)"
     print(f"{' and '.join(examples.files)}: {examples.count:,} examples{more}, columns {', '.join(examples.names)}.")
     if examples.kind == "table":
-        known = "names the columns, and is no example" if examples.header else "is an example: there is no header"
+        known = "names the columns" if examples.header else "is an example, not a header"
         other = "--no-header" if examples.header else "--header"
         print(f"The first row {known}; {other} if that is wrong.")
     if examples.complete and examples.count < FEW_EXAMPLES:
@@ -98,24 +98,25 @@ def _report(examples: "Examples") -> None:
 
 
 def _ask_columns(examples: "Examples", source: str | None, target: str | None) -> tuple[str, str]:
-    """Ask which columns are read and written; without a terminal, options are the only answer."""
+    """Ask for the source and target columns; without a terminal, options are required."""
     from regard.foundation.errors import UsageError
 
     names = ", ".join(examples.names)
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or len(examples.names) < 2:
         raise UsageError(
-            f"{examples.files[0]} has the columns {names or '(none)'}, and it is not clear which is read and which is "
-            "written. Add --source COLUMN --target COLUMN."
+            f"{examples.files[0]} has the columns {names or '(none)'}, and it is not clear which is the source and "
+            "which "
+            "the target. Add --source COLUMN --target COLUMN."
         )
-    source = source or typer.prompt(f"Which column is read? ({names})")
-    target = target or typer.prompt(f"Which column is written? ({names})")
+    source = source or typer.prompt(f"Source column? ({names})")
+    target = target or typer.prompt(f"Target column? ({names})")
     for name in (source, target):
         examples.column(name)
     return source, target
 
 
 def _ask_task(found: str, reason: str) -> str:
-    """Ask for the task on a terminal; elsewhere, it is the one that was recognised."""
+    """Ask for the task on a terminal; without one, return the recognised task."""
     from regard.data.recognition import TASKS
     from regard.foundation.errors import UsageError
 
@@ -141,8 +142,8 @@ def _yaml(examples: "Examples", chosen: tuple[str, str], task: str, place: Path)
         "",
         "data:",
         f"  train: {{{_corpus(examples, chosen)}}}",
-        f"  held_out: {held:<12}# examples set aside to choose the best step by",
-        f"  held_out_test: {held:<7}# examples set aside to score once, at the end",
+        f"  held_out: {held:<12}# examples held out to choose the best step",
+        f"  held_out_test: {held:<7}# examples held out to score once, at the end",
         "",
     ]
     if task == "translation" and _is_short(sources) and _is_short(targets):
@@ -158,7 +159,7 @@ def _is_short(texts: list[str]) -> bool:
 
 _LETTERS = """\
 text:
-  tokenizer: {kind: characters}     # short texts are read letter by letter
+  tokenizer: {kind: characters}     # short texts are split into characters
 
 model:
   width: 128
@@ -168,9 +169,9 @@ model:
   join: {kind: attention, order: after}
 
 training:
-  steps: 1000                       # more where the validation loss is still falling at the end
+  steps: 1000                       # more if the validation loss still falls at the end
   batch_tokens: 2048
-  label_smoothing: 0.0              # there is one right answer
+  label_smoothing: 0.0              # there is only one right answer
   schedule: {kind: cosine, warmup: 100}
   optimizer: {learning_rate: 0.004}
   validate_every: 100
@@ -180,7 +181,7 @@ _SENTENCES = """\
 preset: transformer-tiny            # `regard config presets` lists others
 
 training:
-  steps: 3000                       # more where the validation loss is still falling at the end
+  steps: 3000                       # more if the validation loss still falls at the end
 """
 
 _POOLED = """\
@@ -232,7 +233,7 @@ def _scalar(text: str) -> str:
     return text if plain else json.dumps(text, ensure_ascii=False)
 
 
-def _say_next(examples: "Examples", chosen: tuple[str, str], task: str, place: Path) -> None:
+def _print_next_steps(examples: "Examples", chosen: tuple[str, str], task: str, place: Path) -> None:
     import shlex
 
     run = Path("runs") / place.stem

@@ -1,4 +1,4 @@
-"""Files that a command writes at its end: checked before it begins, and written by their ending."""
+"""Output files: checked before a command begins, and written in the format of their ending."""
 
 import json
 import os
@@ -10,22 +10,22 @@ from regard.foundation.errors import UsageError
 
 
 def check_places(*paths: Path | None) -> None:
-    """Refuse files that could not be written later, so that no work is lost; `None` is no file."""
+    """Raise if a file cannot be written later, so that no work is lost; `None` is ignored."""
     for path in paths:
         if path is None:
             continue
         if path.is_dir():
-            raise UsageError(f"{path} is a directory: name a file in it.")
+            raise UsageError(f"{path} is a directory. Name a file in it.")
         if not path.parent.is_dir():
-            raise UsageError(f"{path} cannot be written: there is no directory {path.parent}. Make it first.")
+            raise UsageError(f"{path} cannot be written: there is no directory {path.parent}. Create it first.")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise UsageError(f"{path} cannot be written: you have no permission. Name another place.")
 
 
 def check_ending(path: Path | None, endings: Iterable[str]) -> None:
-    """Refuse a file whose ending does not say what to write."""
+    """Raise if the ending of a file is not a known format."""
     if path is not None and path.suffix.lower() not in endings:
-        raise UsageError(f"The ending of {path} does not say what to write. Use one of {', '.join(endings)}.")
+        raise UsageError(f"The ending of {path} is not a known format. Use one of {', '.join(endings)}.")
 
 
 def write_by_ending(path: Path, found: Any, forms: Mapping[str, Callable[[Path], None]]) -> None:

@@ -1,4 +1,4 @@
-"""`regard translate` at its plainest: text to text on a fast engine, so quickly that torch is not even imported."""
+"""`regard translate` without options: text to text on a fast engine, without importing torch."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from regard.cli.words import Given
 from regard.engines.choice import open_engine, open_plain_text
 
 
-def translate_plainly(
+def translate_plain_text(
     engine: str,
     run: Path,
     files: Sequence[Given],
@@ -21,9 +21,9 @@ def translate_plainly(
     *,
     split: bool | None,
 ) -> bool:
-    """Translate files and texts, or standard input, if the engine has so plain a way; whether it has.
+    """Translate files and texts, or standard input, if the engine supports plain text; return whether it does.
 
-    Lines that are too long for the model go the long way, which splits them.
+    Lines that are too long for the model take the ordinary path, which splits them.
     """
     plain = open_plain_text(engine, run, overrides)
     if plain is None:
@@ -33,16 +33,16 @@ def translate_plainly(
         advance(done)
         for chunk in chunks(files, done, plain.facts.texts):
             texts = [line for _, line in chunk]
-            said = plain.translate(texts, beam, length_penalty)
-            if said is None:
-                said = _the_long_way(engine, run, overrides, texts, beam, length_penalty, split=split)
-            stream.writelines(" ".join(one.splitlines()).replace("\t", " ") + "\n" for one in said)
+            outputs = plain.translate(texts, beam, length_penalty)
+            if outputs is None:
+                outputs = _translate_fully(engine, run, overrides, texts, beam, length_penalty, split=split)
+            stream.writelines(" ".join(one.splitlines()).replace("\t", " ") + "\n" for one in outputs)
             stream.flush()
             advance(len(chunk))
     return True
 
 
-def _the_long_way(
+def _translate_fully(
     engine: str,
     run: Path,
     overrides: Sequence[str],

@@ -1,4 +1,4 @@
-"""`regard plan`: what a run will cost, before any of it is trained."""
+"""`regard plan`: estimate the cost of a run before training."""
 
 import json
 import sys
@@ -32,16 +32,16 @@ def plan(
     ] = None,
     utilisation: Annotated[
         float | None,
-        typer.Option("--utilisation", help="Share of its peak that training reaches there; 0.35 by default."),
+        typer.Option("--utilisation", help="Share of the peak that training reaches; 0.35 by default."),
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="Train on random text here for ten seconds.")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
-    """Estimate what a run will cost: parameters, FLOPs, memory and time, here or on named hardware."""
+    """Estimate the cost of a run: parameters, FLOPs, memory and time, here or on named hardware."""
     if utilisation is not None and not 0 < utilisation <= 1:
-        raise UsageError(f"--utilisation is a share of the peak, above 0 and at most 1, not {utilisation:g}.")
+        raise UsageError(f"--utilisation must be a share of the peak, above 0 and at most 1, not {utilisation:g}.")
     from regard.config.loading import load
     from regard.recipes import configuration_file
 
@@ -58,9 +58,9 @@ def plan(
 
 
 def _table(made: "Plan") -> str:
-    """A plan as aligned lines."""
+    """Return a plan as aligned lines."""
     from regard.foundation.display import columns
-    from regard.planning import in_words
+    from regard.planning import format_memory
     from regard.training.summary import duration, short
 
     lengths = made.lengths
@@ -70,16 +70,16 @@ def _table(made: "Plan") -> str:
         ("vocabulary", f"{made.vocabulary[0]:,} source and {made.vocabulary[1]:,} target tokens"),
         ("sentences", f"{lengths.source:.0f} source and {lengths.target:.0f} target tokens ({lengths.origin})"),
         ("parameters", f"{short(sum(made.parameters.values()))} ({parts})"),
-        ("training", f"{made.updates:,} updates of {made.tokens:,} tokens a side"),
+        ("training", f"{made.updates:,} updates of {made.tokens:,} tokens per side"),
         ("FLOPs", f"{made.flops:.2g} in all, {made.flops_per_token:.2g} for a target token and its source"),
-        ("memory", in_words(made.memory) + ("" if made.here else ", activations apart")),
+        ("memory", format_memory(made.memory) + ("" if made.here else ", activations apart")),
     ]
     if made.here:
         rate = made.flops_per_token * made.tokens / made.here.seconds
         rows.append(
             (
                 "here",
-                f"{duration(made.here.seconds * made.updates)}: {made.here.seconds:.3g} s an update, "
+                f"{duration(made.here.seconds * made.updates)}: {made.here.seconds:.3g} s per update, "
                 f"{rate / 1e9:.3g} GFLOP/s (measured on {made.here.updates} updates of {made.here.tokens:,} tokens)",
             )
         )

@@ -1,4 +1,4 @@
-"""`regard predict`: what a run that writes no text says of texts: labels, numbers, tags."""
+"""`regard predict`: labels, numbers or tags for texts."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ EXAMPLES = """
 Examples:
   regard predict runs/questions "Who wrote Faust ?"                  label, probability
   regard predict runs/questions in.txt --json > answers.jsonl         the probability of every label
-  regard predict runs/entailment pairs.tsv                            two texts a line, a tab between them
+  regard predict runs/entailment pairs.tsv                            two texts per line, separated by a tab
   regard predict runs/tagging < sentences.txt                         word/tag word/tag
 """
 
@@ -23,7 +23,7 @@ def predict(
         list[str] | None,
         typer.Argument(help="Texts, or files to read (none, or -: standard input).", metavar="[TEXT|FILE]..."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all there is to say.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with all details.")] = False,
 ) -> None:
     """Predict labels, numbers, tags or answers for texts, files or standard input.
 
@@ -62,4 +62,6 @@ def predict(
             if progress and files:
                 progress("predicting", chunk[-1][0], None)
     if failed:
-        raise RegardError(f"{failed:,} {'line' if failed == 1 else 'lines'} could not be answered: see above.")
+        raise RegardError(
+            f"{failed:,} {'line' if failed == 1 else 'lines'} could not be answered. See the errors above."
+        )

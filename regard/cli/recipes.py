@@ -1,4 +1,4 @@
-"""`regard recipes`: the configurations that come with Regard, and what was measured with them."""
+"""`regard recipes`: the configurations that come with Regard, with their measured results."""
 
 import json
 from dataclasses import asdict
@@ -28,7 +28,7 @@ def recipes(
     if name is not None:
         short = name.removeprefix("recipes/").removesuffix(".yaml")
         if short not in recipe_names():
-            configuration_file(short)  # refuses with a suggestion
+            configuration_file(short)  # raises an error with a suggestion
             raise UsageError(f"{name[:200]} is not a recipe. `regard recipes` lists them.")
         found = [one for one in found if one.name == short]
         if not as_json:

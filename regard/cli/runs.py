@@ -19,7 +19,7 @@ Examples:
 
 
 def runs(
-    directory: Annotated[Path, typer.Argument(help="Where the runs are.", metavar="[DIR]")] = Path("runs"),
+    directory: Annotated[Path, typer.Argument(help="Directory of the runs.", metavar="[DIR]")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="A JSON list instead of a table.")] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare every file of the runs with its checksum; exits 1 if one differs.")
@@ -44,7 +44,7 @@ def runs(
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
     elif not found:
-        print(f"There are no runs in {directory}. To make one: regard train recipes/dates.yaml")
+        print(f"There are no runs in {directory}. Train one with: regard train recipes/dates.yaml")
     else:
         _table(found)
 
@@ -70,7 +70,7 @@ def _verify(directory: Path, *, as_json: bool) -> None:
 
     runs, results = runs_under(directory), []
     if not runs:
-        raise UsageError(f"There is no run in {directory}: name a run, or a directory of runs.")
+        raise UsageError(f"There is no run in {directory}. Name a run, or a directory of runs.")
     with bar() as progress:
         for number, run in enumerate(runs, start=1):
             if progress:
@@ -85,9 +85,9 @@ def _verify(directory: Path, *, as_json: bool) -> None:
         print(json.dumps(results, indent=2, ensure_ascii=False))
     else:
         for result in results:
-            known = "every file is as it was written."
+            known = "all files are unchanged."
             if result.get("format") == 1:
-                known = "checkpoints and token stores are as they were written; run format 1 has no other checksums."
+                known = "checkpoints and token stores are unchanged; run format 1 has no other checksums."
             print(f"{result['directory']}: {result.get('problem', known)}")
     if not all(result["whole"] for result in results):
         raise typer.Exit(1)
@@ -113,7 +113,7 @@ def _facts(run: "Run") -> dict[str, Any]:
         }
         _row(facts)
         return facts
-    except (RegardError, KeyError, ValueError, TypeError, AttributeError):  # whatever stands in a damaged file
+    except (RegardError, KeyError, ValueError, TypeError, AttributeError):  # a damaged file
         return {"name": run.name, "directory": str(run.directory), "status": "damaged"}
 
 
@@ -136,7 +136,7 @@ def _table(found: list[dict[str, Any]]) -> None:
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:
-    """A run as a row of the table."""
+    """Return a run as a row of the table."""
     return (
         str(facts["name"]),
         str(facts.get("cell") or ""),

@@ -1,4 +1,4 @@
-"""`regard score`: what a run thinks of given targets."""
+"""`regard score`: the probability of given targets."""
 
 import json
 import math
@@ -20,9 +20,9 @@ Examples:
 
 def score(
     run: Annotated[Path, typer.Argument(help="Directory of a trained run.", metavar="RUN")],
-    target: Annotated[Path, typer.Option("--target", help="Targets, or the texts of a language model, one a line.")],
+    target: Annotated[Path, typer.Option("--target", help="Targets, or texts for a language model, one per line.")],
     source: Annotated[
-        Path | None, typer.Option("--source", help="Their sources, one a line; a language model has none.")
+        Path | None, typer.Option("--source", help="Their sources, one per line; a language model has none.")
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Argument(help="Settings as key.path=value.", metavar="[KEY=VALUE]...")
@@ -42,7 +42,7 @@ def score(
 
     if Run.open(run).config.task.output == "document":
         if source is not None:
-            raise UsageError(f"{run} is a language model, which has no source: leave out --source.")
+            raise UsageError(f"{run} is a language model, which has no source. Leave out --source.")
         from regard.evaluation.perplexity import text_likelihoods
 
         (targets,) = read_aligned(target)
@@ -51,7 +51,7 @@ def score(
             found = text_likelihoods(writer, targets, progress=progress)
     else:
         if source is None:
-            raise UsageError("The targets of what? Name their sources with --source FILE.")
+            raise UsageError("The sources of the targets are missing. Name them with --source FILE.")
         sources, targets = read_aligned(source, target)
         translator = load_run(run, overrides or [], verb="translate")
         with bar() as progress:

@@ -1,4 +1,4 @@
-"""`regard sweep`: a grid of runs from one configuration, and a table of what they scored."""
+"""`regard sweep`: train a grid of runs from one configuration, and compare their scores."""
 
 import json
 import sys
@@ -53,9 +53,9 @@ def sweep(
 
     config, *settings = arguments
     if "=" in config:
-        raise UsageError("Which configuration? For example: regard sweep my.yaml model.width=128,256")
+        raise UsageError("Name a configuration. For example: regard sweep my.yaml model.width=128,256")
     if not settings:
-        raise UsageError(f"Nothing varies. Give values to try, such as: regard sweep {config} model.width=128,256")
+        raise UsageError(f"No setting varies. Give values to try, such as: regard sweep {config} model.width=128,256")
     directory = run or Path("runs") / f"{Path(config).stem}-sweep"
     trials = plan_trials(configuration_file(config), settings, directory)
     if dry_run:

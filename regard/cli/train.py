@@ -1,4 +1,4 @@
-"""`regard train`: from a configuration to a run, or on with one that stopped."""
+"""`regard train`: train a run from a configuration, or resume one."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ EXAMPLES = """
 Examples:
   regard train dates                              a recipe (see `regard recipes`); the run is runs/dates
   regard train my.yaml model.encoder.kind=rnn --run runs/mine
-  regard train --resume runs/mine                 go on after Ctrl-C or a crash
+  regard train --resume runs/mine                 resume after Ctrl-C or a crash
   regard train --resume runs/mine training.steps=9000
   torchrun --nproc-per-node 4 -m -- regard train my.yaml --run runs/mine
 """
@@ -48,15 +48,15 @@ def train(
     given = arguments or []
     if resume is not None:
         if run is not None:
-            raise UsageError("--run names a new run and --resume an old one: use one of them.")
+            raise UsageError("--run names a new run and --resume an old one. Use one of them.")
         files = [argument for argument in given if "=" not in argument]
         if files:
-            raise UsageError(f"A run is continued from its own configuration: leave out {files[0]}.")
+            raise UsageError(f"A run is resumed with its own configuration. Leave out {files[0]}.")
         opened = Run.open(resume)
         directory, config = opened.directory, opened.load_config(given)
     else:
         if not given or "=" in given[0]:
-            raise UsageError("Which configuration? For example: regard train copy (`regard recipes` lists more)")
+            raise UsageError("Name a configuration. For example: regard train copy (`regard recipes` lists more)")
         config = load(configuration_file(given[0]), given[1:])
         directory = run or Path("runs") / Path(given[0]).stem
         Run.refuse_occupied(directory)
@@ -69,7 +69,7 @@ def train(
 
 
 def _report(outcome: "Outcome") -> None:
-    """Say where the run is, how good it is, and what to type next."""
+    """Print the location of the run, its scores, and the next command."""
     from rich.console import Console
     from rich.text import Text
 
@@ -78,7 +78,7 @@ def _report(outcome: "Outcome") -> None:
     console = Console(highlight=False, soft_wrap=True)
     place = outcome.run.directory
     if outcome.already:
-        console.print(f"{place} is finished (step {outcome.step:,}). To go on: ", end="", markup=False)
+        console.print(f"{place} is finished (step {outcome.step:,}). To train longer: ", end="", markup=False)
         console.print(f"regard train --resume {place} training.steps=N", markup=False)
     else:
         console.print(Text(f"Finished at step {outcome.step:,}: {outcome.choice}.", style="bold"))

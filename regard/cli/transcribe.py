@@ -1,4 +1,4 @@
-"""`regard transcribe`: what is said in sounds."""
+"""`regard transcribe`: transcripts of recorded speech."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from regard.search import Hypothesis
 
 CHUNK = 32
-"""Sounds that are transcribed before any transcript is written."""
+"""Sounds per batch of output."""
 
 EXAMPLES = """
 \b
@@ -43,7 +43,7 @@ def transcribe(
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     n_best: Annotated[
-        int, typer.Option("--n-best", min=1, help="Transcripts for each sound, the best first, none twice.")
+        int, typer.Option("--n-best", min=1, help="Number of different transcripts per sound, best first.")
     ] = 1,
 ) -> None:
     """Transcribe recorded speech.
@@ -78,11 +78,13 @@ def transcribe(
             print(_format(name, best, form, n_best))
         sys.stdout.flush()
     if failed:
-        raise RegardError(f"{failed:,} {'sound' if failed == 1 else 'sounds'} could not be transcribed: see above.")
+        raise RegardError(
+            f"{failed:,} {'sound' if failed == 1 else 'sounds'} could not be transcribed. See the errors above."
+        )
 
 
 def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count: int) -> str:
-    """The transcripts of a sound, or an empty place with the reason: lines of text or of a table, or a JSON object."""
+    """Return the transcripts of a sound, or an empty result with the error, as text, table rows or a JSON object."""
     if form == "jsonl":
         found: list[dict[str, Any]] = [{"text": None, "score": None, "ended": None}]
         if not isinstance(best, RegardError) and best:

@@ -1,4 +1,4 @@
-"""`regard translate`: raw text through one trained run, or several as an ensemble."""
+"""`regard translate`: translate raw text with one trained run, or with several as an ensemble."""
 
 import json
 from dataclasses import replace
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from regard.cli.drawing import AMONG, Seed, Temperature, TopK, TopP, check_drawn, count_drawn
+from regard.cli.drawing import AMONG, Seed, Temperature, TopK, TopP, check_sampling_options, count_samples
 from regard.cli.places import check_places
-from regard.cli.words import told_apart
+from regard.cli.words import split_arguments
 from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from regard.tasks.generation import TextGenerator
 
 MBR_TEMPERATURE = 0.7
-"""Of samples to choose among: training with smoothed labels leaves some probability on every word."""
+"""Default temperature of samples for --mbr; label smoothing leaves some probability on every word."""
 MOST_SHOWN = 50
-"""Searches on one page."""
+"""Largest number of searches on one page."""
 
 EXAMPLES = """
 \b
 Examples:
   regard translate runs/dates "9. Mai 2018"               text on the command line
-  regard translate runs/mine in.txt -o out.txt            resumes, if it was interrupted
+  regard translate runs/mine in.txt -o out.txt            resumes after an interruption
   regard translate runs/mine in.txt --beam 1              greedy: fastest
-  regard translate runs/mine in.txt --engine ctranslate2  many times faster, where it is installed
+  regard translate runs/mine in.txt --engine ctranslate2  many times faster, if installed
   regard translate runs/mine in.txt --beam 8 --n-best 3   the three best, as a table
   regard translate runs/a runs/b runs/c in.txt            an ensemble
   regard translate runs/mine --sample --temperature 0.8 --top-p 0.9 --seed 7 < in.txt
-  regard translate runs/mine --mbr chrf < in.txt          what most samples agree with
+  regard translate runs/mine --mbr chrf < in.txt          the sample that agrees most with the others
   regard translate runs/mine --format jsonl --with scores,alignment,attention < in.txt
   regard translate runs/mine --prefix "Der Mann" --require Fahrrad --forbid words.txt < in.txt
   regard translate runs/mine --keep urls,numbers < in.txt
@@ -46,7 +46,7 @@ GROUPS = {
     "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed", "mbr"),
     "Constraints": ("prefix", "require", "forbid", "only", "constraint", "keep"),
 }
-"""How help groups the options."""
+"""Groups of options in the help."""
 
 EXTRAS = ("scores", "alignment", "attention")
 
@@ -68,7 +68,7 @@ def translate(
         str | None,
         typer.Option(
             "--format",
-            help="text (a line for a line), tsv (line, rank, score, text) or jsonl.",
+            help="text (one line per line), tsv (line, rank, score, text) or jsonl.",
             metavar="FORMAT",
         ),
     ] = None,
@@ -78,11 +78,11 @@ def translate(
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     n_best: Annotated[
-        int | None, typer.Option("--n-best", min=1, help="Outputs given for each line, the best first, none twice.")
+        int | None, typer.Option("--n-best", min=1, help="Number of different outputs per line, best first.")
     ] = None,
     full_beam: Annotated[
         bool,
-        typer.Option("--full-beam", help="Ended outputs leave the beam to others: finds better ones, slower."),
+        typer.Option("--full-beam", help="Finished outputs leave the beam, which finds better ones but is slower."),
     ] = False,
     length_penalty: Annotated[
         float | None,
@@ -90,12 +90,12 @@ def translate(
     ] = None,
     coverage_penalty: Annotated[
         float,
-        typer.Option("--coverage-penalty", min=0, help="How much unattended source words cost."),
+        typer.Option("--coverage-penalty", min=0, help="Penalty for unattended source words."),
     ] = 0.0,
-    diverse: Annotated[int, typer.Option("--diverse", min=1, help="Groups of the beam that avoid each other.")] = 1,
+    diverse: Annotated[int, typer.Option("--diverse", min=1, help="Number of groups of a diverse beam search.")] = 1,
     diversity: Annotated[float, typer.Option("--diversity", min=0, help="Diversity penalty between groups.")] = 0.5,
-    sampling: Annotated[bool, typer.Option("--sample", help="Draw outputs at random from the model.")] = False,
-    samples: Annotated[int | None, typer.Option("--samples", min=1, help="How many to draw for each line.")] = None,
+    sampling: Annotated[bool, typer.Option("--sample", help="Sample outputs from the model.")] = False,
+    samples: Annotated[int | None, typer.Option("--samples", min=1, help="Number of samples per line.")] = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
@@ -114,9 +114,7 @@ def translate(
     ] = None,
     require: Annotated[
         list[str] | None,
-        typer.Option(
-            "--require", help="Every output contains this text, whatever its source; may be repeated.", metavar="TEXT"
-        ),
+        typer.Option("--require", help="Every output contains this text; may be repeated.", metavar="TEXT"),
     ] = None,
     forbid: Annotated[
         Path | None,
@@ -148,7 +146,7 @@ def translate(
         bool | None,
         typer.Option(
             "--split/--no-split",
-            help="Cut lines into sentences; by default those too long for the model.",
+            help="Split lines into sentences; by default only those that are too long for the model.",
         ),
     ] = None,
     engine: Annotated[
@@ -169,24 +167,24 @@ def translate(
     Every input line gives one output line. An argument that is not an existing file is translated as text, unless it
     looks like a file name: no spaces, and an ending such as .txt or a path into an existing directory.
     """
-    runs, files, overrides = told_apart(arguments)
+    runs, files, overrides = split_arguments(arguments)
     wanted = _extras(extras)
     count = n_best or 1
     if mbr is not None and samples is None:
         samples = max(AMONG, count)
     drawn = sampling or samples is not None or mbr is not None
-    check_drawn(drawn, temperature, top_k, top_p, seed)
+    check_sampling_options(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
-        raise UsageError("--beam looks for the best output and --sample draws at random: use one of them.")
+        raise UsageError("--beam searches for the best output and --sample draws at random. Use one of them.")
     if drawn and mbr is None:
-        samples, count = count_drawn(n_best, samples)
+        samples, count = count_samples(n_best, samples)
     form = form or ("jsonl" if wanted else "tsv" if count > 1 else "text")
     _check_output(form, wanted, show_search, drawn=drawn, split=split)
     check_places(output, show_search)
     if output is not None and any(
         isinstance(file, Path) and file.exists() and output.exists() and file.samefile(output) for file in files
     ):
-        raise UsageError(f"{output} is read and would be written over: name another file with -o.")
+        raise UsageError(f"{output} is an input and would be overwritten. Name another file with -o.")
 
     special = (
         wanted,
@@ -204,9 +202,9 @@ def translate(
         show_search,
     )
     if engine != "native" and form == "text" and count == 1 and len(runs) == 1 and not any(special):
-        from regard.cli.plain_text import translate_plainly
+        from regard.cli.plain_text import translate_plain_text
 
-        if translate_plainly(engine, runs[0], files, overrides, output, beam, length_penalty, split=split):
+        if translate_plain_text(engine, runs[0], files, overrides, output, beam, length_penalty, split=split):
             return
 
     from regard.cli.line_input import chunks, progress
@@ -233,7 +231,7 @@ def translate(
             require=tuple(require or ()),
             forbid=tuple(_phrases(forbid)) if forbid else (),
             only=tuple(_phrases(only)) if only else None,
-            extra=dict(_named(one) for one in constraint or ()),
+            extra=dict(_split_constraint(one) for one in constraint or ()),
         ),
         keep=kept_kinds(keep or []),
         split=False if show_search or wanted & {"alignment", "attention"} else split,
@@ -262,7 +260,7 @@ def translate(
                 _translate(translator, search, chunk, stream, form, wanted, shown)
                 stream.flush()
                 advance(len(chunk))
-    finally:  # what has been searched is shown, even if nobody reads the output or a line cannot be translated
+    finally:  # write the searches so far, even if a line cannot be translated
         if show_search is not None:
             _show(show_search, shown or [], translator, runs)
 
@@ -270,7 +268,7 @@ def translate(
 def _extras(names: str | None) -> set[str]:
     wanted = {name.strip() for name in (names or "").split(",") if name.strip()}
     for name in sorted(wanted - set(EXTRAS)):
-        raise UsageError(f"--with knows {', '.join(EXTRAS)}, but not `{name}`.")
+        raise UsageError(f"--with accepts {', '.join(EXTRAS)}, not `{name}`.")
     return wanted
 
 
@@ -278,21 +276,21 @@ def _check_output(form: str, wanted: set[str], show_search: Path | None, *, draw
     if form not in ("text", "tsv", "jsonl"):
         raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
     if form == "text" and wanted:
-        raise UsageError("--with has no place in plain text: use --format jsonl or tsv.")
+        raise UsageError("--with needs more than plain text. Use --format jsonl or tsv.")
     if form == "tsv" and "attention" in wanted:
-        raise UsageError("Attention is a table for each line, which tsv cannot hold: use --format jsonl.")
+        raise UsageError("Attention is a table for each line, which tsv cannot hold. Use --format jsonl.")
     if split and wanted & {"alignment", "attention"}:
-        raise UsageError("Alignment and attention are of whole lines: leave out --split.")
+        raise UsageError("Alignment and attention need whole lines. Leave out --split.")
     if show_search is None:
         return
     if show_search.suffix not in (".html", ".json"):
         raise UsageError(f"--show-search writes .html or .json, not {show_search.name}.")
     if drawn or split:
-        raise UsageError(f"--show-search shows a beam over whole lines: leave out --{'split' if split else 'sample'}.")
+        raise UsageError(f"--show-search shows a beam over whole lines. Leave out --{'split' if split else 'sample'}.")
 
 
-def _named(constraint: str) -> tuple[str, str]:
-    """The name and the value of a constraint."""
+def _split_constraint(constraint: str) -> tuple[str, str]:
+    """Return the name and the value of a constraint."""
     name, equals, value = constraint.partition("=")
     if not equals:
         raise UsageError(f"--constraint is NAME=VALUE, but `{constraint}` has no `=`.")
@@ -314,7 +312,7 @@ def _translate(
     wanted: set[str],
     shown: "list[Shown] | None",
 ) -> None:
-    """Translate some lines and write what comes out, in order."""
+    """Translate a chunk of lines and write the outputs in order."""
     from regard.search import SearchTree
     from regard.search.formats import as_object, as_rows
     from regard.search.tree import Shown

@@ -28,7 +28,7 @@ SECTIONS = {
 EXAMPLES = """
 \b
 Examples:
-  regard demo                                     train a date normaliser and look inside it
+  regard demo                                     train a date normaliser and show its attention
   regard new products.csv                         write a configuration for your own examples
   regard train my.yaml model.encoder.kind=rnn     train, with a setting changed
   regard translate runs/mine "9. Mai 2018"        use the trained model

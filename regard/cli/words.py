@@ -1,4 +1,4 @@
-"""What the words of a command that uses runs stand for: runs, settings, files, or text."""
+"""Interpretation of command-line arguments: runs, settings, files, or text."""
 
 import os
 import re
@@ -7,15 +7,15 @@ from pathlib import Path
 from regard.foundation.errors import RegardError, UsageError
 
 Given = Path | str
-"""A file (`-` is standard input), or text that stands on the command line itself."""
+"""A file (`-` is standard input), or text given on the command line."""
 
 _SETTING = re.compile(r"\w+(\.\w+)*=")
 _ENDING = re.compile(r"\S+\.([a-z][a-z0-9]{0,5}|TXT|CSV|TSV)")
-"""A word without blanks that ends as names of files do."""
+"""A word without spaces that ends like a file name."""
 
 
-def told_apart(arguments: list[str]) -> tuple[list[Path], list[Given], list[str]]:
-    """Return runs, files or texts, and settings: a run is a directory, a setting has a `=` and is no file."""
+def split_arguments(arguments: list[str]) -> tuple[list[Path], list[Given], list[str]]:
+    """Return runs, files or texts, and settings: a run is a directory; a setting has a `=` and is not a file."""
     runs: list[Path] = []
     given: list[Given] = []
     overrides: list[str] = []
@@ -27,7 +27,7 @@ def told_apart(arguments: list[str]) -> tuple[list[Path], list[Given], list[str]
         else:
             given.append(file_or_text(argument))
     if not runs:
-        raise UsageError("Which run? For example: regard translate runs/mine in.txt")
+        raise UsageError("Name a run. For example: regard translate runs/mine in.txt")
     return runs, given, overrides
 
 
@@ -41,8 +41,8 @@ def file_or_text(argument: str) -> Given:
     if _looks_like_file(argument):
         shown = argument if len(argument) <= 100 else argument[:99] + "…"
         raise RegardError(
-            f"{shown} does not exist: check the path (it is relative to where the command runs). If it is text rather "
-            "than the name of a file, give it on standard input."
+            f"{shown} does not exist. Check the path (it is relative to where the command runs). If it is text, not "
+            "the name of a file, give it on standard input."
         )
     try:
         argument.encode()

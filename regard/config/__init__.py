@@ -1,1 +1,1 @@
-"""Typed configuration: one section per component, overrides, presets, errors that help."""
+"""Typed configuration: one section per component, overrides, presets and helpful errors."""

@@ -1,6 +1,6 @@
 """Settings whose value names a component: the built-in names, and those that extensions add.
 
-A name is known here without torch; what it stands for is registered next to the component itself, such as
+Names are listed here without importing torch; the components are registered where they are defined, such as
 `regard.nn.scores.SCORES`. `regard.extensions` adds to both.
 """
 
@@ -15,7 +15,7 @@ from regard.config import plugins
 
 
 class Choices:
-    """The names that a setting may have; use it as `Annotated[str, SCORES]`."""
+    """The names that a setting accepts; use it as `Annotated[str, SCORES]`."""
 
     def __init__(self, *builtin: str) -> None:
         self._builtin = builtin
@@ -31,11 +31,11 @@ class Choices:
         """Add a name that comes from an extension module."""
         if name in self._builtin or self._added.get(name, plugin) != plugin:
             owner = self._added.get(name, "Regard itself")
-            raise ValueError(f"the name {name!r} is taken by {owner}: choose another")
+            raise ValueError(f"the name {name!r} is taken by {owner}. Choose another")
         self._added[name] = plugin
 
     def plugin_of(self, name: str | None) -> str | None:
-        """The extension module that a name comes from; `None` for a built-in one."""
+        """Return the extension module that a name comes from; `None` for a built-in one."""
         return self._added.get(name) if name else None
 
     def _check(self, name: str) -> str:
@@ -46,18 +46,18 @@ class Choices:
         return name
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A text that is one of the names."""
+        """Return the schema of a string that is one of the names."""
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The names as an enumeration."""
+        """Return the names as an enumeration."""
         return {"type": "string", "enum": list(self)}
 
 
 TRACKERS = Choices("tensorboard", "wandb", "mlflow")
 """Experiment trackers."""
 SCORES = Choices("additive", "dot", "scaled-dot", "bilinear")
-"""How a query is compared with a key."""
+"""Score functions of attention."""
 ADDED_POSITIONS = Choices("none", "sinusoidal", "learned")
 """Positions that are added to embeddings."""
 POSITIONS = Choices("none", "sinusoidal", "learned", "relative", "bias", "rotary", "alibi")

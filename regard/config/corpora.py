@@ -1,4 +1,4 @@
-"""Corpora that a configuration can name: what they are, where they come from, and where they are on this machine.
+"""Public corpora that a configuration can name: their files, their origin, and their location on this machine.
 
 The registry is `corpora.toml`. A corpus is a directory of its name, in the directory that REGARD_DATA names or in the
 cache (`$XDG_CACHE_HOME/regard/data`, by default `~/.cache/regard/data`); REGARD_DATA is searched first.
@@ -27,11 +27,11 @@ class CorpusFile:
     size: int
     """Bytes of its content after unpacking."""
     url: str | None = None
-    """Public address; `None` where none is known to serve this very content."""
+    """Public address; `None` if none is known that serves exactly this content."""
     unpack: str | None = None
-    """How the download becomes the file: `gzip`, or `latin-1` for text that is recoded to UTF-8."""
+    """How the download is converted: `gzip`, or `latin-1` for text that is recoded to UTF-8."""
     sha256: str | None = None
-    """Checksum of its content after unpacking; `None` where it is not known."""
+    """SHA-256 of its content after unpacking; `None` if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class KnownCorpus:
         return all(file.url for file in self.files.values())
 
     def files_of(self, part: str | None) -> list[CorpusFile]:
-        """The files that a part of the corpus needs; all of them for `None`."""
+        """Return the files that a part of the corpus needs; all of them for `None`."""
         if part is None:
             return list(self.files.values())
         return [self.files[name] for name in dict.fromkeys(_strings(self.sections[part])) if name in self.files]
@@ -77,7 +77,7 @@ def _corpus(name: str, entry: dict[str, Any]) -> KnownCorpus:
 
 
 def find_corpus(name: str) -> tuple[KnownCorpus, str | None]:
-    """Return the corpus and the part that a name such as `multi30k/en-de` or `multi30k` stands for."""
+    """Return the corpus and the part that a name such as `multi30k/en-de` or `multi30k` refers to."""
     corpus_name, slash, part = name.partition("/")
     corpora = known_corpora()
     if corpus_name not in corpora:
@@ -87,14 +87,14 @@ def find_corpus(name: str) -> tuple[KnownCorpus, str | None]:
         return corpus, None
     if part not in corpus.sections:
         raise UsageError(
-            f"{_quote(name)} is not a known corpus: {corpus_name} has "
+            f"{_quote(name)} is not a known corpus. {corpus_name} has "
             f"{', '.join(f'{corpus_name}/{each}' for each in corpus.sections)}."
         )
     return corpus, part
 
 
 def corpus_settings(name: str) -> dict[str, Any]:
-    """Return the sections of `data` that a corpus stands for, with the paths of its files on this machine."""
+    """Return the sections of `data` for a corpus, with the paths of its files on this machine."""
     corpus, part = find_corpus(name)
     if part is None:
         if len(corpus.sections) > 1:
@@ -106,11 +106,11 @@ def corpus_settings(name: str) -> dict[str, Any]:
     if missing:
         raise RegardError(missing_corpus(corpus, part, missing[0]))
     found = {path: str(place) for path, place in places.items()}
-    return {section: _located(settings, found) for section, settings in corpus.sections[part].items()}
+    return {section: _replace_files(settings, found) for section, settings in corpus.sections[part].items()}
 
 
 def missing_corpus(corpus: KnownCorpus, part: str | None, path: str) -> str:
-    """Return the message for a corpus of which at least the file `path` is not on this machine."""
+    """Return the error message for a corpus whose file `path` is not on this machine."""
     name = f"{corpus.name}/{part}" if part else corpus.name
     where = " or ".join(f"{root}" for root in search_roots())
     if corpus.downloadable:
@@ -120,8 +120,8 @@ def missing_corpus(corpus: KnownCorpus, part: str | None, path: str) -> str:
         )
     return (
         f"The corpus {name} is not on this machine ({corpus.name}/{path} is not in {where}), and `regard data get` "
-        f"cannot download it. Set REGARD_DATA to a directory that has it; `regard data list {corpus.name}` says where "
-        "it comes from."
+        f"cannot download it. Set REGARD_DATA to a directory that has it; `regard data list {corpus.name}` shows its "
+        "origin."
     )
 
 
@@ -152,7 +152,7 @@ def search_roots() -> list[Path]:
 def cache_directory() -> Path:
     """Return the directory that downloads are kept in; it need not exist."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(base).is_absolute():  # the specification says to ignore relative ones
+    if Path(base).is_absolute():  # the XDG specification ignores relative paths
         return Path(base) / "regard" / "data"
     try:
         return Path.home() / ".cache" / "regard" / "data"
@@ -170,16 +170,16 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(inner)
 
 
-def _located(settings: Any, places: Mapping[str, str]) -> Any:
+def _replace_files(settings: Any, places: Mapping[str, str]) -> Any:
     """Return the settings with the names of files replaced by their paths."""
     if isinstance(settings, Mapping):
-        return {key: _located(value, places) for key, value in settings.items()}
+        return {key: _replace_files(value, places) for key, value in settings.items()}
     return places.get(settings, settings) if isinstance(settings, str) else settings
 
 
 def _hint(name: str, known: Mapping[str, KnownCorpus]) -> str:
     near = difflib.get_close_matches(name[:60].lower(), known, n=1)
-    return f"; did you mean {near[0]}?" if near else ". `regard data list` shows those that are."
+    return f"; did you mean {near[0]}?" if near else ". `regard data list` shows all known corpora."
 
 
 def _quote(text: str) -> str:

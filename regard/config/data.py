@@ -1,4 +1,4 @@
-"""Where sentence pairs come from and which of them are kept."""
+"""Corpora of a run, and how they are cleaned."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,38 +10,38 @@ from regard.config.choices import READERS
 from regard.config.section import Section
 
 FEW_EXAMPLES = 100
-"""Training examples below which a user is told that they are few."""
+"""With fewer training examples, a warning is shown."""
 
 
 def _as_list(value: Any) -> Any:
-    """One path stands for a list of one path."""
+    """Return a single path as a list of one path."""
     return [value] if isinstance(value, str) else value
 
 
-def _expanded(path: str) -> str:
-    """`~` stands for the home directory, where there is one."""
+def _expand_home(path: str) -> str:
+    """Replace `~` by the home directory, if there is one."""
     try:
         return str(Path(path).expanduser()) if path.startswith("~") else path
     except RuntimeError:
         return path
 
 
-File = Annotated[str, Field(min_length=1), AfterValidator(_expanded)]
+File = Annotated[str, Field(min_length=1), AfterValidator(_expand_home)]
 Paths = Annotated[list[File], BeforeValidator(_as_list), Field(min_length=1)]
 """Files, relative to the current directory."""
 
 
 class _Corpus(Section):
-    """What every corpus says of itself."""
+    """Base of all corpora."""
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages: its files."""
+        """A short description for messages: its files."""
         return ", ".join(getattr(self, next(iter(type(self).model_fields))))
 
     @property
     def files(self) -> list[str]:
-        """Every file of it."""
+        """All its files."""
         lists = [
             getattr(self, name) for name, field in type(self).model_fields.items() if field.annotation == list[File]
         ]
@@ -49,17 +49,17 @@ class _Corpus(Section):
 
     @property
     def texts(self) -> int:
-        """How many texts a source has."""
+        """Number of texts of a source."""
         return 1
 
     @property
     def pictures(self) -> bool:
-        """Whether a source is a picture."""
+        """Whether a source is an image."""
         return False
 
     @property
     def listing(self) -> str | None:
-        """The field that names the files with examples; `None` where other files cannot take their place."""
+        """The field that names the files of examples; `None` if they cannot be replaced by other files."""
         return next(iter(type(self).model_fields))
 
 
@@ -67,31 +67,31 @@ class PairedFiles(_Corpus):
     """Two aligned text files (or two lists of them): line n of one is the translation of line n of the other."""
 
     source: Paths
-    """Source file or files, plain or gzip, UTF-8, one sentence a line."""
+    """Source file or files, plain or gzip, UTF-8, one sentence per line."""
     target: Paths
     """Target file or files, in the same order."""
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages."""
+        """A short description for messages."""
         return f"{', '.join(self.source)} with {', '.join(self.target)}"
 
     @property
     def listing(self) -> str | None:
-        """There are two."""
+        """None: there are two such fields."""
         return None
 
     @model_validator(mode="after")
-    def _in_step(self) -> Self:
+    def _check_counts(self) -> Self:
         if len(self.source) != len(self.target):
             raise ValueError(
-                f"has {len(self.source)} source and {len(self.target)} target files: each needs its counterpart."
+                f"has {len(self.source)} source and {len(self.target)} target files. Each needs its counterpart."
             )
         return self
 
 
 def _as_name(value: Any) -> Any:
-    """The number of a column stands for a name."""
+    """Return the number of a column as a string."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -100,22 +100,22 @@ Column = Annotated[str, BeforeValidator(_as_name), Field(min_length=1)]
 
 
 class TableFiles(_Corpus):
-    """Tables with named columns: CSV, TSV, XLSX or Parquet, as the ending of the file says."""
+    """Tables with named columns: CSV, TSV, XLSX or Parquet, according to the ending of the file name."""
 
     table: Paths
     """File or files that end in .csv, .tsv (plain or gzip, UTF-8), .xlsx (its first sheet) or .parquet."""
     source: Column = "source"
-    """Name of the column that is read; or its number, counted from 1."""
+    """Name of the source column, or its number, counted from 1."""
     second: Column | None = None
     """Name of the column of a second text that belongs to the source: the other sentence of a pair, a question."""
     target: Column = "target"
-    """Name of the column that is written: the target sentence, or the label."""
+    """Name of the target column: the target sentence, or the label."""
     header: bool | None = None
-    """Whether the first row names the columns: known where `source` and `target` are names of it."""
+    """Whether the first row names the columns; needed only if `source` and `target` are numbers."""
 
     @property
     def texts(self) -> int:
-        """How many texts a source has."""
+        """Number of texts of a source."""
         return 1 if self.second is None else 2
 
 
@@ -123,9 +123,9 @@ class TsvFiles(_Corpus):
     """Tab-separated files with a source and a target column."""
 
     tsv: Paths
-    """File or files, plain or gzip, UTF-8, one pair a line."""
+    """File or files, plain or gzip, UTF-8, one pair per line."""
     header: bool | None = None
-    """Whether the first line of each file names the columns, and is passed over; one that looks so must be declared."""
+    """Whether the first line of each file names the columns and is skipped; set it if the first line looks like it."""
     source_column: int = Field(default=1, ge=1)
     """Column of the source sentence, counted from 1."""
     second_column: int | None = Field(default=None, ge=1)
@@ -135,12 +135,12 @@ class TsvFiles(_Corpus):
 
     @property
     def texts(self) -> int:
-        """How many texts a source has."""
+        """Number of texts of a source."""
         return 1 if self.second_column is None else 2
 
 
 class JsonLines(_Corpus):
-    """Files with one JSON object a line."""
+    """Files with one JSON object per line."""
 
     jsonl: Paths
     """File or files, plain or gzip, UTF-8."""
@@ -153,7 +153,7 @@ class JsonLines(_Corpus):
 
     @property
     def texts(self) -> int:
-        """How many texts a source has."""
+        """Number of texts of a source."""
         return 1 if self.second_field is None else 2
 
 
@@ -165,7 +165,7 @@ class LabelledLines(_Corpus):
 
 
 class ConlluFiles(_Corpus):
-    """Files in CoNLL-U, the format of Universal Dependencies: ten columns, a word a line."""
+    """Files in CoNLL-U, the format of Universal Dependencies: ten columns, one word per line."""
 
     conllu: Paths
     """File or files, plain or gzip, UTF-8."""
@@ -174,14 +174,14 @@ class ConlluFiles(_Corpus):
 
 
 class ColumnFiles(_Corpus):
-    """Files with a word and its tag on each line, and an empty line behind each sentence."""
+    """Files with a word and its tag on each line, and an empty line after each sentence."""
 
     columns: Paths
     """File or files, plain or gzip, UTF-8: tabs between the columns, or white space where a line has no tab."""
     word_column: int | None = Field(default=None, ge=1)
-    """Column of the word, counted from 1: needed where there are more than two, such as in CoNLL-2003."""
+    """Column of the word, counted from 1; needed if there are more than two, as in CoNLL-2003."""
     tag_column: int | None = Field(default=None, ge=1)
-    """Column of the tag, counted from 1: needed where there are more than two."""
+    """Column of the tag, counted from 1; needed if there are more than two."""
 
 
 class TextFiles(_Corpus):
@@ -190,11 +190,11 @@ class TextFiles(_Corpus):
     text: Paths
     """File or files, plain or gzip, UTF-8."""
     documents: Literal["lines", "paragraphs"] = "lines"
-    """What a document is: a line, or lines up to the next empty one."""
+    """What a document is: a line, or all lines up to the next empty one."""
 
 
 class JsonTexts(_Corpus):
-    """Files with one JSON object a line, one field of which is text."""
+    """Files with one JSON object per line, one field of which is text."""
 
     json_text: Paths
     """File or files, plain or gzip, UTF-8."""
@@ -206,23 +206,23 @@ class BabiFiles(_Corpus):
     """Stories with questions in the format of the bAbI tasks (Weston et al., 2015)."""
 
     babi: Paths
-    """File or files, plain or gzip, UTF-8: numbered lines; a question has its answer and its evidence behind tabs."""
+    """File or files, plain or gzip, UTF-8: numbered lines; tabs separate a question, its answer and its evidence."""
 
     @property
     def texts(self) -> int:
-        """The story so far, and the question."""
+        """Two: the story so far, and the question."""
         return 2
 
 
 class ImageFiles(_Corpus):
-    """Pictures in a folder, and files that say what is to be seen in each; a picture may have several captions."""
+    """Images in a folder, and files with their captions; an image may have several."""
 
     images: File
     """Folder, or zip file, of pictures: PNG, JPEG, GIF, BMP or WebP."""
     captions: Paths
-    """File or files, plain or gzip, UTF-8: a picture's name and a caption a line, by tabs or (`.jsonl`) as JSON."""
+    """File or files, plain or gzip, UTF-8: a picture's name and a caption per line, by tabs or (`.jsonl`) as JSON."""
     header: bool = False
-    """Tabs: whether the first line of each file names the columns, and is passed over."""
+    """Tabs: whether the first line of each file names the columns and is skipped."""
     image_column: int = Field(default=1, ge=1)
     """Tabs: column of the picture's name, counted from 1."""
     caption_column: int = Field(default=2, ge=1)
@@ -230,7 +230,7 @@ class ImageFiles(_Corpus):
     question_column: int | None = Field(default=None, ge=1)
     """Tabs: column of a question about the picture, counted from 1; the caption is then its answer."""
     split_column: int | None = Field(default=None, ge=1)
-    """Tabs: column that says which part of the corpus a line belongs to; see `split`."""
+    """Tabs: column with the part of the corpus that a line belongs to; see `split`."""
     image_field: str = "image"
     """JSON: field of the picture's name."""
     caption_field: str = "caption"
@@ -238,36 +238,37 @@ class ImageFiles(_Corpus):
     question_field: str | None = None
     """JSON: field of a question about the picture; the caption is then its answer."""
     split_field: str | None = None
-    """JSON: field that says which part of the corpus a line belongs to; see `split`."""
+    """JSON: field with the part of the corpus that a line belongs to; see `split`."""
     split: str | None = None
     """Which part to take, such as `train`; by default all lines."""
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages."""
+        """A short description for messages."""
         part = f" ({self.split})" if self.split else ""
         return f"{', '.join(self.captions)}{part} with the pictures of {self.images}"
 
     @property
     def listing(self) -> str | None:
-        """The files with the captions."""
+        """The files of captions."""
         return "captions"
 
     @property
     def texts(self) -> int:
-        """A question stands beside its picture."""
+        """Number of texts of a source; a question counts as one, an image does not."""
         return 1 if self.question_column is None and self.question_field is None else 2
 
     @property
     def pictures(self) -> bool:
-        """Whether a source is a picture."""
+        """Whether a source is an image."""
         return True
 
     @model_validator(mode="after")
-    def _said_where(self) -> Self:
+    def _check_split(self) -> Self:
         if (self.split is None) != (self.split_column is None and self.split_field is None):
             raise ValueError(
-                "needs both: split, the part of the corpus to take, and split_column (split_field), where that is said."
+                "needs both split, the part of the corpus to use, and split_column (split_field), which names the "
+                "part of each line. Set both, or neither."
             )
         return self
 
@@ -292,7 +293,7 @@ class SoundFiles(_Corpus):
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages."""
+        """A short description for messages."""
         return f"{', '.join(self.manifest)} with the sounds of {self.sounds}"
 
     @property
@@ -321,27 +322,27 @@ class SpokenWords(_Corpus):
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages."""
+        """A short description for messages."""
         return f"the recordings of {self.spoken_words}"
 
     @property
     def listing(self) -> str | None:
-        """The names of the recordings are the examples."""
+        """None: the names of the recordings are the examples."""
         return None
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_limits(self) -> Self:
         if self.min_words > self.max_words:
-            raise ValueError(f"has min_words {self.min_words} above max_words {self.max_words}: swap them.")
+            raise ValueError(f"has min_words {self.min_words} above max_words {self.max_words}. Swap them.")
         return self
 
 
 class Generated(_Corpus):
-    """A built-in corpus, made on the spot: the same settings always give the same pairs."""
+    """A generated corpus; the same settings always give the same pairs."""
 
     generate: Literal["dates", "copy", "reverse", "sort", "shapes", "questions"]
     """`dates`: free-form dates to ISO 8601; `shapes`: pictures of coloured shapes with sentences that are true of them;
-    `questions`: the same pictures with questions and answers; the others do to a row of symbols what they say."""
+    `questions`: the same pictures with questions and answers; `copy`, `reverse`, `sort`: rows of symbols."""
     size: int = Field(default=20_000, ge=1, le=100_000_000)
     """How many distinct pairs (`shapes`, `questions`: pictures) to make."""
     captions: int = Field(default=2, ge=1, le=100)
@@ -349,7 +350,7 @@ class Generated(_Corpus):
     questions: int = Field(default=4, ge=1, le=100)
     """`questions` only: questions about each picture."""
     seed: int = 0
-    """Two different seeds give two different corpora."""
+    """Different seeds give different corpora."""
     languages: list[str] | None = None
     """`dates` only: locale codes such as `en`, `de`, `ja`; by default a broad selection."""
     symbols: int = Field(default=20, ge=2, le=200)
@@ -361,30 +362,30 @@ class Generated(_Corpus):
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages."""
+        """A short description for messages."""
         return f"the generated corpus `{self.generate}`"
 
     @property
     def listing(self) -> str | None:
-        """It has no files."""
+        """None: it has no files."""
         return None
 
     @property
     def pictures(self) -> bool:
-        """Whether a source is a picture."""
+        """Whether a source is an image."""
         return self.generate in ("shapes", "questions")
 
     @property
     def texts(self) -> int:
-        """A question stands beside its picture."""
+        """Number of texts of a source; a question counts as one, an image does not."""
         return 2 if self.generate == "questions" else 1
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_limits(self) -> Self:
         if self.min_length > self.max_length:
-            raise ValueError(f"has min_length {self.min_length} above max_length {self.max_length}: swap them.")
+            raise ValueError(f"has min_length {self.min_length} above max_length {self.max_length}. Swap them.")
         if self.languages is not None and not self.languages:
-            raise ValueError("has an empty list of languages: name at least one, such as `en`, or leave languages out.")
+            raise ValueError("has an empty list of languages. Name at least one, such as `en`, or leave languages out.")
         return self
 
 
@@ -396,13 +397,13 @@ class ReaderFiles(_Corpus):
     paths: Paths
     """Its file or files."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """What the reader is told besides."""
+    """Options that are passed to the reader."""
     source_texts: Annotated[int, Field(ge=1, le=2)] = 1
-    """How many texts a source is, with a tab between them."""
+    """Number of texts of a source, separated by tabs."""
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages."""
+        """A short description for messages."""
         return ", ".join(self.paths)
 
     @property
@@ -412,24 +413,24 @@ class ReaderFiles(_Corpus):
 
     @property
     def texts(self) -> int:
-        """How many texts a source has."""
+        """Number of texts of a source."""
         return self.source_texts
 
 
 class Elsewhere(_Corpus):
-    """A corpus that is not here: that of a model which others have trained (`regard import`)."""
+    """A corpus that is not available: that of an imported model (`regard import`)."""
 
     imported: str
     """Where the model was imported from."""
 
     @property
     def name(self) -> str:
-        """The corpus in a few words, for messages."""
+        """A short description for messages."""
         return f"the corpus of {self.imported}"
 
     @property
     def listing(self) -> str | None:
-        """Its files are not here."""
+        """None: its files are not available."""
         return None
 
 
@@ -453,7 +454,7 @@ _KEYS = (
 
 
 def kind_of_corpus(value: Any) -> str:
-    """A corpus is told apart by the key that names its data."""
+    """Return the kind of a corpus, which is the key that names its data."""
     for key in _KEYS:
         if key in value if isinstance(value, Mapping) else hasattr(value, key):
             return key
@@ -485,34 +486,34 @@ class Cleaning(Section):
     """Which pairs are dropped before training; what was dropped and why is always reported."""
 
     max_length: int = Field(default=256, ge=1)
-    """Longest side in tokens; long pairs cost memory by the square and are rarely good alignments."""
+    """Longest side in tokens; memory grows with its square, and very long pairs are rarely good alignments."""
     max_characters: int = Field(default=10_000, ge=1)
-    """Longest side in characters: a guard before tokenising, so that a broken line costs nothing."""
+    """Longest side in characters; checked before tokenising, so that a broken line costs no time."""
     max_ratio: float = Field(default=5.0, ge=1.0)
-    """Largest ratio of character lengths (ten characters of grace each); beyond it a pair is rarely a translation."""
+    """Largest ratio of character lengths (ten characters added to each); beyond it, pairs are rarely translations."""
     duplicates: Literal["drop", "keep"] = "drop"
-    """Exact repeats of a pair teach nothing new and leak into held-out data."""
+    """Exact repeats of a pair add no information and leak into held-out data."""
 
 
 class Data(Section):
     """The corpora of a run."""
 
     corpus: str | None = None
-    """A public corpus such as `multi30k/en-de`, which sets `train` and, where it has them, `validation` and `test`."""
+    """A public corpus such as `multi30k/en-de`, which sets `train` and, if it has them, `validation` and `test`."""
     train: Corpus
-    """What the model learns from."""
+    """The training data."""
     validation: Corpus | None = None
-    """What it is judged by while it learns; without one, `held_out` pairs are set aside from `train`."""
+    """The validation data; without it, `held_out` pairs of `train` are used."""
     test: Corpus | None = None
-    """Scored once, at the end, for the run's card."""
+    """The test data, scored once after training, for the run's card."""
     held_out: int = Field(default=1000, ge=1)
-    """Pairs set aside from `train` when there is no `validation` (never more than a tenth of them)."""
+    """Pairs of `train` that are held out for validation if there is no `validation` (at most a tenth)."""
     held_out_test: int = Field(default=0, ge=0)
-    """Pairs set aside from `train` when there is no `test`, likewise; they are scored at the end and choose nothing."""
+    """Pairs of `train` that are held out for the test if there is no `test` (at most a tenth)."""
     every: int = Field(default=1, ge=1)
-    """Of `train` only every so many-th example, or picture: 12 takes the 1st, the 13th and so on, for a quick look."""
+    """Keep every N-th training example (or image): 12 keeps the 1st, the 13th and so on, for a quick trial."""
     joined: float = Field(default=0.0, ge=0.0, le=10.0)
-    """Longer pairs made of short ones: for every hundred pairs of `train`, `100 * joined` more of two to four each."""
+    """Share of additional longer pairs: for every hundred pairs of `train`, `100 * joined` that join two to four."""
     cleaning: Cleaning = Cleaning()
     """Which training pairs are dropped."""
 

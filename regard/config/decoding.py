@@ -1,4 +1,4 @@
-"""How text is drawn from a trained model, unless the command says otherwise."""
+"""Default search settings of a run."""
 
 from pydantic import Field
 
@@ -6,15 +6,15 @@ from regard.config.section import Section
 
 
 class Decoding(Section):
-    """The default search of a run."""
+    """The default search settings of a run."""
 
     beam: int = Field(default=5, ge=1, le=1000)
-    """Hypotheses kept; 1 is greedy."""
+    """Beam size; 1 is greedy search."""
     length_penalty: float = Field(default=1.0, ge=0.0, le=10.0)
     """Scores are divided by length to this power: 0 favours short output, 1 is the mean log-probability."""
     max_length: int = Field(default=256, ge=1, le=100_000)
     """Longest output in tokens."""
     max_ratio: float = Field(default=3.0, gt=0.0, le=1000.0)
-    """Longest output as a multiple of the source length (ten tokens of grace): a guard against endless babble."""
+    """Longest output as a multiple of the source length (plus ten tokens), which stops endless repetition."""
     batch_tokens: int = Field(default=4096, ge=1)
-    """Source tokens decoded together."""
+    """Source tokens per batch."""

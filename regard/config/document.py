@@ -1,7 +1,7 @@
-"""A YAML text as plain values, each of which remembers the line it stands on.
+"""YAML texts as plain values with the line of each.
 
-Scalars are read as YAML 1.2 reads them (`no` is a word, not false), with `6_000` and `1e-3` as the numbers they look
-like. Whatever is not a small tree of mappings, lists and scalars is refused.
+Scalars are read as in YAML 1.2 (`no` is a string, not false); `6_000` and `1e-3` are numbers. Only a small tree of
+mappings, lists and scalars is accepted.
 """
 
 import math
@@ -16,7 +16,7 @@ import yaml
 from regard.foundation.errors import UsageError
 
 Path = tuple[str | int, ...]
-"""Where a value stands, such as `("model", "encoder", "layers")`."""
+"""The path of a value, such as `("model", "encoder", "layers")`."""
 
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
@@ -32,20 +32,20 @@ _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Layer:
-    """Settings from one place: a preset, a file, or the command line."""
+    """Settings from one source: a preset, a file, or the command line."""
 
     values: dict[str, Any]
     places: dict[Path, str] = field(default_factory=dict)
-    """Where each of them is written, such as `my.yaml:12`."""
+    """The location of each setting, such as `my.yaml:12`."""
     presets: dict[Path, str] = field(default_factory=dict)
-    """The preset that each of them comes from, for those that come from one."""
+    """The preset of each setting that comes from a preset."""
 
 
 def read(text: str, name: str) -> Layer:
-    """The settings of a YAML file called `name`."""
+    """Return the settings of a YAML file called `name`."""
     root = _compose(text, name)
     if root is None:
-        raise UsageError(f"{name} is empty: a configuration names at least a corpus, such as `data: {{train: …}}`.")
+        raise UsageError(f"{name} is empty. A configuration needs at least a corpus, such as `data: {{train: …}}`.")
     reader = _Reader(name)
     values = reader.plain(root, ())
     if not isinstance(values, dict):
@@ -54,18 +54,18 @@ def read(text: str, name: str) -> Layer:
 
 
 def read_value(text: str, name: str, path: Path) -> Any:
-    """The value of one setting in YAML, as it stands behind the `=` of an override."""
+    """Return the value of an override, the YAML text after its `=`."""
     node = _compose(text, f"{name}: {dotted(path)}", lines=False)
     return None if node is None else _Reader(name, lines=False).plain(node, path)
 
 
 def read_plain(value: Any, place: str) -> Any:
-    """Python values as if they had been read: tuples become lists, paths become text, keys must be text."""
+    """Return Python values as if read from YAML: tuples become lists, paths strings, and keys must be strings."""
     return _Reader(place, lines=False).plain(value, ())
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """What an unquoted YAML scalar stands for."""
+    """Return the value of an unquoted YAML scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _NOT_FINITE.fullmatch(text):
@@ -74,13 +74,13 @@ def scalar(text: str) -> str | int | float | bool | None:
         return int(text) if len(text) <= 40 else math.inf
     if _REAL.fullmatch(text):
         number = float(text)
-        # `1e5` is how many people write a whole number of steps.
+        # Many people write a whole number of steps as `1e5`.
         return int(number) if "." not in text and number.is_integer() and abs(number) < _LARGEST else number
     return text
 
 
 def noun(value: Any) -> str:
-    """A value as an error message shows it: short, quoted, on one line."""
+    """Return a value as an error message shows it: short, quoted, on one line."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -96,18 +96,18 @@ def noun(value: Any) -> str:
 
 
 def dotted(path: Path) -> str:
-    """A path as a user writes it, such as `model.encoder.layers`."""
+    """Return a path as a user writes it, such as `model.encoder.layers`."""
     shown = ".".join(one_line(str(name)[:60]) for name in path[:8])
     return shown + "…" if len(path) > 8 else shown
 
 
 def one_line(text: str) -> str:
-    """A name as it may stand in a message, whatever is in it."""
+    """Return a name in a form that is safe in a message: one line, printable."""
     return "".join(c if c.isprintable() else "?" for c in text[:300])
 
 
 def _compose(text: str, name: str, *, lines: bool = True) -> yaml.Node | None:
-    """The node tree of a YAML text; `None` if there is nothing in it."""
+    """Return the node tree of a YAML text; `None` if it is empty."""
     try:
         root: yaml.Node | None = yaml.compose(text, Loader=yaml.BaseLoader)
         return root
@@ -120,7 +120,7 @@ def _compose(text: str, name: str, *, lines: bool = True) -> yaml.Node | None:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         place = f"{name}:{line}" if lines else name
-        raise UsageError(f"{place}: the character {chr(error.character)!a} cannot stand in YAML.") from None
+        raise UsageError(f"{place}: the character {chr(error.character)!a} is not allowed in YAML.") from None
     except RecursionError:
         raise UsageError(f"{name}: nested too deeply to be a configuration.") from None
     except (ValueError, OverflowError):
@@ -128,7 +128,7 @@ def _compose(text: str, name: str, *, lines: bool = True) -> yaml.Node | None:
 
 
 def _content(value: Any) -> Any:
-    """What a YAML node holds, one level deep; any other value as it is, paths as text."""
+    """Return the content of a YAML node, one level deep; other values unchanged, paths as strings."""
     if isinstance(value, yaml.ScalarNode):
         return value.value if value.style else scalar(value.value)
     if isinstance(value, yaml.Node):
@@ -137,7 +137,7 @@ def _content(value: Any) -> Any:
 
 
 class _Reader:
-    """One walk over a tree, counting what it reads, so that no tree can be too deep or too large."""
+    """Reads a tree of values and raises if it is too deep or too large."""
 
     def __init__(self, name: str, *, lines: bool = True) -> None:
         self.name = name
@@ -146,16 +146,16 @@ class _Reader:
         self.read = 0
 
     def plain(self, value: Any, path: Path) -> Any:
-        """The plain value of a YAML node or a Python value."""
+        """Return the plain value of a YAML node or a Python value."""
         place = self._place(value)
         self.places[path] = place
         self.read += 1
         if len(path) > MAX_DEPTH:
             raise UsageError(f"{place}: nested too deeply to be a configuration.")
         if self.read > MAX_VALUES:
-            raise UsageError(f"{place}: more than {MAX_VALUES:,} values are too many for a configuration.")
+            raise UsageError(f"{place}: a configuration may have at most {MAX_VALUES:,} values.")
         if isinstance(value, yaml.Node) and value.tag not in _TAGS:
-            raise UsageError(f"{place}: {noun(value.tag)} is a YAML tag, and a configuration has none.")
+            raise UsageError(f"{place}: {noun(value.tag)} is a YAML tag, which a configuration must not have.")
         content = _content(value)
         if isinstance(content, Mapping):
             return self._mapping(list(content.items()), path)
@@ -173,7 +173,7 @@ class _Reader:
                 inside = f" in {dotted(path)}" if path else ""
                 raise UsageError(f"{place}: the name of a setting{inside} must be a word, not {noun(name)}.")
             if name in values:
-                raise UsageError(f"{place}: {dotted((*path, name))} is set twice; keep one.")
+                raise UsageError(f"{place}: {dotted((*path, name))} is set twice. Keep one.")
             values[name] = self.plain(value, (*path, name))
             self.places[(*path, name)] = place
         return values
@@ -182,7 +182,7 @@ class _Reader:
         if not isinstance(value, str | int | float | bool | None):
             raise UsageError(f"{place}: {dotted(path)} cannot be of type {type(value).__name__}.")
         if isinstance(value, str) and _UNPRINTABLE.search(value):
-            raise UsageError(f"{place}: {dotted(path)} holds a character that is not text.")
+            raise UsageError(f"{place}: {dotted(path)} contains a character that is not text.")
         if isinstance(value, float) and not math.isfinite(value):
             raise UsageError(f"{place}: {dotted(path)} must be a finite number.")
         if isinstance(value, int) and abs(value) >= _LARGEST:

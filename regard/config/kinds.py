@@ -1,4 +1,4 @@
-"""Sections that are told apart by their `kind`: the built-in ones, and those that extensions add.
+"""Sections that are selected by their `kind`: the built-in ones, and those that extensions add.
 
 Use a registry as an annotation: `encoder: Annotated[EncoderSettings, ENCODERS]`.
 """
@@ -15,7 +15,7 @@ S = TypeVar("S", bound=Section)
 
 
 class Kinds(Generic[S]):
-    """The sections that may stand in one place, by kind."""
+    """The alternative sections for one setting, by kind."""
 
     def __init__(self, *sections: type[S]) -> None:
         self._sections: dict[str, type[S]] = {kind_of(section): section for section in sections}
@@ -28,7 +28,7 @@ class Kinds(Generic[S]):
         return self._sections[kind]
 
     def items(self) -> dict[str, type[S]]:
-        """Every section by its kind."""
+        """Return every section by its kind."""
         return dict(self._sections)
 
     def add(self, section: type[S], plugin: str) -> None:
@@ -36,20 +36,20 @@ class Kinds(Generic[S]):
         kind = kind_of(section)
         if kind in self._sections and self._plugins.get(kind) != plugin:
             owner = self._plugins.get(kind, "Regard itself")
-            raise ValueError(f"the kind {kind!r} is taken by {owner}: choose another")
+            raise ValueError(f"the kind {kind!r} is taken by {owner}. Choose another")
         self._sections[kind] = section
         self._plugins[kind] = plugin
 
     def plugin_of(self, kind: str | None) -> str | None:
-        """The extension module that a kind comes from; `None` for a built-in one."""
+        """Return the extension module that a kind comes from; `None` for a built-in one."""
         return self._plugins.get(kind) if kind else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A section of one of the kinds."""
+        """Return the schema of a section of one of the kinds."""
         choices = {kind: handler.generate_schema(section) for kind, section in self._sections.items()}
         return core_schema.tagged_union_schema(choices, discriminator="kind")
 
 
 def kind_of(section: type[Section]) -> str:
-    """The kind that a section is told apart by."""
+    """Return the `kind` of a section."""
     return str(section.model_fields["kind"].default)

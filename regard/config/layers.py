@@ -1,11 +1,11 @@
-"""Settings laid over settings: presets, then the file, then the command line."""
+"""Merging of settings: presets, then the file, then the command line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from regard.config.document import Layer, Path, noun, read_value
 from regard.config.run import RunConfig
-from regard.config.schema import Kinds, asked, kinds, names, optional
+from regard.config.schema import Kinds, kinds, names, optional, selected_section
 from regard.config.section import Section
 from regard.foundation.errors import UsageError
 
@@ -13,7 +13,7 @@ COMMAND_LINE = "command line"
 
 
 def stack(*layers: Layer) -> Layer:
-    """All layers as one, later ones winning."""
+    """Merge layers; later ones take precedence."""
     values: dict[str, Any] = {}
     places: dict[Path, str] = {}
     presets: dict[Path, str] = {}
@@ -25,13 +25,13 @@ def stack(*layers: Layer) -> Layer:
 
 
 def preset_layer(name: str, settings: Mapping[str, Any], place: str) -> Layer:
-    """The layer of a preset that is named at `place`: every setting of it has that place."""
+    """Return the layer of a preset that is named at `place`, which is the location of all its settings."""
     paths = list(leaves(settings))
     return Layer(dict(settings), dict.fromkeys(paths, f"{place} (preset {name})"), dict.fromkeys(paths, name))
 
 
 def leaves(values: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all settings in a section that are no sections themselves."""
+    """Yield the paths of all settings in a section that are not sections themselves."""
     if not isinstance(values, Mapping):
         yield path
         return
@@ -40,7 +40,7 @@ def leaves(values: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def merged(section: type[Section], earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Two layers of one section: the later one wins, key by key; an empty section changes nothing."""
+    """Merge two layers of one section; the later one takes precedence, and an empty section changes nothing."""
     result = dict(earlier)
     for name, value in later.items():
         field = section.model_fields.get(name)
@@ -56,19 +56,19 @@ def merged(section: type[Section], earlier: Mapping[str, Any], later: Mapping[st
 
 
 def _merged_kinds(choices: Kinds, earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """As `merged`; where the kind changes, what only other kinds know, or mean otherwise, is left behind."""
-    held, wanted = asked(choices, earlier), asked(choices, later)
+    """Merge as `merged` does; if the kind changes, settings that the new kind does not share are dropped."""
+    held, wanted = selected_section(choices, earlier), selected_section(choices, later)
     if held is not None and "kind" not in later and set(later) <= set(held.model_fields):
-        wanted = held  # `captions: 3` asks for no other corpus where so many can be made
+        wanted = held  # `captions: 3` keeps a generated corpus
     if wanted is not None and wanted is not held:
-        foreign = {name for name in names(choices) if not _means_the_same(name, held, wanted)}
+        foreign = {name for name in names(choices) if not _is_same_setting(name, held, wanted)}
         earlier = {name: value for name, value in earlier.items() if name not in foreign}
     section = wanted or held or next(iter(choices.values()))
     return merged(section, earlier, later)
 
 
-def _means_the_same(name: str, held: type[Section] | None, wanted: type[Section]) -> bool:
-    """Whether a kind has a setting, and as another kind had it: `captions` may be files, or how many to make."""
+def _is_same_setting(name: str, held: type[Section] | None, wanted: type[Section]) -> bool:
+    """Return whether two kinds define a setting alike: `captions` may be files, or a number to generate."""
     if name not in wanted.model_fields:
         return False
     before = held.model_fields.get(name) if held else None
@@ -76,7 +76,7 @@ def _means_the_same(name: str, held: type[Section] | None, wanted: type[Section]
 
 
 def read_overrides(overrides: Sequence[str]) -> Layer:
-    """The layer of `key.path=value` arguments; of two for the same key the last one wins."""
+    """Return the layer of `key.path=value` arguments; if a key occurs twice, the last one takes precedence."""
     values: dict[str, Any] = {}
     places: dict[Path, str] = {}
     for override in overrides:
@@ -84,7 +84,7 @@ def read_overrides(overrides: Sequence[str]) -> Layer:
         path = tuple(key.strip().split("."))
         if not equals or not all(path):
             raise UsageError(
-                f"{noun(override)} is not a setting: write key.path=value without spaces, such as training.steps=2000."
+                f"{noun(override)} is not a setting. Write key.path=value without spaces, such as training.steps=2000."
             )
         section = values
         for name in path[:-1]:

@@ -1,7 +1,7 @@
-"""The grid: what reads the source, what writes the target, and what joins the two.
+"""The model: an encoder, a decoder, and what joins the two.
 
-Fields left as `None` follow from the rest of the cell: `regard.config.cell.resolve` fills them in, and says in
-one sentence why a cell cannot work.
+Fields that are `None` follow from the other settings: `regard.config.cell.resolve` fills them in, and rejects
+combinations that cannot work.
 """
 
 from typing import Annotated, Literal
@@ -25,36 +25,36 @@ class SideSettings(Section):
 
     @property
     def attends(self) -> bool:
-        """Whether the side attends to itself."""
+        """Whether it has self-attention."""
         return False
 
     @property
     def uses_positions(self) -> bool:
-        """Whether the side has to be told where a token stands."""
+        """Whether it needs position information."""
         return False
 
     @property
     def form_in_words(self) -> str:
-        """Which form of its kind it is, in parentheses; empty where there is one form."""
+        """The variant of its kind in parentheses; empty if there is only one."""
         return ""
 
 
 class EncoderSettings(SideSettings):
-    """What every encoder has."""
+    """Base of all encoders."""
 
 
 class DecoderSettings(SideSettings):
-    """What every decoder has."""
+    """Base of all decoders."""
 
 
 class BagEncoder(EncoderSettings):
-    """The order-blind baseline: each token is its embedding, the summary is their mean or sum."""
+    """A baseline without word order: each token is its embedding, the summary is their mean or sum."""
 
     kind: Literal["bag"] = "bag"
     width: Width | None = None
     """Width of the states; by default `model.width`."""
     pool: Literal["mean", "sum"] = "mean"
-    """How the embeddings become one vector."""
+    """How the embeddings are combined into one vector."""
 
 
 class RnnEncoder(EncoderSettings):
@@ -76,15 +76,15 @@ class ConvEncoder(EncoderSettings):
 
     kind: Literal["conv"] = "conv"
     layers: Layers = 4
-    """Depth; each layer widens the view by `kernel - 1` positions."""
+    """Number of layers; each widens the receptive field by `kernel - 1` positions."""
     kernel: Annotated[int, Field(ge=1, le=99)] = 3
-    """Positions each layer looks at; odd, so that the view is centred."""
+    """Kernel size in positions; odd, so that the window is centred."""
     width: Width | None = None
     """Width of the states; by default `model.width`."""
 
     @property
     def uses_positions(self) -> bool:
-        """Convolutions know only what is near."""
+        """True: convolutions see only nearby tokens."""
         return True
 
 
@@ -103,7 +103,7 @@ class _TransformerFields(SideSettings):
     norm: Literal["layer", "rms"] = "layer"
     """LayerNorm, or RMSNorm (Zhang and Sennrich, 2019), which neither centres nor shifts."""
     norm_place: Literal["pre", "post"] = "pre"
-    """`pre` trains without care for warm-up; `post` is the paper's."""
+    """`pre` trains well without a tuned warm-up; `post` is the paper's."""
 
     @property
     def attends(self) -> bool:
@@ -112,7 +112,7 @@ class _TransformerFields(SideSettings):
 
     @property
     def uses_positions(self) -> bool:
-        """Self-attention knows no order."""
+        """True: self-attention ignores order."""
         return True
 
 
@@ -121,46 +121,46 @@ class TransformerEncoder(_TransformerFields, EncoderSettings):
 
 
 class ImageEncoder(EncoderSettings):
-    """Reads a picture: a grid of features, each of which stands for a place in it."""
+    """Encodes an image as a grid of features."""
 
     kind: Literal["image"] = "image"
     form: Literal["conv", "patches"] = "conv"
     """`conv`: a small convolutional network. `patches`: a Transformer over square pieces (Dosovitskiy et al., 2021)."""
     size: Annotated[int, Field(ge=4, le=1024)] = 48
-    """Pixels a side: pictures are brought to this size, whole, whatever their own."""
+    """Pixels per side; all images are resized to it."""
     patch: Annotated[int, Field(ge=2, le=256)] = 4
-    """Pixels a side of what one place of the grid stands for; `conv` halves the picture so often: a power of two."""
+    """Pixels per side of one cell of the grid; for `conv`, which halves the image repeatedly, a power of two."""
     layers: Layers = 2
-    """Depth behind the grid: convolutions (`conv`), or Transformer layers (`patches`)."""
+    """Number of layers over the grid: convolutions (`conv`), or Transformer layers (`patches`)."""
     width: Width | None = None
     """Width of the features; by default `model.width`."""
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of places."""
+        """Rows and columns of the grid."""
         return self.size // self.patch, self.size // self.patch
 
     @property
     def attends(self) -> bool:
-        """A Transformer over patches attends; convolutions do not."""
+        """True for a Transformer over patches."""
         return self.form == "patches"
 
     @property
     def form_in_words(self) -> str:
-        """Convolutions, or patches."""
+        """`conv` or `patches`, in parentheses."""
         return f" ({self.form})"
 
 
 BODIES: Kinds[EncoderSettings] = Kinds(TransformerEncoder, RnnEncoder, ConvEncoder, BagEncoder)
-"""The encoders that read vectors and their mask, by kind: what a sound encoder can hand its frames to."""
+"""The encoders, by kind, that read vectors with a mask, so that they can be the body of a sound encoder."""
 
 
 class SoundEncoder(EncoderSettings):
-    """Reads a sound: convolutions join every four frames of 10 ms, then another encoder reads the result."""
+    """Encodes a sound: convolutions join every four frames of 10 ms, then another encoder reads the result."""
 
     kind: Literal["sound"] = "sound"
     body: Annotated[EncoderSettings, BODIES] = TransformerEncoder()
-    """The encoder behind the convolutions, with settings of its own."""
+    """The encoder after the convolutions, with its own settings."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 32
     """Channels of the convolutions."""
     rate: Annotated[int, Field(ge=1000, le=192_000)] = 16_000
@@ -174,12 +174,12 @@ class SoundEncoder(EncoderSettings):
 
     @property
     def attends(self) -> bool:
-        """If the body does."""
+        """Whether the body does."""
         return self.body.attends
 
     @property
     def uses_positions(self) -> bool:
-        """If the body does."""
+        """Whether the body does."""
         return self.body.uses_positions
 
     @property
@@ -189,7 +189,7 @@ class SoundEncoder(EncoderSettings):
 
 
 class RnnDecoder(DecoderSettings):
-    """A recurrent network that writes the target one token at a time."""
+    """A recurrent network that generates the target one token at a time."""
 
     kind: Literal["rnn"] = "rnn"
     cell: Annotated[str, CELLS] = "gru"
@@ -205,15 +205,15 @@ class ConvDecoder(DecoderSettings):
 
     kind: Literal["conv"] = "conv"
     layers: Layers = 4
-    """Depth; each layer looks `kernel - 1` positions further back."""
+    """Number of layers; each sees `kernel - 1` more positions to the left."""
     kernel: Annotated[int, Field(ge=1, le=99)] = 3
-    """Positions each layer looks at, the current one and those before it."""
+    """Kernel size in positions: the current one and those before it."""
     width: Width | None = None
     """Width of the states; by default `model.width`."""
 
     @property
     def uses_positions(self) -> bool:
-        """Convolutions know only what is near."""
+        """True: convolutions see only nearby tokens."""
         return True
 
 
@@ -230,7 +230,7 @@ class FixedJoin(Section):
 
 
 class AttentionJoin(Section):
-    """Every decoding step looks back at all source states."""
+    """Every decoding step attends to all source states."""
 
     kind: Literal["attention"] = "attention"
     order: Literal["before", "after"] | None = None
@@ -240,31 +240,31 @@ class AttentionJoin(Section):
 
 
 class Attention(Section):
-    """How queries are compared with keys, wherever the model attends."""
+    """Settings of all attention in the model."""
 
     score: Annotated[str, SCORES] | None = None
     """By default `scaled-dot`; `additive` before a recurrence, `bilinear` after one, as in their papers."""
     heads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """By default 4 with a Transformer side, otherwise 1."""
     project: bool | None = None
-    """Learned projections of queries, keys, values and result; by default wherever a Transformer or conv side is."""
+    """Learned projections of queries, keys, values and result; by default on with a Transformer or conv side."""
     keys_values: Literal["split", "shared"] = "split"
-    """Whether keys and values have projections of their own or share one."""
+    """Whether keys and values have separate projections or share one."""
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    """Dropout on the weights; 0 keeps attention fused, and the paper has none."""
+    """Dropout on the weights; 0, as in the paper, allows fused attention."""
 
 
 class Positions(Section):
-    """How self-attention and convolutions know where a token stands (recurrent networks know by themselves)."""
+    """Position information for self-attention and convolutions (recurrent networks need none)."""
 
     kind: Annotated[str, POSITIONS]
     """`sinusoidal`, `learned`: added to embeddings. The others act inside self-attention, by distance."""
     max_length: Annotated[int, Field(ge=1, le=1_000_000)] = 1024
-    """`learned`: the longest sequence there is a vector for."""
+    """`learned`: the longest sequence, which is the number of vectors."""
     max_distance: Annotated[int, Field(ge=1, le=1_000_000)] = 32
     """`relative`, `bias`: distances beyond this share one vector or scalar (Shaw et al., 2018)."""
     ntk: Annotated[float, Field(ge=1.0, le=1024.0)] = 1.0
-    """`rotary`: how many times the trained length is to be read; stretches slow rotations, keeps fast ones."""
+    """`rotary`: inputs up to this multiple of the trained length; stretches slow rotations, keeps fast ones."""
 
 
 class Embeddings(Section):
@@ -277,7 +277,7 @@ class Embeddings(Section):
     scale: bool = True
     """Multiply token vectors by √width (Vaswani et al., 2017); off in some imported models."""
     norm: bool = False
-    """LayerNorm over token vectors and what positions add to them, before the first layer, as in BERT."""
+    """LayerNorm over the sum of token and position vectors, before the first layer, as in BERT."""
 
 
 ENCODERS: Kinds[EncoderSettings] = Kinds(
@@ -293,36 +293,36 @@ Join = Annotated[FixedJoin | AttentionJoin, Field(discriminator="kind")]
 
 
 class Model(Section):
-    """One cell of the grid."""
+    """The settings of a model."""
 
     width: Width = 256
-    """Model width D, unless a part has its own; 256 suits corpora of ten thousand to a million pairs."""
+    """Model width D, unless a part sets its own; 256 suits corpora of ten thousand to a million pairs."""
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.1
-    """Dropout wherever the part's paper puts it."""
+    """Dropout, at the places that each component's paper uses."""
     norm_epsilon: Annotated[float, Field(gt=0.0, le=0.1)] = 1e-5
-    """What every LayerNorm adds to the variance that it divides by; imported models have their own (BERT: 1e-12)."""
+    """Epsilon that every LayerNorm adds to the variance; imported models have their own (BERT: 1e-12)."""
     encoder: Encoder | None = TransformerEncoder()
-    """What reads the source; a task that reads none has no encoder."""
+    """The encoder of the source; a task without a source has none."""
     picture: ImageEncoder | None = None
-    """What reads the image, in a task that reads an image and a text."""
+    """The encoder of the image, in a task that reads an image and a text."""
     decoder: Decoder | None = TransformerDecoder()
-    """What writes the target; a task that writes none has no decoder."""
+    """The decoder of the target; a task without a target text has none."""
     join: Join | None = AttentionJoin()
-    """What joins the two."""
+    """How the decoder reads the encoder's states."""
     attention: Attention = Attention()
-    """The score and heads of every attention in the model."""
+    """Score function and heads of all attention in the model."""
     positions: Positions | None = None
-    """By default sinusoidal where a side has no recurrence, otherwise none."""
+    """By default sinusoidal if a side has no recurrence, otherwise none."""
     embeddings: Embeddings = Embeddings()
     """Token vectors and the output layer."""
     start_from: Annotated[str, Field(min_length=1)] | None = None
-    """Directory of a run whose tokenizer and weights this one starts from, as far as they have parts in common."""
+    """Directory of a run from which tokenizer and weights are taken, for the parts that both have."""
     pruned: dict[str, list[Annotated[int, Field(ge=0)]]] | None = None
-    """The heads that are left, counted from 0, of attentions that were pruned: `encoder.layers.0.attention: [0, 2]`."""
+    """The remaining heads, counted from 0, of pruned attentions, such as `encoder.layers.0.attention: [0, 2]`."""
 
     @property
     def plugins(self) -> list[str]:
-        """The extension modules that the cell needs."""
+        """The extension modules that the model needs."""
         body = self.encoder.body if isinstance(self.encoder, SoundEncoder) else None
         sides = [side.cell for side in (self.encoder, body, self.decoder) if isinstance(side, RnnEncoder | RnnDecoder)]
         named = (
@@ -336,12 +336,12 @@ class Model(Section):
 
     @property
     def learned_positions(self) -> int | None:
-        """How many positions the model can learn vectors for; `None` where no position is too far."""
+        """Number of learned position vectors; `None` if the length is not limited."""
         return self.positions.max_length if self.positions and self.positions.kind == "learned" else None
 
     @property
     def attentions(self) -> list[str]:
-        """The names of all attentions of the cell, the encoder's first; what a task adds has names of its own."""
+        """The names of all attentions, the encoder's first, without those that a task adds."""
         names = []
         if isinstance(self.encoder, TransformerEncoder | ImageEncoder) and self.encoder.attends:
             names += [f"encoder.layers.{depth}.attention" for depth in range(self.encoder.layers)]
@@ -362,7 +362,7 @@ class Model(Section):
 
     @property
     def cell(self) -> str:
-        """The cell of the grid in a few words, such as `rnn → rnn, attention (additive)`, without an end left off."""
+        """A short description, such as `rnn → rnn, attention (additive)`."""
         image = f" + image{self.picture.form_in_words}" if self.picture else ""
         reads = f"{self.encoder.kind}{self.encoder.form_in_words}{image}" if self.encoder else ""
         ends = " → ".join(end for end in (reads, self.decoder.kind if self.decoder else "") if end)

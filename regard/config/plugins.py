@@ -1,7 +1,7 @@
-"""Extension modules: which are loaded, and which may be.
+"""Extension modules: which are loaded, and which may be loaded.
 
 A configuration that a user writes may name modules under `plugins`, and they are imported. A run directory may come
-from somebody else, so a run never causes an import: the user loads its extensions with `--plugin`, the environment
+from someone else, so a run never causes an import: the user loads its extensions with `--plugin`, the environment
 variable REGARD_PLUGINS or `regard.extensions.load`, or has installed them as entry points of the group `regard`.
 """
 
@@ -18,20 +18,20 @@ from regard.foundation.errors import RegardError, UsageError
 GROUP = "regard"
 """The group of entry points that name installed extensions."""
 VARIABLE = "REGARD_PLUGINS"
-"""Environment variable: names of extension modules, with commas between them."""
+"""Environment variable: names of extension modules, separated by commas."""
 
 _loaded: set[str] = set()
-"""The extensions that were loaded, by module name."""
+"""The loaded extensions, by module name."""
 _loading: list[str] = []
 """The extensions that are being loaded, the innermost last."""
 
 
 def load(module: str) -> None:
-    """Import an extension module; it registers what it adds by the functions of `regard.extensions`."""
+    """Import an extension module; it registers its components with the functions of `regard.extensions`."""
     if module in _loaded:
         return
     if not all(part.isidentifier() for part in module.split(".")):
-        raise UsageError(f"The extension {module!r} is not the name of a Python module: write my_module, without .py.")
+        raise UsageError(f"The extension {module!r} is not the name of a Python module. Write my_module, without .py.")
     _loading.append(module)
     here = str(Path.cwd())
     added = here not in sys.path
@@ -42,7 +42,7 @@ def load(module: str) -> None:
     except ModuleNotFoundError as error:
         if error.name is not None and module.startswith(error.name):
             raise UsageError(
-                f"The extension {module} was not found: install it, or run regard in the directory of {module}.py."
+                f"The extension {module} was not found. Install it, or run regard in the directory of {module}.py."
             ) from None
         raise UsageError(f"The extension {module} cannot be imported: {error}.") from error
     except RegardError:
@@ -57,10 +57,10 @@ def load(module: str) -> None:
 
 
 def register(module: str) -> str:
-    """Note that a module adds something, and return the name of the extension that runs record.
+    """Record that a module registers a component, and return the extension name that runs record.
 
-    That is the extension being loaded, which may consist of several modules; a module that a script has imported by
-    itself is its own extension.
+    That is the extension being loaded, which may consist of several modules; a module that a script imports directly
+    is its own extension.
     """
     if _loading:
         return _loading[-1]
@@ -69,7 +69,7 @@ def register(module: str) -> str:
 
 
 def extension_of(error: BaseException) -> tuple[str, str] | None:
-    """The extension in whose code an error was raised, innermost, with the file and line; `None` if in none."""
+    """Return the extension in whose code an error was raised, innermost, with the file and line; `None` if in none."""
     found = None
     trace = error.__traceback__
     while trace is not None:
@@ -89,13 +89,13 @@ def load_installed() -> None:
 
 
 def load_requested() -> None:
-    """Load the extensions that the environment asks for."""
+    """Load the extensions named in the environment variable."""
     for name in filter(None, (part.strip() for part in os.environ.get(VARIABLE, "").split(","))):
         load(name)
 
 
 def require(names: Iterable[str], origin: str) -> None:
-    """Refuse a run whose extensions are not loaded; it is never the run that loads them."""
+    """Raise if an extension that a run needs is not loaded; a run never loads extensions itself."""
     load_requested()
     missing = [name for name in names if name not in _loaded]
     if missing:

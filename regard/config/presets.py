@@ -1,7 +1,7 @@
-"""Models worth starting from: each is a layer of settings that a file, and then the command line, may change.
+"""Presets: layers of settings that a file, and then the command line, can override.
 
-Every preset says its whole cell, so that laid over any other it still is itself. Where a paper's sizes were made for
-many millions of pairs and a rack of GPUs, ours are made for a small corpus and a CPU; the description says so.
+Every preset sets its whole model, so that it replaces any other. Where a paper's sizes were chosen for many millions of
+pairs and several GPUs, ours are chosen for a small corpus and a CPU; the description states this.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Preset:
-    """A layer of settings with its reason."""
+    """A layer of settings with its description and paper."""
 
     description: str
     paper: str
     settings: Settings
 
-    def said(self) -> Settings:
-        """The settings without those that only open a choice again."""
+    def explicit(self) -> Settings:
+        """Return the settings without those that only reset a value to its default."""
         return _without_empty(self.settings)
 
 
@@ -39,7 +39,7 @@ def _model(
     attention: Settings | None = None,
     positions: str | None = None,
 ) -> Settings:
-    """A whole cell; what is left out is open again, whatever an earlier layer said."""
+    """Return the settings of a whole model; those that are not given are reset to their defaults."""
     if join["kind"] == "attention":
         join = {"kind": "attention", "order": None, "input_feeding": None} | join
     return {
@@ -86,7 +86,7 @@ def _transformer(
 
 
 def _paper_training(*, steps: int, learning_rate: float, average: int) -> Settings:
-    """The course of training of Vaswani et al. (2017), for many GPUs or much patience."""
+    """Return the training settings of Vaswani et al. (2017), which need several GPUs or a long time."""
     return {
         "steps": steps,
         "batch_tokens": 25_000,
@@ -99,7 +99,7 @@ def _paper_training(*, steps: int, learning_rate: float, average: int) -> Settin
 
 PRESETS: dict[str, Preset] = {
     "transformer-tiny": Preset(
-        "The size for corpora of ten to a hundred thousand pairs, such as Multi30k, and a short course that suits it.",
+        "For corpora of ten to a hundred thousand pairs, such as Multi30k; short training.",
         "Wu et al., 2021; Jordan et al., 2024",
         {
             "model": _transformer(layers=4, width=128, feed_forward=256, heads=4, dropout=0.1),
@@ -117,7 +117,7 @@ PRESETS: dict[str, Preset] = {
         {"model": _transformer(layers=3, width=256, feed_forward=1024, heads=4, dropout=0.1)},
     ),
     "transformer-base": Preset(
-        "The paper's base model and course of training: post-norm, large batches, long warm-up; wants a GPU.",
+        "The paper's base model and training: post-norm, large batches, long warm-up; needs a GPU.",
         "Vaswani et al., 2017",
         {
             "model": _transformer(layers=6, width=512, feed_forward=2048, heads=8, dropout=0.1, norm_place="post"),
@@ -126,7 +126,7 @@ PRESETS: dict[str, Preset] = {
         },
     ),
     "transformer-big": Preset(
-        "The paper's big model: twice the width, three times the steps and the dropout of base; wants several GPUs.",
+        "The paper's big model: twice the width, three times the steps and the dropout of base; needs several GPUs.",
         "Vaswani et al., 2017",
         {
             "model": _transformer(layers=6, width=1024, feed_forward=4096, heads=16, dropout=0.3, norm_place="post"),
@@ -135,10 +135,10 @@ PRESETS: dict[str, Preset] = {
         },
     ),
     "modern": Preset(
-        "The Transformer as it is built today: RMSNorm first, SwiGLU, rotary positions, cosine schedule.",
+        "A modern Transformer: pre-layer RMSNorm, SwiGLU, rotary positions, cosine schedule.",
         "Zhang and Sennrich, 2019; Shazeer, 2020; Su et al., 2021",
         {
-            # SwiGLU has three matrices instead of two: two thirds of the usual inner width cost the same.
+            # SwiGLU has three matrices instead of two, so two thirds of the usual inner width cost the same.
             "model": _transformer(
                 layers=4,
                 width=256,
@@ -227,7 +227,7 @@ PRESETS: dict[str, Preset] = {
         },
     ),
     "bag": Preset(
-        "The baseline that cannot know word order: the mean of the source embeddings starts a GRU.",
+        "A baseline without word order: the mean of the source embeddings starts a GRU.",
         "after Iyyer et al., 2015",
         {
             "model": _model(

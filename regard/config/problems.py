@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, said so that one can mend it: place, setting, value, remedy."""
+"""Error messages for configurations: location, setting, value and remedy."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from regard.config.document import Layer, Path, dotted, noun
 from regard.config.run import RunConfig
-from regard.config.schema import Kinds, asked, elsewhere, expected, kinds, names, nearest, required, words_of
+from regard.config.schema import Kinds, elsewhere, expected, kinds, names, nearest, required, selected_section, words_of
 from regard.config.section import Section
 from regard.config.upgrade import KINDS as EARLIER
 from regard.foundation.errors import UsageError
@@ -18,32 +18,34 @@ from regard.foundation.errors import UsageError
 SHOWN = 5
 
 
-def refusal(error: ValidationError, layer: Layer, name: str) -> UsageError:
-    """Everything pydantic found, a line each, at most five of them."""
+def format_errors(error: ValidationError, layer: Layer, name: str) -> UsageError:
+    """Return an error with one line per problem that pydantic found, at most five."""
     problems = [_Problem.of(dict(details)) for details in error.errors(include_url=False)]
     misspelt = {problem.path[:-1] for problem in problems if problem.code == "extra_forbidden"}
     lines: dict[str, None] = {}
     for problem in problems:
         if problem.code == "missing" and problem.path[:-1] in misspelt:
-            continue  # most likely the misspelt name is the missing one
-        lines[f"{place_of(problem.at, layer, name)}: {problem.sentence()}"] = None
+            continue  # the misspelt name is most likely the missing one
+        sentence = problem.sentence()
+        stop = "" if sentence.endswith((".", "?")) else "."
+        lines[f"{place_of(problem.at, layer, name)}: {sentence}{stop}"] = None
     shown = list(lines)[:SHOWN]
     if len(lines) > SHOWN:
         shown.append(f"… and {len(lines) - SHOWN} more.")
     return UsageError("\n".join(shown))
 
 
-def with_place(error: UsageError, layer: Layer, name: str) -> UsageError:
-    """A refusal of the whole cell, with the place of the setting that it begins with."""
+def add_location(error: UsageError, layer: Layer, name: str) -> UsageError:
+    """Return an error about the whole model with the location of the setting that its message begins with."""
     first = re.match(r"[a-z_]+(\.[a-z_]+)*", str(error))
     path: Path = tuple(first.group().split(".")) if first else ()
     if (*path, "kind") in layer.places:
-        path = (*path, "kind")  # what is wrong with a section is most often its kind, which another layer may change
+        path = (*path, "kind")  # the problem of a section is most often its kind
     return UsageError(f"{place_of(path, layer, name)}: {error}")
 
 
 def place_of(path: Path, layer: Layer, name: str) -> str:
-    """Where a setting is written, or else something inside it, or the section around it."""
+    """Return the location of a setting, or of something inside it, or of the section around it."""
     if path and path not in layer.places:
         inside = [place for known, place in layer.places.items() if known[: len(path)] == path]
         if inside:
@@ -56,27 +58,27 @@ def place_of(path: Path, layer: Layer, name: str) -> str:
 
 @dataclass(frozen=True)
 class _Problem:
-    """One finding of pydantic, with the schema around it."""
+    """One problem that pydantic found, with the schema around it."""
 
     code: str
     path: Path
     value: Any
     field: FieldInfo | None
-    """The field in question; `None` where the name is unknown."""
+    """The field; `None` if the name is unknown."""
     siblings: Kinds
-    """The sections that may stand where the setting stands."""
+    """The alternative sections that may contain the setting."""
     section: type[Section]
-    """The one that does."""
+    """The section that contains it."""
     message: str
 
     @property
     def at(self) -> Path:
-        """The setting whose line is to be shown."""
+        """The setting whose line is shown."""
         return (*self.path, "kind") if self.code.startswith("union_tag") else self.path
 
     @classmethod
     def of(cls, details: dict[str, Any]) -> "_Problem":
-        """Follow pydantic's place through the schema; it counts the kind of a section as a step of its own."""
+        """Follow pydantic's path through the schema; it contains the kind of a section as a separate step."""
         siblings: Kinds = {"": RunConfig}
         section: type[Section] = RunConfig
         field: FieldInfo | None = None
@@ -102,7 +104,7 @@ class _Problem:
         )
 
     def sentence(self) -> str:
-        """The problem in one sentence."""
+        """Return the problem in one sentence."""
         name = dotted(self.path)
         choices = kinds(self.field)
         if self.code == "extra_forbidden":
@@ -126,28 +128,29 @@ class _Problem:
         owners = [kind for kind, section in self.siblings.items() if key in section.model_fields]
         if owners and "kind" in self.section.model_fields:
             kind = self.section.model_fields["kind"].default
-            return f"{name} is a setting of kind {' or '.join(owners)}, and this one is {kind}"
+            return f"{name} is a setting of kind {' or '.join(owners)}, but this one is {kind}"
         if owners:
             company = " or ".join(" and ".join(required(self.siblings[owner])) for owner in owners)
-            return f"{name} goes with {company}: give that instead, or leave it out"
+            return f"{name} belongs to {company}. Set that instead, or remove it"
         meant = nearest(key, names(self.siblings))
-        # Who writes `text.tokenizer.size` wants something of the tokenizer: what has that name in a section of another
-        # kind is not meant.
+        # `text.tokenizer.size` is about the tokenizer, so a setting of that name in an unrelated section is not
+        # suggested.
         if meant is None and (other := elsewhere(self.path)) and (len(self.path) <= 2 or other[0] == self.path[0]):
             meant = dotted(other)
         return f"{name} is not a setting" + (f"; did you mean {meant}?" if meant else self._list())
 
     def _list(self) -> str:
-        return f"; here are {', '.join(self.section.model_fields)}"
+        return f". The settings here are {', '.join(self.section.model_fields)}"
 
     def _missing(self, name: str, choices: Kinds) -> str:
         if self.path == ("data",):
-            return "data.train is missing: " + _ways(kinds(choices["Data"].model_fields["train"]))
+            return "data.train is missing. " + _list_corpus_settings(kinds(choices["Data"].model_fields["train"]))
         if len(choices) > 1:
-            return f"{name} is missing: {_ways(choices)}"
-        if len(self.siblings) > 1 and isinstance(self.value, Mapping) and not asked(self.siblings, self.value):
-            return f"{dotted(self.path[:-1])} names no data: {_ways(self.siblings)}"
-        return f"{name} is missing: it must be {expected(self.field) if self.field else 'given'}"
+            return f"{name} is missing. {_list_corpus_settings(choices)}"
+        given = self.value if isinstance(self.value, Mapping) else None
+        if len(self.siblings) > 1 and given is not None and not selected_section(self.siblings, given):
+            return f"{dotted(self.path[:-1])} names no data. {_list_corpus_settings(self.siblings)}"
+        return f"{name} is missing. It must be {expected(self.field) if self.field else 'given'}"
 
     def _kind(self, name: str, choices: Kinds) -> str:
         kind = self.value.get("kind")
@@ -165,7 +168,7 @@ class _Problem:
         return f"{name} must be a section with settings such as {', '.join(known[:4])}, not {noun(self.value)}"
 
 
-def _ways(choices: Kinds) -> str:
-    """The ways to name a corpus that is here."""
+def _list_corpus_settings(choices: Kinds) -> str:
+    """Return a sentence that lists the settings that name a corpus."""
     here = [section for section in choices.values() if "imported" not in section.model_fields]
-    return "give " + ", or ".join(" and ".join(required(section)) for section in here)
+    return "Set " + ", or ".join(" and ".join(required(section)) for section in here)

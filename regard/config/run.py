@@ -16,33 +16,33 @@ from regard.config.training import Exposure, Training
 from regard.foundation.errors import UsageError
 
 LEAST_WITH_BYTES = 263
-"""Six special tokens, a token for each byte, and one more: the smallest vocabulary that can spell everything."""
+"""Six special tokens, a token for each byte, and one more: the smallest vocabulary that can spell any text."""
 
 
 READ = ("sentencepiece", "wordpiece")
-"""Kinds of tokenizer that are read, not learnt."""
+"""Kinds of tokenizer that are read from a file instead of trained."""
 
 
 class RunConfig(Section):
-    """One file describes one run: what it learns from, what it is, how it learns, how it speaks."""
+    """The configuration of one run: data, text, task, model, training and decoding."""
 
     data: Data
     """Corpora and cleaning."""
     task: Annotated[TaskSettings, TASKS] = Translation()
-    """What goes in and what comes out."""
+    """The task: its input and output."""
     text: Text = Text()
     """Tokenizers."""
     model: Model = Model()
-    """The cell of the grid."""
+    """The model."""
     training: Training = Training()
-    """The course of training."""
+    """Training settings."""
     decoding: Decoding = Decoding()
-    """The default search."""
+    """Default search settings."""
     plugins: list[str] = Field(default_factory=list)
-    """Extension modules to import before anything else is read; a run lists those that it needs."""
+    """Extension modules to import first; a run lists those that it needs."""
 
     def resolved(self) -> Self:
-        """The same configuration with every default that depends on others filled in; refuses what cannot work."""
+        """Return the configuration with dependent defaults filled in; raises for settings that cannot work."""
         reads = self.task.input_kind()
         model = resolve(
             _with_encoder_for(self.task, self.model),
@@ -63,13 +63,13 @@ class RunConfig(Section):
         own = TASKS.plugin_of(self.task.kind)
         needed = [*self.plugins, *([own] if own else []), *model.plugins, *self.data.plugins, *self.training.plugins]
         plugins = list(dict.fromkeys(needed))
-        training = _resolved_training(self.training, model.width)
+        training = _resolve_training(self.training, model.width)
         return self.model_copy(update={"model": model, "training": training, "plugins": plugins})
 
     def refuse_unused(self, values: Mapping[str, Any]) -> None:
-        """Refuse settings that have no effect on this task; a preset may have them, but a user should not write them.
+        """Raise if settings have no effect on this task; a preset may have them, but a user should not write them.
 
-        An empty value is no setting: a run's own file has it.
+        Empty values are ignored, since the file of a run has them.
         """
         task = self.task
         for path in task.has_no_use_for():
@@ -77,7 +77,7 @@ class RunConfig(Section):
             for name in path.split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
             if value:
-                raise UsageError(f"{path} has no effect on task `{task.kind}` ({task.arrow}): leave it out.")
+                raise UsageError(f"{path} has no effect on task `{task.kind}` ({task.arrow}). Remove it.")
         model = values.get("model")
         encoder = model.get("encoder") if isinstance(model, Mapping) else None
         kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
@@ -86,19 +86,20 @@ class RunConfig(Section):
         wanted = encoders_for(task)
         if kind not in wanted:
             raise UsageError(
-                f"model.encoder.kind `{kind}` cannot read {task.input_kind().reads}, which is what task `{task.kind}` "
-                f"({task.arrow}) reads: use {' or '.join(f'`{one}`' for one in wanted)}, or set task.kind."
+                f"model.encoder.kind `{kind}` cannot read {task.input_kind().reads}, which is the input of task "
+                f"`{task.kind}` "
+                f"({task.arrow}). Use {' or '.join(f'`{one}`' for one in wanted)}, or set task.kind."
             )
 
     @property
     def cell(self) -> str:
-        """What the model is, in a few words: its cell of the grid, and what comes out if that is not text."""
+        """A short description of the model, with its output if that is not text."""
         writes = self.task.output_kind()
         return self.model.cell if writes.decoder else f"{self.model.cell} → {writes.name}"
 
 
-def _resolved_training(training: Training, width: int) -> Training:
-    """The course of training with its peak rate and its warm-up."""
+def _resolve_training(training: Training, width: int) -> Training:
+    """Return the training settings with learning rate and warm-up filled in."""
     optimizer, schedule = training.optimizer, training.schedule
     if optimizer.learning_rate is None:
         most = 0.006 if optimizer.kind == "muon" else 0.002
@@ -110,14 +111,14 @@ def _resolved_training(training: Training, width: int) -> Training:
 
 
 _QUESTIONS = {
-    True: "one with each: set question_column (question_field), or generate: questions",
-    False: "pictures alone: set task.kind to visual-questions, or leave the questions out",
+    True: "one with each. Set question_column (question_field), or generate: questions",
+    False: "pictures alone. Set task.kind to visual-questions, or leave the questions out",
 }
-"""What to do about questions about pictures, by whether they are wanted."""
+"""What to do about questions on images, by whether the task reads them."""
 
 
 def encoders_for(task: TaskSettings) -> tuple[str, ...]:
-    """The kinds of encoder that can read the input of a task."""
+    """Return the kinds of encoder that can read the input of a task."""
     other = {kind for reads in INPUTS.values() for kind in reads.encoders or ()}
     return task.input_kind().encoders or tuple(kind for kind in ENCODERS if kind not in other)
 
@@ -130,13 +131,13 @@ def _check_corpora(task: TaskSettings, data: Data) -> None:
             continue
         if (kind := kind_of_corpus(corpus)) not in (*task.corpora, "reader"):
             raise UsageError(
-                f"data.{name} is a corpus of the sort `{kind}`, but task `{task.kind}` ({task.arrow}) learns from "
-                f"{' or '.join(task.corpora)}: give it one of those, or set task.kind."
+                f"data.{name} is a corpus of kind `{kind}`, but task `{task.kind}` ({task.arrow}) is trained on "
+                f"{' or '.join(task.corpora)}. Give it one of those, or set task.kind."
             )
         if corpus.pictures != reads.image and kind != "reader":
             has, wanted = ("pictures", "text") if corpus.pictures else ("text", "pictures")
             raise UsageError(
-                f"data.{name} has {has} for sources, but task `{task.kind}` ({task.arrow}) reads {wanted}: give it "
+                f"data.{name} has {has} for sources, but task `{task.kind}` ({task.arrow}) reads {wanted}. Give it "
                 "another corpus, or set task.kind."
             )
         if reads.image and (corpus.texts > 1) != reads.text:
@@ -146,17 +147,15 @@ def _check_corpora(task: TaskSettings, data: Data) -> None:
             )
         if corpus.texts != data.train.texts:
             raise UsageError(
-                f"data.{name} has sources of {_texts(corpus.texts)}, but data.train of {_texts(data.train.texts)}: "
-                "give both the same."
+                f"data.{name} has sources of {_texts(corpus.texts)}, but data.train of {_texts(data.train.texts)}. "
+                "Give both the same number."
             )
     if data.joined and data.train.texts > 1:
-        raise UsageError(
-            f"data.joined puts pairs one behind another, but sources are {_texts(data.train.texts)} here: leave it out."
-        )
+        raise UsageError(f"data.joined concatenates pairs, but sources are {_texts(data.train.texts)} here. Remove it.")
 
 
 def _with_encoder_for(task: TaskSettings, model: Model) -> Model:
-    """The same cell with an encoder that can read the input of a task, where the configuration names none."""
+    """Return the model with an encoder for the input of the task, if the configuration names none."""
     wanted = task.input_kind().encoders
     if wanted is None or (model.encoder is not None and model.encoder.kind in wanted):
         return model
@@ -166,12 +165,12 @@ def _with_encoder_for(task: TaskSettings, model: Model) -> Model:
 def _check_image_settings(task: TaskSettings, model: Model) -> None:
     if isinstance(task, Captioning) and task.doubly_stochastic and not isinstance(model.join, AttentionJoin):
         raise UsageError(
-            "task.doubly_stochastic is about where attention looks, and model.join is a fixed vector: leave it out, "
-            "or set model.join.kind=attention."
+            "task.doubly_stochastic is a penalty on attention, but model.join is a fixed vector. Remove it, or set "
+            "model.join.kind=attention."
         )
     size = model.encoder.size if isinstance(model.encoder, ImageEncoder) else None
     if size is not None and isinstance(task, Captioning | ImageClassification) and task.shift >= size:
-        raise UsageError(f"task.shift is {task.shift}, but pictures are only {size} pixels wide: use a few.")
+        raise UsageError(f"task.shift is {task.shift}, but images are only {size} pixels wide. Make it smaller.")
 
 
 def _texts(count: int) -> str:
@@ -181,19 +180,18 @@ def _texts(count: int) -> str:
 def _check_training(task: TaskSettings, training: Training, start_from: str | None) -> None:
     if not task.output_kind().decoder and training.exposure != Exposure():
         raise UsageError(
-            f"training.exposure is about the words that a decoder reads, and task `{task.kind}` ({task.arrow}) has "
-            "none: leave it out."
+            f"training.exposure changes the words that a decoder reads, but task `{task.kind}` ({task.arrow}) has "
+            "no decoder. Remove it."
         )
     if training.tune != "all" and training.frozen:
-        raise UsageError("training.tune and training.frozen both say what must not change: use one of them.")
+        raise UsageError("training.tune and training.frozen both freeze weights. Use one of them.")
     if training.tune != "all" and not start_from:
-        raise UsageError(
-            f"training.tune `{training.tune}` is about weights taken over from another run: set model.start_from."
-        )
+        raise UsageError(f"training.tune `{training.tune}` applies to weights from another run. Set model.start_from.")
     metric = training.early_stopping.metric
     if metric != "loss" and metric not in task.scores:
         raise UsageError(
-            f"training.early_stopping.metric `{metric}` does not judge task `{task.kind}` ({task.arrow}): use loss, "
+            f"training.early_stopping.metric `{metric}` cannot be computed for task `{task.kind}` ({task.arrow}). Use "
+            "loss, "
             f"{', '.join(task.scores)}."
         )
 
@@ -202,13 +200,13 @@ def _check_positions(model: Model, longest: int) -> None:
     positions = settled(model.positions)
     if positions.kind == "learned" and positions.max_length <= longest:
         raise UsageError(
-            f"model.positions.max_length is {positions.max_length}, but data.cleaning.max_length lets in texts of "
-            f"{longest} tokens and an end symbol: make it at least {longest + 1}."
+            f"model.positions.max_length is {positions.max_length}, but data.cleaning.max_length allows texts of "
+            f"{longest} tokens and an end symbol. Make it at least {longest + 1}."
         )
 
 
 def _check_sound_positions(task: TaskSettings, model: Model) -> None:
-    """Refuse learned positions that end before the longest sound does; a position is 40 ms."""
+    """Raise if there are fewer learned positions than the longest sound needs; a position is 40 ms."""
     positions, encoder = settled(model.positions), model.encoder
     if positions.kind != "learned" or not isinstance(encoder, SoundEncoder) or not encoder.uses_positions:
         return
@@ -217,7 +215,7 @@ def _check_sound_positions(task: TaskSettings, model: Model) -> None:
     if positions.max_length < needed:
         raise UsageError(
             f"model.positions.max_length is {positions.max_length}, but sounds of model.encoder.max_seconds "
-            f"{encoder.max_seconds:g} take up to {needed} positions: make it at least {needed}, or use `sinusoidal`."
+            f"{encoder.max_seconds:g} take up to {needed} positions. Make it at least {needed}, or use `sinusoidal`."
         )
 
 
@@ -230,7 +228,7 @@ def _check_vocabulary(text: Text) -> None:
         ):
             raise UsageError(
                 f"{place}.vocabulary is {tokenizer.vocabulary}, but kind `{tokenizer.kind}` needs at least "
-                f"{LEAST_WITH_BYTES}: the special tokens, 256 bytes and a letter."
+                f"{LEAST_WITH_BYTES}, for the special tokens, 256 bytes and a letter."
             )
 
 
@@ -238,28 +236,29 @@ def _check_sentencepiece(text: Text) -> None:
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if tokenizer.kind in READ and tokenizer.model is None:
             raise UsageError(
-                f"{place} of kind `{tokenizer.kind}` needs a trained model: set {place}.model to its file."
+                f"{place} of kind `{tokenizer.kind}` needs a trained model. Set {place}.model to its file."
             )
         if tokenizer.kind not in READ and tokenizer.model is not None:
             raise UsageError(
-                f"{place}.model is a setting of kind `sentencepiece` or `wordpiece`, and this one is "
-                f"`{tokenizer.kind}`: set {place}.kind to one of these, or leave it out."
+                f"{place}.model is a setting of kind `sentencepiece` or `wordpiece`, but this one is "
+                f"`{tokenizer.kind}`. Set {place}.kind to one of these, or remove the setting."
             )
         if tokenizer.kind in READ and tokenizer.vocabulary is not None:
             raise UsageError(
-                f"{place}.vocabulary is {tokenizer.vocabulary}, but that of a trained model is its own: leave it out."
+                f"{place}.vocabulary is {tokenizer.vocabulary}, but a trained model has its own vocabulary. Remove "
+                "the setting."
             )
 
 
 def _check_dropout(text: Text, task: TaskSettings) -> None:
     if text.bpe_dropout and not task.output_kind().resegment:
         raise UsageError(
-            f"text.bpe_dropout splits words differently each time, and task `{task.kind}` ({task.arrow}) needs the "
-            "same tokens every time: leave it at 0."
+            f"text.bpe_dropout splits words differently each time, but task `{task.kind}` ({task.arrow}) needs the "
+            "same tokens every time. Leave it at 0."
         )
     for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if text.bpe_dropout and tokenizer.kind != "bpe":
             raise UsageError(
-                f"text.bpe_dropout drops merges, and {place} of kind `{tokenizer.kind}` has none: "
-                "use kind `bpe`, or leave it at 0."
+                f"text.bpe_dropout drops merges, but {place} of kind `{tokenizer.kind}` has none. "
+                "Use kind `bpe`, or leave it at 0."
             )

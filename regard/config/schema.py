@@ -1,4 +1,4 @@
-"""What the sections say about themselves: their names, their kinds, and what each value must be."""
+"""The schema of a configuration: names of settings, kinds of sections, and the type of each value."""
 
 import ast
 import difflib
@@ -20,11 +20,11 @@ from regard.config.run import RunConfig
 from regard.config.section import Section
 
 Kinds = dict[str, type[Section]]
-"""The sections that may stand in one place, by the tag that pydantic puts into the place of an error."""
+"""Alternative sections for one setting, by the tag that pydantic puts into the path of an error."""
 
 
 def kinds(field: FieldInfo | None) -> Kinds:
-    """The sections that may stand in a field: none for a plain value, several where a `kind` decides."""
+    """Return the sections that a field accepts: none for a plain value, several if a `kind` selects one."""
     if field is None:
         return {}
     registered = next((mark for mark in field.metadata if isinstance(mark, Registry)), None)
@@ -49,12 +49,12 @@ def _sections(annotation: Any) -> Kinds:
 
 
 def optional(field: FieldInfo) -> bool:
-    """Whether a field may be empty."""
+    """Return whether a field may be empty."""
     return NoneType in get_args(field.annotation)
 
 
-def asked(choices: Kinds, values: Mapping[str, Any]) -> type[Section] | None:
-    """Which section the values ask for, by `kind` or by the name of the data; `None` if they do not say."""
+def selected_section(choices: Kinds, values: Mapping[str, Any]) -> type[Section] | None:
+    """Return the section that the values select, by `kind` or by the key of the data; `None` if they do not."""
     if len(choices) == 1:
         return next(iter(choices.values()))
     kind = values.get("kind")
@@ -64,17 +64,17 @@ def asked(choices: Kinds, values: Mapping[str, Any]) -> type[Section] | None:
 
 
 def required(section: type[Section]) -> list[str]:
-    """The names that a section cannot do without."""
+    """Return the names of the required settings of a section."""
     return [name for name, field in section.model_fields.items() if field.is_required()]
 
 
 def names(choices: Kinds) -> list[str]:
-    """Every name known to at least one of several sections."""
+    """Return every name known to at least one of several sections."""
     return list(dict.fromkeys(name for section in choices.values() for name in section.model_fields))
 
 
 def default_kinds(section: type[Section] = RunConfig) -> dict[str, Any]:
-    """The kinds that are taken where nobody says, as a mapping like a file."""
+    """Return the default kinds, as a mapping like a file."""
     chosen: dict[str, Any] = {}
     for name, field in section.model_fields.items():
         choices = kinds(field)
@@ -86,7 +86,7 @@ def default_kinds(section: type[Section] = RunConfig) -> dict[str, Any]:
 
 
 def paths(section: type[Section] = RunConfig, above: Path = ()) -> Iterator[Path]:
-    """The path of every setting there is."""
+    """Yield the path of every setting."""
     for name, field in section.model_fields.items():
         yield (*above, name)
         for choice in kinds(field).values():
@@ -94,7 +94,7 @@ def paths(section: type[Section] = RunConfig, above: Path = ()) -> Iterator[Path
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a mistyped one probably means."""
+    """Return the known name that a mistyped one probably means."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     wanted = name[:60].lower().replace("-", "_") if any("_" in each for each in by_lower) else name[:60].lower()
     matches = difflib.get_close_matches(wanted, by_lower, n=1, cutoff=0.6)
@@ -102,7 +102,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def elsewhere(path: Path) -> Path | None:
-    """A setting of the same name in another section, the nearer one first."""
+    """Return the nearest setting of the same name in another section, or `None`."""
 
     def distance(other: Path) -> tuple[int, int]:
         shared = sum(1 for _ in _common(path, other))
@@ -119,19 +119,19 @@ def _common(one: Path, other: Path) -> Iterator[str | int]:
 
 
 def expected(field: FieldInfo, *, item: bool = False) -> str:
-    """What a field (or an item of its list) must be, in words: `a whole number of at least 1`."""
+    """Return what a field (or an item of its list) must be, in words: `a whole number of at least 1`."""
     if item and get_origin(field.annotation) is list:
         return _expected(get_args(field.annotation)[0], ())
     return _expected(str, ()) if item else _expected(field.annotation, field.metadata)
 
 
 def words_of(field: FieldInfo) -> list[str]:
-    """The words that a field may be, where it is one of a few."""
+    """Return the words that a field accepts, if it is an enumeration."""
     return [word for part in (field.annotation, *field.metadata) for word in literals(part)]
 
 
 def literals(annotation: Any) -> list[str]:
-    """The words that an annotation allows."""
+    """Return the words that an annotation allows."""
     if get_origin(annotation) is Literal:
         return [str(word) for word in get_args(annotation)]
     if isinstance(annotation, Choices):
@@ -165,7 +165,7 @@ _PLAIN = {
 
 
 def _bounds(marks: Iterable[Any]) -> str:
-    """The range of a number in words, with a space before it."""
+    """Return the range of a number in words, with a space before it."""
     words: dict[type, str] = {}
     for mark in marks:
         match mark:
@@ -181,7 +181,7 @@ def _bounds(marks: Iterable[Any]) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a configuration file, for editors that complete and check it."""
+    """Return the JSON Schema of a configuration file, for editors that complete and check it."""
     from regard.config.presets import PRESETS
 
     schema = RunConfig.model_json_schema()
@@ -193,7 +193,7 @@ def json_schema() -> dict[str, Any]:
     name = {"type": "string", "enum": list(PRESETS)}
     preset = {
         "anyOf": [name, {"type": "array", "items": name}],
-        "description": "A preset to start from, or several, of which later ones win; the file wins over all.",
+        "description": "A preset, or a list of presets in ascending precedence; the file takes precedence over all.",
     }
     schema["properties"] = {"preset": preset, **schema["properties"]}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -222,14 +222,14 @@ def _field_docstrings(section: type[Section]) -> dict[str, str]:
         for field, below in itertools.pairwise(body.body):
             if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
                 continue
-            found.pop(field.target.id, None)  # a field without a docstring hides the inherited one
+            found.pop(field.target.id, None)  # a field without a docstring overrides the inherited one
             if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
                 found[field.target.id] = inspect.cleandoc(str(below.value.value))
     return found
 
 
 def _kind_may_be_left_out(schema: Any) -> Any:
-    """`anyOf` for `oneOf`: a section without its kind is right as long as any kind would be."""
+    """Replace `oneOf` by `anyOf`, so that a section without its kind is valid if it is valid for any kind."""
     if isinstance(schema, dict):
         return {
             "anyOf" if key == "oneOf" else key: _kind_may_be_left_out(value)

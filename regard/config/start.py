@@ -1,7 +1,7 @@
-"""A run that starts from another (`model.start_from`): which of its settings it inherits, and which must not differ.
+"""Runs that start from another run (`model.start_from`): inherited settings, and settings that must not differ.
 
-The weights that are taken over belong to a cell and to tokenizers, so a new run has the same ones. Regularisation
-(dropout) and everything about training are its own.
+The weights belong to a model and to tokenizers, so the new run has the same ones. Regularisation (dropout) and
+everything about training are its own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Side = Literal["source", "target"]
 
 OWN = ("model.start_from", "model.dropout", "model.attention.dropout", "decoding.batch_tokens")
-"""Settings that a run may have for itself: no weight depends on them, and neither does what the model says."""
+"""Settings that may differ, since neither weights nor outputs depend on them."""
 
 ATTENTION = ("heads", "score", "project", "keys_values")
 VECTORS = ("width", "scale", "norm")
 
 
-def inherited(values: Mapping[str, Any], tasks: Mapping[str, type[TaskSettings]]) -> dict[str, Any]:
-    """The settings that a new configuration, whose own are `values`, inherits from the run that it starts from."""
+def inherited_settings(values: Mapping[str, Any], tasks: Mapping[str, type[TaskSettings]]) -> dict[str, Any]:
+    """Return the settings that a new configuration with the settings `values` inherits from `model.start_from`."""
     model, task = values.get("model"), values.get("task")
     start = model.get("start_from") if isinstance(model, Mapping) else None
     kind = task.get("kind") if isinstance(task, Mapping) else None
@@ -39,7 +39,7 @@ def inherited(values: Mapping[str, Any], tasks: Mapping[str, type[TaskSettings]]
     other = base_config(start)
     found: dict[str, Any] = {}
     for path in _inherited_paths(own, other):
-        value = _value(other, _there(path, own, other))
+        value = _value(other, _path_in_other(path, own, other))
         section = found
         *above, last = path.split(".")
         for name in above:
@@ -54,29 +54,30 @@ def inherited(values: Mapping[str, Any], tasks: Mapping[str, type[TaskSettings]]
 def refuse_differences(
     config: "RunConfig", presets: Mapping[Place, str] | None = None, *, resolved: bool = True
 ) -> None:
-    """Refuse a configuration that says something else than the run that it starts from, before any data is read.
+    """Raise, before data is read, if a configuration contradicts the run that it starts from.
 
     `presets` names the preset that a setting comes from. In a configuration that is not resolved yet, parts that the
-    task leaves off still have their defaults.
+    task does not use still have their defaults.
     """
     if config.model.start_from is None:
         return
     other = base_config(config.model.start_from)
     for path in _inherited_paths(type(config.task), other):
-        both = _value(config, path), _value(other, _there(path, type(config.task), other))
+        both = _value(config, path), _value(other, _path_in_other(path, type(config.task), other))
         for place, here, there in _compare(*both, path):
             open_yet = not resolved and there is None and not place.startswith("text.")
             if place not in OWN and not place.startswith("data.") and not open_yet:
                 preset = _preset(place, presets or {})
                 raise UsageError(
-                    f"{place} is {_shown(here)} here and {_shown(there)} in {config.model.start_from}, which "
-                    f"model.start_from names: a run has the cell, the tokenizers and the search of the run it starts "
-                    f"from. Remove {f'the preset {preset}' if preset else place}{_setting(place, there)}."
+                    f"{place} is {_format_value(here)} here, but {_format_value(there)} in {config.model.start_from}, "
+                    "which "
+                    f"model.start_from names. A run has the model, the tokenizers and the search of the run it starts "
+                    f"from. Remove {f'the preset {preset}' if preset else place}{_format_remedy(place, there)}."
                 )
 
 
 def base_config(start: str) -> "RunConfig":
-    """The configuration of the run that `model.start_from` names."""
+    """Return the configuration of the run that `model.start_from` names."""
     from regard.config.loading import load
 
     if not (Path(start) / "run.json").is_file():
@@ -86,10 +87,10 @@ def base_config(start: str) -> "RunConfig":
 
 
 def tokenizer_sides(config: "RunConfig") -> tuple[Side | None, Side | None]:
-    """Which tokenizer of the run that it starts from a run has on its source and on its target side.
+    """Return which tokenizers of `model.start_from` a run uses on its source and on its target side.
 
-    `None`: one of its own, which is learnt. Only the image encoder of a captioning run can be taken into a run that
-    answers questions, so that one learns its own words.
+    `None`: the run trains its own. A run that answers questions takes only the image encoder of a captioning run, so
+    it trains its own tokenizer.
     """
     if config.model.start_from is None:
         return None, None
@@ -100,12 +101,12 @@ def tokenizer_sides(config: "RunConfig") -> tuple[Side | None, Side | None]:
     source: Side = "source" if reads else "target"
     target: Side | None = "target" if writes else "source"
     if not writes and reads_text(type(own)) and own.output_kind().decoder and not config.text.shared:
-        target = None  # the target has a vocabulary of its own, which the other run has never seen
+        target = None  # the target has its own vocabulary, which is new
     return source, target
 
 
 def takes_image_encoder(task: type[TaskSettings], other: TaskSettings) -> bool:
-    """Whether only the image encoder of the other run is taken over."""
+    """Return whether only the image encoder of the other run is used."""
     return _reads_both(task) and not _reads_both(type(other))
 
 
@@ -115,17 +116,17 @@ def _reads_both(task: type[TaskSettings]) -> bool:
 
 
 def reads_text(task: type[TaskSettings]) -> bool:
-    """Whether a task has an encoder of text."""
+    """Return whether a task has a text encoder."""
     return task.input_kind().encoder and task.input_kind().text
 
 
 def has_tokenizer(task: type[TaskSettings]) -> bool:
-    """Whether runs of a task have a tokenizer: a classifier of sounds reads no text and writes none."""
+    """Return whether runs of a task have a tokenizer: a classifier of sounds has neither text input nor text output."""
     return reads_text(task) or task.output_kind().tokens
 
 
 def _inherited_paths(task: type[TaskSettings], other: "RunConfig") -> Iterator[str]:
-    """The settings, or whole sections, that a run of a task has in common with the run that it starts from."""
+    """Yield the settings, or whole sections, that a run shares with the run that it starts from."""
     model, there = other.model, type(other.task)
     if takes_image_encoder(task, other.task):
         if isinstance(model.encoder, ImageEncoder):
@@ -159,13 +160,13 @@ def _inherited_paths(task: type[TaskSettings], other: "RunConfig") -> Iterator[s
         yield "data.cleaning.max_length"
 
 
-def _there(path: str, task: type[TaskSettings], other: "RunConfig") -> str:
-    """Where the other run has a setting: its image encoder is the only encoder of a captioning run."""
+def _path_in_other(path: str, task: type[TaskSettings], other: "RunConfig") -> str:
+    """Return the path of a setting in the other run; a captioning run has its image encoder as its only encoder."""
     return "model.encoder" if path == "model.picture" and takes_image_encoder(task, other.task) else path
 
 
 def _value(config: "RunConfig", path: str) -> Any:
-    """The setting, or section, at a path."""
+    """Return the setting, or section, at a path."""
     value: Any = config
     for name in path.split("."):
         value = getattr(value, name)
@@ -183,12 +184,12 @@ def _compare(here: Any, there: Any, path: str) -> Iterator[tuple[str, Any, Any]]
 
 
 def _preset(place: str, presets: Mapping[Place, str]) -> str | None:
-    """The preset that a setting, or the kind of a section, comes from."""
+    """Return the preset that a setting, or the kind of a section, comes from."""
     path = tuple(place.split("."))
     return presets.get(path) or presets.get((*path, "kind"))
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, BaseModel):
         return str(getattr(value, "kind", "a section"))
     if isinstance(value, bool):
@@ -196,5 +197,5 @@ def _shown(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def _setting(place: str, there: Any) -> str:
-    return "" if there is None or isinstance(there, BaseModel) else f", or set {place}={_shown(there)}"
+def _format_remedy(place: str, there: Any) -> str:
+    return "" if there is None or isinstance(there, BaseModel) else f", or set {place}={_format_value(there)}"

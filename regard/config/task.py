@@ -1,7 +1,7 @@
-"""The table of tasks: what goes into a model, and what comes out.
+"""The table of tasks: the input and output of each.
 
 A task names an input and an output; their implementations are `regard.tasks.inputs` and `regard.tasks.outputs`, under
-the same names. What a task needs of the rest of a configuration follows from the two.
+the same names. What a task requires of the rest of a configuration follows from the two.
 """
 
 from dataclasses import dataclass
@@ -15,42 +15,42 @@ from regard.config.section import Section
 
 @dataclass(frozen=True, kw_only=True)
 class InputKind:
-    """What a configuration has to know of a kind of input."""
+    """Properties of a kind of input that a configuration depends on."""
 
     arrow: str
-    """How much goes in, such as `n` tokens."""
+    """Size of the input, such as `n` tokens."""
     encoder: bool = True
     """Whether an encoder reads it."""
     text: bool = False
-    """Whether it is text, or has a text as one of its parts."""
+    """Whether it is, or contains, a text."""
     image: bool = False
-    """Whether it is an image, or has one as one of its parts."""
+    """Whether it is, or contains, an image."""
     sound: bool = False
     """Whether it is a sound."""
     reads: str = "text"
-    """What it is, in a word."""
+    """A noun for it."""
     encoders: tuple[str, ...] | None = None
     """The kinds of encoder that can read it, the default first; `None`: those that read text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputKind:
-    """What a configuration has to know of a kind of output."""
+    """Properties of a kind of output that a configuration depends on."""
 
     arrow: str
-    """How much comes out."""
+    """Size of the output."""
     name: str
-    """What comes out, in a word."""
+    """A noun for it."""
     verb: str = "predict"
     """The command that uses its runs."""
     decoder: bool = False
-    """Whether a decoder writes it."""
+    """Whether a decoder generates it."""
     tokens: bool = False
-    """Whether it consists of tokens of the vocabulary, and not of labels or numbers of a run's own."""
+    """Whether it consists of tokens of the vocabulary, not of labels or numbers."""
     scores: tuple[str, ...] = ()
-    """The scores that it is judged by, besides its loss."""
+    """Its metrics, in addition to the loss."""
     resegment: bool = True
-    """Whether words may be split into other tokens each time they are seen (`text.bpe_dropout`)."""
+    """Whether words may be split differently each time they are read (`text.bpe_dropout`)."""
 
 
 INPUTS: dict[str, InputKind] = {
@@ -94,27 +94,27 @@ class TaskSettings(Section):
     output: ClassVar[str]
     """The name of its kind of output."""
     title: ClassVar[str]
-    """What its models are called, at the start of a sentence."""
+    """Name of its models, for the start of a sentence."""
     examples: ClassVar[str]
-    """What its examples are called, in the plural."""
+    """Name of its examples, in the plural."""
     corpora: ClassVar[tuple[str, ...]]
-    """The kinds of corpus that it can learn from."""
+    """The kinds of corpus that it can be trained on."""
 
     kind: str
 
     @classmethod
     def input_kind(cls) -> InputKind:
-        """What goes in."""
+        """Return the kind of its input."""
         return INPUTS[cls.input]
 
     @classmethod
     def output_kind(cls) -> OutputKind:
-        """What comes out."""
+        """Return the kind of its output."""
         return OUTPUTS[cls.output]
 
     @property
     def arrow(self) -> str:
-        """From how much to how much."""
+        """Sizes of input and output, such as `n → m`."""
         return f"{self.input_kind().arrow} → {self.output_kind().arrow}"
 
     @property
@@ -124,17 +124,17 @@ class TaskSettings(Section):
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """The scores that it is judged by, besides its loss."""
+        """Its metrics, in addition to the loss."""
         return self.output_kind().scores
 
     @property
     def attentions(self) -> tuple[str, ...]:
-        """The names of attentions with heads that can be pruned, besides those of encoder and decoder."""
+        """Names of further attentions with heads that can be pruned, in addition to encoder and decoder."""
         return ()
 
     @classmethod
     def has_no_use_for(cls) -> tuple[str, ...]:
-        """Settings that have no effect on this task."""
+        """Return settings that have no effect on this task."""
         reads, writes = cls.input_kind(), cls.output_kind()
         parallel = reads.text and writes.decoder
         unused = {
@@ -149,7 +149,7 @@ class TaskSettings(Section):
 
 
 class Translation(TaskSettings):
-    """A text is read, another is written; the source may be two texts, such as a context and a question."""
+    """Text to text; the source may be two texts, such as a context and a question."""
 
     input, output = "text", "text"
     title = "A sequence-to-sequence model"
@@ -160,20 +160,20 @@ class Translation(TaskSettings):
 
 
 class PooledTask(TaskSettings):
-    """What tasks have in common whose answer is about the whole input."""
+    """Base of tasks with one output for the whole input."""
 
     input = "text"
     examples = "texts"
     corpora = ("labelled", "table", "tsv", "jsonl")
 
     pool: Literal["first", "last", "mean", "max", "attention"] | None = None
-    """How states become one vector; by default the encoder's own way: last states of an rnn, otherwise the mean."""
+    """How states are pooled into one vector; by default the last states of an rnn, otherwise the mean."""
     pairs: Literal["joined", "apart", "attended"] = "joined"
-    """Two texts: joined by a separator and read as one; read apart; or apart, with attention between them."""
+    """Two texts: joined by a separator; encoded separately; or separately, with attention between them."""
 
 
 class Classification(PooledTask):
-    """A text, or a pair of texts, is read and answered with one of a few labels."""
+    """Assigns one of several labels to a text or a pair of texts."""
 
     output = "label"
     title = "A classifier of texts"
@@ -184,7 +184,7 @@ class Classification(PooledTask):
 
 
 class Regression(PooledTask):
-    """A text, or a pair of texts, is read and answered with a number, such as how similar two sentences are."""
+    """Predicts a number for a text or a pair of texts, such as the similarity of two sentences."""
 
     output = "number"
     title = "An estimator of texts"
@@ -193,7 +193,7 @@ class Regression(PooledTask):
 
 
 class ImageClassification(TaskSettings):
-    """An image is answered with one of a few labels."""
+    """Assigns one of several labels to an image."""
 
     input, output = "image", "label"
     title = "A classifier of images"
@@ -202,7 +202,7 @@ class ImageClassification(TaskSettings):
 
     kind: Literal["image-classification"] = "image-classification"
     shift: int = Field(default=0, ge=0, le=512)
-    """Augmentation: training images are moved by up to this many pixels each way."""
+    """Augmentation: training images are shifted by up to this many pixels in each direction."""
     flip: bool = False
     """Augmentation: half of all training images are mirrored."""
     class_weights: Literal["none", "balanced"] = "none"
@@ -210,22 +210,22 @@ class ImageClassification(TaskSettings):
 
 
 class SoundTask(TaskSettings):
-    """What tasks that read sounds have in common: how training sounds are varied."""
+    """Base of tasks that read sounds: augmentation of training sounds."""
 
     input = "sound"
     examples = "sounds"
     corpora = ("sounds", "spoken_words")
 
     masks: int = Field(default=2, ge=0, le=20)
-    """Augmentation: how many stretches of time, and of frequency, are hidden (SpecAugment: Park et al., 2019)."""
+    """Augmentation: number of time masks, and of frequency masks (SpecAugment: Park et al., 2019)."""
     speed: float = Field(default=0.1, ge=0.0, le=0.5)
-    """Augmentation: training sounds are played faster or slower, and so higher or lower, by up to this share."""
+    """Augmentation: speed and pitch of training sounds are changed by up to this share."""
     noise: float | None = Field(default=None, ge=0.0, lt=60.0)
-    """Augmentation: the loudest noise that is added, in decibels below the loudest moment of a sound, such as 30."""
+    """Augmentation: the loudest added noise, in decibels below the loudest moment of a sound, such as 30."""
 
 
 class SoundClassification(SoundTask):
-    """A sound is answered with one of a few labels."""
+    """Assigns one of several labels to a sound."""
 
     output = "label"
     title = "A classifier of sounds"
@@ -236,19 +236,19 @@ class SoundClassification(SoundTask):
 
 
 class SpeechRecognition(SoundTask):
-    """A sound is read, and what is said in it is written."""
+    """Transcribes a sound."""
 
     output = "transcript"
     title = "A speech recogniser"
 
     kind: Literal["speech-recognition"] = "speech-recognition"
     ctc: float = Field(default=0.3, ge=0.0, lt=1.0)
-    """Share of connectionist temporal classification in the training loss (Graves et al., 2006): it teaches the encoder
-    where words are said, so that attention learns to follow them sooner (Watanabe et al., 2017)."""
+    """Share of connectionist temporal classification in the training loss (Graves et al., 2006). It trains the
+    encoder to locate words, so that attention learns to follow them sooner (Watanabe et al., 2017)."""
 
 
 class Tagging(TaskSettings):
-    """Every word is answered with a tag."""
+    """Assigns a tag to every word."""
 
     input, output = "text", "tags"
     title = "A tagger of words"
@@ -259,7 +259,7 @@ class Tagging(TaskSettings):
 
 
 class LanguageModel(TaskSettings):
-    """Text is written from nothing, or from its beginning."""
+    """Generates text from nothing, or continues a beginning."""
 
     input, output = "nothing", "document"
     title = "A language model"
@@ -268,18 +268,18 @@ class LanguageModel(TaskSettings):
 
     kind: Literal["language-model"] = "language-model"
     length: int = Field(default=128, ge=2, le=100_000)
-    """Documents are concatenated and cut into windows of this many tokens: the furthest that the model looks back."""
+    """Documents are concatenated and cut into windows of this many tokens, which is the longest context."""
     stride: int | None = Field(default=None, ge=1)
-    """Perplexity: tokens that the window moves at a time, by default half of `length`; fewer give more context."""
+    """Perplexity: stride of the window in tokens, by default half of `length`; fewer give more context."""
 
     @property
     def window(self) -> tuple[int, int]:
-        """How far the model looks back, and how far the window moves."""
+        """Length and stride of the window."""
         return self.length, min(self.stride or max(1, self.length // 2), self.length)
 
 
 class Captioning(TaskSettings):
-    """An image is read, and a text is written about it."""
+    """Writes a caption for an image."""
 
     input, output = "image", "caption"
     title = "A model that captions pictures"
@@ -288,15 +288,15 @@ class Captioning(TaskSettings):
 
     kind: Literal["captioning"] = "captioning"
     doubly_stochastic: float = Field(default=0.0, ge=0.0)
-    """With attention: penalty for looking at some places more than at others over a whole caption (Xu et al., 2015)."""
+    """With attention: penalty for uneven total attention over a caption (Xu et al., 2015)."""
     shift: int = Field(default=0, ge=0, le=512)
-    """Augmentation: training images are moved by up to this many pixels each way."""
+    """Augmentation: training images are shifted by up to this many pixels in each direction."""
     flip: bool = False
-    """Augmentation: half of all training images are mirrored; only where no caption says left or right."""
+    """Augmentation: half of all training images are mirrored; unsuitable if captions say left or right."""
 
 
 class VisualQuestions(TaskSettings):
-    """A question about an image is answered with one of a few answers."""
+    """Answers a question about an image with one of several answers."""
 
     input, output = "image-and-text", "label"
     title = "A model that answers questions about pictures"
@@ -305,13 +305,13 @@ class VisualQuestions(TaskSettings):
 
     kind: Literal["visual-questions"] = "visual-questions"
     looks: int = Field(default=2, ge=1, le=32)
-    """How often the model reads the question and looks at the image, each time with what it has found before."""
+    """Number of rounds in which the model attends to the question and the image, each using the last one's result."""
     class_weights: Literal["none", "balanced"] = "none"
     """`balanced` gives every answer the same weight, however rare it is."""
 
     @property
     def attentions(self) -> tuple[str, ...]:
-        """Of each look: to the question, and to the image."""
+        """Of each round: to the question, and to the image."""
         return tuple(
             f"looks.{number}.{part}"
             for number in range(self.looks)
@@ -320,7 +320,7 @@ class VisualQuestions(TaskSettings):
 
 
 class MaskedWords(TaskSettings):
-    """Hidden words are predicted from those around them, so that an encoder learns a language from plain text."""
+    """Predicts masked words from their context, which pretrains an encoder on plain text."""
 
     input, output = "text", "masked-words"
     title = "A masked language model"
@@ -329,9 +329,9 @@ class MaskedWords(TaskSettings):
 
     kind: Literal["masked-words"] = "masked-words"
     share: float = Field(default=0.15, gt=0.0, lt=1.0)
-    """Share of tokens to predict: of these 80 % are hidden, 10 % replaced, 10 % left (Devlin et al., 2019)."""
+    """Share of tokens to predict: of these 80 % are masked, 10 % replaced, 10 % left (Devlin et al., 2019)."""
     whole_words: bool = False
-    """Whether all tokens of a word are hidden together."""
+    """Whether all tokens of a word are masked together."""
 
 
 TASKS: Kinds[TaskSettings] = Kinds(

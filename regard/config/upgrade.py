@@ -1,4 +1,4 @@
-"""Configurations that were written for earlier versions of Regard, in the words of this one."""
+"""Upgrade configurations that were written for earlier versions of Regard."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,11 +16,11 @@ KINDS = {
 """The earlier names of tasks."""
 
 
-def upgraded(layer: Layer, below: Layer | None = None) -> Layer:
-    """Return the same settings under their present names: `shape` is now `task`, and tasks have other names.
+def upgrade(layer: Layer, below: Layer | None = None) -> Layer:
+    """Return the settings under their current names: `shape` is now `task`, and tasks have other names.
 
-    `below` is the layer, upgraded, that this one is laid over: an `acceptor` over a regression stays a regression, as
-    it kept its `output`.
+    `below` is the upgrade layer that this one overrides: an `acceptor` over a regression stays a regression, as it
+    kept its `output`.
     """
     if "shape" not in layer.values:
         return layer
@@ -28,16 +28,16 @@ def upgraded(layer: Layer, below: Layer | None = None) -> Layer:
     section = layer.values["shape"]
     if isinstance(section, Mapping):
         section = _task(dict(section), below)
-    values["task"] = _joined(section, values["task"]) if "task" in values else section
+    values["task"] = _merge_sections(section, values["task"]) if "task" in values else section
     places = {(("task", *path[1:]) if path[:1] == ("shape",) else path): place for path, place in layer.places.items()}
     return Layer(values, places)
 
 
-def _joined(earlier: Any, present: Any) -> Any:
-    """The settings of `shape` and of `task` as one section."""
+def _merge_sections(earlier: Any, present: Any) -> Any:
+    """Return the settings of `shape` and of `task` as one section."""
     if isinstance(earlier, Mapping) and isinstance(present, Mapping) and not set(earlier) & set(present):
         return {**earlier, **present}
-    raise UsageError("`shape` is the earlier name of `task`: give each setting once, under `task`.")
+    raise UsageError("`shape` is the earlier name of `task`. Give each setting once, under `task`.")
 
 
 def _task(section: dict[str, Any], below: Layer | None) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Corpora in, token stores between, bucketed and resumable batches out; generated corpora."""
+"""Reading corpora, storing their tokens, and serving length-bucketed, resumable batches; generated corpora."""

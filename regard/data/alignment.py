@@ -1,4 +1,4 @@
-"""Where two files that should run in parallel part company."""
+"""Find the first misaligned line of two parallel files."""
 
 import re
 import zlib
@@ -14,24 +14,24 @@ _ENDS = ".!?…。！？"
 
 
 def first_misaligned(source: Iterable[str], target: Iterable[str]) -> int:
-    """The number, from 1, of the first line that looks misaligned between files of different length.
+    """Return the number, from 1, of the first line that looks misaligned between files of different lengths.
 
-    Up to some line the files run side by side from their beginnings, and from there on side by side to their ends. A
-    pair's misfit grows with the distance of its length ratio from the usual, and with numbers, ends of sentence and
-    commas that differ; the answer is the line at which changing over gives the least misfit in all.
+    Before that line the files are paired from their beginnings, after it from their ends. The cost of a pair grows with
+    the distance of its length ratio from the median, and with numbers, sentence ends and commas that differ. The line
+    returned is the one that minimises the total cost.
     """
-    looks, others = _looks(source), _looks(target)
+    looks, others = _line_features(source), _line_features(target)
     common = min(len(looks), len(others))
     if not common:
         return 1
-    from_start = _misfit(looks[:common], others[:common])
-    to_end = _misfit(looks[-common:], others[-common:])
+    from_start = _pairing_costs(looks[:common], others[:common])
+    to_end = _pairing_costs(looks[-common:], others[-common:])
     cost = np.cumsum(np.concatenate([[0.0], from_start - to_end]))
-    return common + 1 - int(np.argmin(cost[::-1]))  # the last of equals: files are cut short more often than they jump
+    return common + 1 - int(np.argmin(cost[::-1]))  # ties: the last, since files are cut short more often
 
 
-def _looks(lines: Iterable[str]) -> NDArray[np.float64]:
-    """What a line looks like from afar, in four numbers: its length, numbers, end and commas; lines × 4."""
+def _line_features(lines: Iterable[str]) -> NDArray[np.float64]:
+    """Return four features of each line (length, numbers, end of sentence, commas) as an array lines × 4."""
     looks = array("f")
     for line in lines:
         digits = "".join(_DIGITS.findall(line))
@@ -40,8 +40,8 @@ def _looks(lines: Iterable[str]) -> NDArray[np.float64]:
     return np.asarray(looks, dtype=np.float64).reshape(-1, 4)
 
 
-def _misfit(source: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How little the lines of two files look like translations of each other, pair by pair."""
+def _pairing_costs(source: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cost of pairing line i of one file with line i of the other, for each i."""
     differ = np.abs(source - target)
     ratio = source[:, 0] - target[:, 0]
     strange = np.minimum(np.abs(ratio - np.median(ratio)), 1.0)

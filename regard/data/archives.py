@@ -10,7 +10,7 @@ from regard.foundation.errors import RegardError
 
 
 def archive_of(name: str) -> str | None:
-    """The zip file that a path leads into, if it does."""
+    """Return the zip file that a path leads into, or `None`."""
     lowered = name.lower()
     place = lowered.find(".zip/")
     while place >= 0:
@@ -21,7 +21,7 @@ def archive_of(name: str) -> str | None:
 
 
 def is_file(name: str) -> bool:
-    """Whether a path leads to a file, and not to a directory, a device or a pipe."""
+    """Return whether a path leads to a file, and not to a directory, a device or a pipe."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):
@@ -29,7 +29,7 @@ def is_file(name: str) -> bool:
 
 
 def read_content(name: str, *, limit: int, noun: str) -> bytes:
-    """The bytes of a file, or of a file inside a zip file; one of more than `limit` bytes is refused unread."""
+    """Return the bytes of a file, or of a file inside a zip file; raises if it has more than `limit` bytes."""
     try:
         if archive := archive_of(name):
             inside = str(PurePosixPath(name).relative_to(PurePosixPath(archive)))
@@ -39,21 +39,21 @@ def read_content(name: str, *, limit: int, noun: str) -> bytes:
         _check_size(name, Path(name).stat().st_size, limit, noun)
         if not Path(name).is_file():
             what = "a directory" if Path(name).is_dir() else "not a file"
-            raise RegardError(f"{name[:200]} is {what}: give the path of a {noun}.")
+            raise RegardError(f"{name[:200]} is {what}. Give the path of a {noun}.")
         return Path(name).read_bytes()
     except KeyError:
-        raise RegardError(f"{name} does not exist: the zip file has no such {noun}.") from None
+        raise RegardError(f"{name} does not exist. The zip file has no such {noun}.") from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise RegardError(f"{name} cannot be read: its zip file is damaged ({error}).") from None
     except FileNotFoundError:
-        raise RegardError(f"{name[:200]} does not exist: give the path of a {noun}.") from None
+        raise RegardError(f"{name[:200]} does not exist. Give the path of a {noun}.") from None
     except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RegardError(f"{name[:200]} cannot be read: {reason}.") from None
 
 
 def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
-    """The names, within a folder or a zip file, of all files with one of the endings."""
+    """Return the names, within a folder or a zip file, of all files with one of the endings."""
     path = Path(place)
     try:
         if path.is_dir():
@@ -63,7 +63,7 @@ def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
                 found = [info.filename for info in files.infolist() if not info.is_dir()]
         else:
             what = "is neither a folder nor a zip file" if path.exists() else "does not exist"
-            raise RegardError(f"{place} {what}: name a folder, or a zip file, of {noun}s.")
+            raise RegardError(f"{place} {what}. Name a folder, or a zip file, of {noun}s.")
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise RegardError(f"{place} cannot be read ({error}).") from None
     shown = (name for name in found if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
@@ -72,10 +72,10 @@ def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _open_archive(archive: str, changed: int) -> zipfile.ZipFile:
-    """A zip file; its directory is read once as long as the file has not changed."""
+    """Return an open zip file; cached, so its directory is read again only after the file has changed."""
     return zipfile.ZipFile(archive)
 
 
 def _check_size(name: str, count: int, limit: int, noun: str) -> None:
     if count > limit:
-        raise RegardError(f"{name} has {count:,} bytes, but a {noun} may have at most {limit:,}: shorten it.")
+        raise RegardError(f"{name} has {count:,} bytes, but a {noun} may have at most {limit:,}. Shorten it.")

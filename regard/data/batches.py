@@ -1,4 +1,4 @@
-"""Batches out: length buckets within a token budget, in an order that any process can compute and continue."""
+"""Batches: length buckets within a token budget, in an order that any process can compute and resume."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MOST_TOKENS = 1 << 40
 
 Lengths = NDArray[np.int32]
 Places = NDArray[np.int64]
-"""Row numbers in a store, or places in an order of them."""
+"""Row numbers in a store, or positions in an ordering of them."""
 
 
 class Frame(NamedTuple):
@@ -34,27 +34,27 @@ SOURCE_FRAME, TARGET_FRAME = Frame((), (EOS,)), Frame((BOS,), (EOS,))
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs as padded ids, int64, each side within the special tokens of its frame."""
+    """Pairs as padded ids, int64, each side between the special tokens of its frame."""
 
     source: Tensor
-    """B×S; of a text that is translated: tokens, EOS, padding."""
+    """B×S; for source texts: tokens, EOS, padding."""
     target: Tensor
-    """B×T+1; of a text that is written: BOS, tokens, EOS, padding."""
+    """B×T+1; for target texts: BOS, tokens, EOS, padding."""
     rows: Places
-    """B: the place of each pair in the store."""
+    """B: the row of each pair in the store."""
     known: Tensor | None = None
-    """B: how many of the first outputs are context, and not asked for; by default none."""
+    """B: how many of the first outputs are context and are not scored; by default none."""
     pictures: Tensor | None = None
-    """B×3×H×W, bytes: where a source is a picture, or has one."""
+    """B×3×H×W, uint8: the images, if a source is or contains one."""
 
     @property
     def inputs(self) -> Tensor:
-        """B×T: what the decoder reads, BOS first."""
+        """B×T: decoder inputs, BOS first."""
         return self.target[:, :-1]
 
     @property
     def outputs(self) -> Tensor:
-        """B×T: what the decoder is to say, EOS last; padding where nothing is asked for."""
+        """B×T: expected decoder outputs, EOS last; padding where a token is not scored."""
         outputs = self.target[:, 1:]
         if self.known is None:
             return outputs
@@ -66,7 +66,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place in the endless row of batches: so many batches of this epoch are done."""
+    """A position in the endless sequence of batches: the epoch and the number of its batches already served."""
 
     epoch: int = 0
     position: int = 0
@@ -78,10 +78,11 @@ START = Cursor()
 class Batches:
     """The batches of one process, a pure function of (seed, epoch, rank, world size).
 
-    Each epoch, pairs are sorted by target length, within it by source length up and down in turn, with a little noise
-    and equals shuffled; the row is cut into batches of at most `tokens` padded tokens on the longer side (a longer pair
-    has a batch of its own); batches are dealt to the processes in groups of near-equal length, and the groups shuffled.
-    `source_lengths` are the positions that each source takes in the model, where a store holds only its number.
+    Each epoch, pairs are sorted by target length and then by source length, alternately ascending and descending, with
+    a little noise and ties shuffled. They are cut into batches of at most `tokens` padded tokens on the longer side (a
+    longer pair gets its own batch). Batches of similar length are distributed over the processes in groups, and the
+    groups are shuffled. `source_lengths` are the positions that each source takes in the model, for stores that hold
+    only the number of an image or a sound.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Batches:
     ):
         if len(store) < world_size:
             raise RegardError(
-                f"{len(store)} training pairs are too few for {world_size} processes: use fewer processes."
+                f"{len(store)} training pairs are too few for {world_size} processes. Use fewer processes."
             )
         self.store, self.tokens, self.seed = store, min(tokens, _MOST_TOKENS), seed
         self.rank, self.world_size = rank, world_size
@@ -107,7 +108,7 @@ class Batches:
         self._latest: tuple[int, tuple[Places, Places]] | None = None
 
     def after(self, cursor: Cursor = START) -> Iterator[tuple[Batch, Cursor]]:
-        """Batches from a cursor on, without end, each with the cursor behind it."""
+        """Yield batches from a cursor on, endlessly, each with the cursor of the next."""
         epoch, position = cursor.epoch, cursor.position
         while True:
             order, spans = self._plan(epoch)
@@ -118,20 +119,20 @@ class Batches:
             epoch, position = epoch + 1, 0
 
     def once(self) -> Iterator[Batch]:
-        """Every pair once, in batches from short to long: for scoring."""
+        """Yield every pair once, in batches from short to long, for scoring."""
         order, spans = self._plan(0)
         for start, end in spans:
             yield self._batch(order[start:end], 0)
 
     def per_epoch(self, epoch: int = 0) -> int:
-        """Number of batches of this process in an epoch; the same for every rank."""
+        """Return the number of batches of this process in an epoch; it is the same for every rank."""
         return len(self._plan(epoch)[1]) // self.world_size
 
     def _random(self, epoch: int, *more: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, epoch, *more])
 
     def _plan(self, epoch: int) -> tuple[Places, Places]:
-        """All pairs in bucket order, and where in it each batch of all processes begins and ends (batches × 2)."""
+        """Return all pairs in bucket order, and start and end of each batch of all processes (batches × 2)."""
         if self._latest is None or self._latest[0] != epoch:
             source, target = self.source_lengths, self.store.lengths[1]
             order = bucketed(source, target, self._random(epoch, 0))
@@ -140,19 +141,19 @@ class Batches:
         return self._latest[1]
 
     def _share(self, epoch: int, count: int) -> Places:
-        """Which batches this process takes, and in which order: in each step all take neighbours in length."""
+        """Return the batches of this process, in order. In each step all processes take batches of similar length."""
         groups = self._random(epoch, 1).permutation(count // self.world_size)
         return groups * self.world_size + self.rank
 
     def _batch(self, rows: Places, epoch: int) -> Batch:
         pairs = [self.store[int(row)] for row in rows]
         if any(self.dropout):
-            pairs = [self._cut_anew(pair, epoch, row) for pair, row in zip(pairs, rows, strict=True)]
+            pairs = [self._apply_dropout(pair, epoch, row) for pair, row in zip(pairs, rows, strict=True)]
         source, target = (padded([pair[side] for pair in pairs], *frame) for side, frame in enumerate(self.frames))
         return Batch(source, target, np.asarray(rows, dtype=np.int64))
 
-    def _cut_anew(self, pair: tuple[Tokens, Tokens], epoch: int, row: int) -> tuple[Tokens, Tokens]:
-        """A pair with BPE-dropout, the same whenever this epoch is seen, by whichever process."""
+    def _apply_dropout(self, pair: tuple[Tokens, Tokens], epoch: int, row: int) -> tuple[Tokens, Tokens]:
+        """Return a pair with BPE dropout applied; a function of seed, epoch and row only."""
         generator = self._random(epoch, 2, row)
         source, target = (
             ids if dropout is None else dropout(ids, generator) for ids, dropout in zip(pair, self.dropout, strict=True)
@@ -161,9 +162,9 @@ class Batches:
 
 
 def bucketed(source: Lengths, target: Lengths, generator: np.random.Generator) -> Places:
-    """Places of pairs sorted by target length (give or take one), then by source length up and down in turn.
+    """Return pair indices sorted by target length (±1), then by source length, alternately ascending and descending.
 
-    Equals are shuffled, so that no two epochs have the same batches; one 64-bit key a pair keeps ten million quick.
+    Ties are shuffled, so that epochs have different batches. One 64-bit key per pair keeps sorting ten million fast.
     """
     most = (1 << _LENGTH_BITS) - 1
     key = target.astype(np.int64)
@@ -181,7 +182,7 @@ def bucketed(source: Lengths, target: Lengths, generator: np.random.Generator) -
 def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
     """Start and end of batches whose rows × longest side fit into `tokens`; their number is a multiple of `multiple`.
 
-    To that end the largest are halved, so that no pair is left out; where all are single pairs, some come twice.
+    To reach that multiple, the largest batches are halved; if all are single pairs, some are repeated.
     """
     bounds, start = [0], 0
     while start < len(longest):
@@ -198,7 +199,7 @@ def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
 
 
 def padded(rows: list[Tokens], before: Sequence[int], behind: Sequence[int]) -> Tensor:
-    """Sequences with special tokens around them as one tensor, rows × longest."""
+    """Return sequences, with special tokens added before and after each, as one padded tensor, rows × longest."""
     longest = max(len(row) for row in rows) + len(before) + len(behind)
     ids = np.full((len(rows), longest), PAD, dtype=np.int64)
     for place, row in enumerate(rows):

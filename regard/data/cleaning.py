@@ -1,4 +1,4 @@
-"""Which pairs are kept: the fate of each is decided in one pass, and told."""
+"""Cleaning of training pairs: one pass decides which are kept, held out or dropped, and reports why."""
 
 import hashlib
 from array import array
@@ -18,13 +18,13 @@ from regard.foundation.progress import Progress, reported
 
 _CHUNK = 1 << 20
 GRACE = 10
-"""Characters added to both sides before their ratio is taken: a word against three is no misalignment."""
+"""Characters added to both lengths before their ratio is taken, so that short pairs are not dropped."""
 
 BOTH = ("source", "target")
 
 
 class Fate(IntEnum):
-    """What becomes of a pair."""
+    """Whether a pair is kept, held out or dropped, and for which reason."""
 
     TRAIN = 0
     HELD_OUT = 1
@@ -56,28 +56,28 @@ class CleaningReport:
     tested: int = 0
     """Pairs set aside for the test."""
     joined: int = 0
-    """Pairs made by joining others, beside those kept."""
+    """Pairs made by joining others, in addition to those kept."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Number of pairs dropped for each reason."""
     examples: dict[str, int] = field(default_factory=dict)
     """Number, from 1, of the first pair dropped for each reason."""
     overlap: int = 0
-    """Validation pairs that also occur in training: they flatter the score."""
+    """Validation pairs that also occur in training, which makes scores too high."""
     notes: list[str] = field(default_factory=list)
-    """What else should be known of the data, in sentences."""
+    """Further remarks about the data, as whole sentences."""
 
     def drop(self, fate: Fate, number: int, count: int = 1) -> None:
-        """Note that pairs were dropped, the first of them at a number counted from 1."""
+        """Record that `count` pairs were dropped, the first of which is pair `number`, counted from 1."""
         reason = REASONS[fate]
         self.dropped[reason] = self.dropped.get(reason, 0) + count
         self.examples[reason] = min(self.examples.get(reason, number), number)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the report as plain JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
-        """A small aligned table."""
+        """Return the report as an aligned table."""
         rows = [("read", self.pairs, ""), ("kept for training", self.train, "")]
         if self.held_out:
             rows.append(("held out", self.held_out, ""))
@@ -97,22 +97,22 @@ class CleaningReport:
 
 
 MOST_LOST = 0.25
-"""Share of a corpus that a filter may drop unasked."""
+"""Share of a corpus that a filter with its default limit may drop."""
 FILTERS = {
     Fate.TOO_LONG: ("max_length", "max_characters"),
     Fate.RATIO: ("max_ratio",),
 }
-"""The settings of the filters that lose something; of repeats one is kept, and an empty side teaches nothing."""
+"""Settings of the filters that lose examples. Dropping repeats and empty sides loses nothing."""
 
 
 def refuse_large_losses(cleaning: Cleaning, report: CleaningReport, noun: str) -> None:
-    """Refuse to train where a filter whose limit nobody has set drops more than a quarter of the corpus."""
+    """Raise if a filter whose limit is left at its default drops more than a quarter of the corpus."""
     for problem in large_losses(cleaning, report, noun):
         raise UsageError(problem)
 
 
 def large_losses(cleaning: Cleaning, report: CleaningReport, noun: str) -> Iterator[str]:
-    """Say which filters whose limit nobody has set drop more than a quarter of the corpus."""
+    """Yield a message for each filter whose default limit drops more than a quarter of the corpus."""
     for fate, names in FILTERS.items():
         dropped = report.dropped.get(REASONS[fate], 0)
         if dropped <= MOST_LOST * report.pairs or any(name in cleaning.model_fields_set for name in names):
@@ -121,7 +121,7 @@ def large_losses(cleaning: Cleaning, report: CleaningReport, noun: str) -> Itera
         yield (
             f"Cleaning would drop {dropped:,} of {report.pairs:,} training {noun} ({dropped / report.pairs:.0%}) by "
             f"{REASONS[fate]}, the first of them number {report.examples[REASONS[fate]]:,}. Raise {limits} to keep "
-            "them, or write the present value into the configuration to drop them all the same."
+            "them, or write the current value into the configuration to drop them anyway."
         )
 
 
@@ -137,11 +137,11 @@ def survey(
     together: Callable[[Pair], str] = lambda pair: pair.source,
     progress: Progress | None = None,
 ) -> tuple[NDArray[np.uint8], CleaningReport]:
-    """The `Fate` of each pair, in one pass and some bytes a pair; `texts` are the sides that hold text.
+    """Return the `Fate` of each pair and a report, in one pass that keeps a few bytes per pair.
 
-    `held_out` pairs for validation and `tested` pairs for the test (each at most a tenth) are set aside by a hash of
-    their source, so that all pairs of a source share one fate; sources count as the same if they differ only in case
-    and white space.
+    `texts` are the sides that hold text. `held_out` pairs for validation and `tested` pairs for the test (each at most
+    a tenth) are chosen by a hash of their source, so that all pairs of a source have the same fate. Sources that differ
+    only in case and white space count as the same.
     """
     salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
     fates, whole, sources = array("B"), array("Q"), array("Q")
@@ -169,17 +169,19 @@ def survey(
 
 
 def with_fate(pairs: Iterable[Pair], fate: NDArray[np.uint8], wanted: Fate) -> Iterator[tuple[int, Pair]]:
-    """The pairs of one fate, each with its number from 1; a corpus that changed since the survey is refused."""
+    """Yield the pairs of one fate, each with its number from 1; raises if the corpus has changed since the survey."""
     chosen = (fate == wanted).tobytes()
     for number, (pair, here) in enumerate(zip_longest(pairs, chosen), start=1):
         if pair is None or here is None:
-            raise RegardError("the training corpus changed while it was being read: start again once it is at rest.")
+            raise RegardError(
+                "The training corpus changed while it was being read. Start again when it no longer changes."
+            )
         if here:
             yield number, pair
 
 
 def _fate(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> Fate:
-    """What is to be seen from a pair alone."""
+    """Return the fate of a pair as far as it depends on the pair alone."""
     lengths = [len(getattr(pair, text).strip()) for text in texts]
     if not lengths:
         return Fate.TRAIN
@@ -193,7 +195,7 @@ def _fate(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> Fate:
 
 
 def _repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which pairs are repeats of an earlier one."""
+    """Return a mask of the pairs that repeat an earlier one."""
     order = np.argsort(hashes, kind="stable")
     repeated = np.zeros(len(hashes), dtype=bool)
     repeated[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
@@ -201,7 +203,7 @@ def _repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: int, aside: Fate) -> NDArray[np.bool_]:
-    """Which pairs to hold out: whole sources in the order of their hashes, as many as fit."""
+    """Return a mask of the pairs to hold out: whole sources in the order of their hashes, as many as fit."""
     count = int(usable.sum())
     most = max(min(held_out, count // 10), 1)
     if count > most:
@@ -217,7 +219,7 @@ def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: in
 
 
 def _overlap(known: NDArray[np.uint64], hashes: NDArray[np.uint64], usable: NDArray[np.bool_]) -> int:
-    """How many of a few known hashes are among many."""
+    """Return how many of the known hashes occur among the usable ones."""
     found: list[NDArray[np.uint64]] = []
     for start in range(0, len(hashes), _CHUNK) if len(known) else ():
         chunk = slice(start, start + _CHUNK)
@@ -226,7 +228,7 @@ def _overlap(known: NDArray[np.uint64], hashes: NDArray[np.uint64], usable: NDAr
 
 
 def _hash(text: str, salt: bytes = b"") -> int:
-    """64 bits of a text, the same everywhere and always."""
+    """Return a 64-bit hash of a text that is the same on every machine."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, salt=salt)
     return int.from_bytes(digest.digest(), "little")
 

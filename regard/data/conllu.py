@@ -16,21 +16,21 @@ _ID = re.compile(r"[0-9]+([-.][0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word with what annotators said of it."""
+    """A word with its annotation."""
 
     form: str
     start: int
     """Its first character in the sentence's text."""
     end: int
-    """Behind its last character; words written as one (`don't`) share the span of the whole."""
+    """One past its last character; words written as one (`don't`) share the span of the whole."""
     lemma: str
     upos: str
     xpos: str
     features: dict[str, str]
     head: int
-    """Place of the word it depends on, counted from 0; −1 for the root."""
+    """Index of the word it depends on, counted from 0; −1 for the root."""
     relation: str
-    """Such as `nsubj`; what follows a colon is dropped."""
+    """Such as `nsubj`; a subtype after a colon is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Sentence:
     text: str
     words: list[Word]
     line: int
-    """Where it begins in its file."""
+    """The line of its file at which it begins."""
 
 
 def read_conllu(path: Path | str) -> Iterator[Sentence]:
-    """The sentences of a file, plain or gzip; a line that does not fit the format is named."""
+    """Yield the sentences of a file, plain or gzip; raises an error with the line number if the format is wrong."""
     rows: list[tuple[int, list[str]]] = []
     text, number = "", 0
     for number, line in enumerate(read_lines(path), start=1):
@@ -65,20 +65,21 @@ def _fields(path: Path | str, number: int, line: str) -> list[str]:
     fields = line.split("\t")
     if len(fields) != FIELDS:
         raise RegardError(
-            f"{path}:{number} has {len(fields)} tab-separated columns, CoNLL-U has {FIELDS}: is this another format?"
+            f"{path}:{number} has {len(fields)} tab-separated columns, but CoNLL-U has {FIELDS}. Is this another "
+            "format?"
         )
     if not _ID.fullmatch(fields[0]):
-        raise RegardError(f'{path}:{number} begins with "{fields[0][:20]}" where CoNLL-U has the number of a word.')
+        raise RegardError(f'{path}:{number} begins with "{fields[0][:20]}" where CoNLL-U has a word number.')
     return fields
 
 
 def _sentence(path: Path | str, text: str, rows: list[tuple[int, list[str]]]) -> Sentence:
-    """The sentence of numbered rows; ranges (1-2) say how words are written, empty nodes (1.1) are passed over."""
+    """Return the sentence of numbered rows; ranges (1-2) give the spelling of words, empty nodes (1.1) are skipped."""
     _check_order(path, text, rows)
     words = [(number, row) for number, row in rows if "-" not in row[0] and "." not in row[0]]
-    written = _written(rows)
+    written = _surface_tokens(rows)
     spans = _spans(text, written)
-    if spans is None:  # the text is missing, or says something else than the words
+    if spans is None:  # the text is missing, or differs from the words
         text = "".join(form + " " * spaced for form, _, spaced in written).rstrip()
         spans = _spans(text, written) or []
     made = []
@@ -94,9 +95,9 @@ def _sentence(path: Path | str, text: str, rows: list[tuple[int, list[str]]]) ->
 
 
 def _check_order(path: Path | str, text: str, rows: list[tuple[int, list[str]]]) -> None:
-    """Refuse words that are not 1, 2, 3, …: heads would point at the wrong ones.
+    """Raise if words are not numbered 1, 2, 3, …, since heads would point at the wrong words.
 
-    A range (1-2) stands before its first word and ends within the sentence; an empty node (1.1) stands behind its word.
+    A range (1-2) precedes its first word and ends within the sentence; an empty node (1.1) follows its word.
     """
     count = sum(row[0].isdigit() for _, row in rows)
     last = until = 0
@@ -111,18 +112,18 @@ def _check_order(path: Path | str, text: str, rows: list[tuple[int, list[str]]])
         else:
             fits, last = int(row[0]) == expected, expected
         if not fits:
-            said = text or " ".join(row[1] for _, row in rows)
+            shown = text or " ".join(row[1] for _, row in rows)
             raise RegardError(
-                f'{path}:{number}: the words of the sentence at line {rows[0][0]} ("{said[:60]}") are out of order: '
+                f'{path}:{number}: the words of the sentence at line {rows[0][0]} ("{shown[:60]}") are out of order: '
                 f'"{row[0]}" stands where word {expected} of {count} was expected. Number them 1, 2, 3, … and end each '
-                "sentence by a blank line."
+                "sentence with a blank line."
             )
 
 
-def _written(rows: list[tuple[int, list[str]]]) -> list[tuple[str, list[str], bool]]:
-    """What is written between two possible spaces: its form, the words in it, and whether a space follows."""
+def _surface_tokens(rows: list[tuple[int, list[str]]]) -> list[tuple[str, list[str], bool]]:
+    """Return the written tokens: form, the words it contains, and whether a space follows."""
     written: list[tuple[str, list[str], bool]] = []
-    until = 0  # the last word of the range at hand
+    until = 0  # the last word of the current range
     for _, row in rows:
         spaced = "SpaceAfter=No" not in row[9]
         if "-" in row[0]:
@@ -137,18 +138,18 @@ def _written(rows: list[tuple[int, list[str]]]) -> list[tuple[str, list[str], bo
 
 
 def _spans(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple[int, int]] | None:
-    """Where in the text each word stands, or nothing if the text says something else."""
+    """Return the span of each word in the text, or `None` if the text differs from the words."""
     spans: list[tuple[int, int]] = []
-    behind = 0
+    end = 0
     for form, words, _ in written:
-        start = text.find(form, behind)
-        if start < 0 or text[behind:start].strip():
+        start = text.find(form, end)
+        if start < 0 or text[end:start].strip():
             return None
-        behind = start + len(form)
+        end = start + len(form)
         if "".join(words) == form:
             for word in words:
                 spans.append((start, start + len(word)))
                 start += len(word)
         else:
-            spans += [(start, behind)] * len(words)
+            spans += [(start, end)] * len(words)
     return spans

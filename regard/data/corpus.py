@@ -1,4 +1,4 @@
-"""Corpora in: pairs of raw sentences from files of several sorts, or generated on the spot."""
+"""Reading of corpora: pairs of raw sentences from files of several formats, or generated ones."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -32,59 +32,59 @@ from regard.text.joined import TAB
 
 
 class Pair(NamedTuple):
-    """A source and its target, as raw text; a source of several texts has tabs between them, a picture is its name."""
+    """A source and its target as raw text; several source texts are separated by tabs, an image is its name."""
 
     source: str
     target: str
 
 
 def read(corpus: Corpus) -> Iterator[Pair]:
-    """The pairs of a corpus, one after another; what is wrong with a file is told by name and line."""
-    return (pair for _, pair in located(corpus))
+    """Yield the pairs of a corpus; errors in a file are reported with its name and line."""
+    return (pair for _, pair in read_located(corpus))
 
 
-def located(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
-    """The same, each with the place where it stands: file and line, or the corpus and a number."""
+def read_located(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
+    """Yield each pair with its location: file and line, or the corpus and a number."""
     empty = True
     for found in _pairs(corpus):
         empty = False
         yield found
     if empty:
-        raise RegardError(f"{describe(corpus)} holds no pairs: the corpus is empty.")
+        raise RegardError(f"{describe(corpus)} has no pairs: the corpus is empty.")
 
 
 def describe(corpus: Corpus) -> str:
-    """A corpus in a few words, for messages."""
+    """Return a short description of a corpus, for messages."""
     return corpus.name
 
 
 def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
     match corpus:
         case PairedFiles():
-            yield from _paired(corpus)
+            yield from _read_paired(corpus)
         case TableFiles():
             from regard.data.tables import read_table
 
             yield from ((place, Pair(*pair)) for place, pair in read_table(corpus))
         case TsvFiles():
-            yield from _tsv(corpus)
+            yield from _read_tsv(corpus)
         case JsonLines():
-            yield from _json(corpus)
+            yield from _read_json(corpus)
         case LabelledLines():
-            yield from _labelled(corpus)
+            yield from _read_labelled(corpus)
         case ConlluFiles() | ColumnFiles():
-            from regard.data.tagged import tagged
+            from regard.data.tagged import read_tagged
 
-            yield from ((place, Pair(*pair)) for place, pair in tagged(corpus))
+            yield from ((place, Pair(*pair)) for place, pair in read_tagged(corpus))
         case TextFiles() | JsonTexts():
-            from regard.data.documents import documents
+            from regard.data.documents import read_documents
 
-            yield from _counted(corpus, (Pair(text, "") for text in documents(corpus)))
+            yield from _number_pairs(corpus, (Pair(text, "") for text in read_documents(corpus)))
         case BabiFiles():
             from regard.data.stories import stories
 
-            told = (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
-            yield from _counted(corpus, told)
+            pairs = (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
+            yield from _number_pairs(corpus, pairs)
         case ImageFiles() | SoundFiles() | SpokenWords():
             yield from _named_files(corpus)
         case ReaderFiles():
@@ -92,20 +92,20 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
         case Generated():
             from regard.data.generated import generate
 
-            yield from _counted(corpus, (Pair(*pair) for pair in generate(corpus)))
+            yield from _number_pairs(corpus, (Pair(*pair) for pair in generate(corpus)))
         case Elsewhere():
             raise RegardError(
-                f"The model of {corpus.imported} was trained elsewhere, and its corpus is not here: "
-                "name one of your own under data.train."
+                f"The model of {corpus.imported} was trained elsewhere, so its corpus is not available. "
+                "Name one of your own under data.train."
             )
 
 
 def _named_files(corpus: ImageFiles | SoundFiles | SpokenWords) -> Iterator[tuple[str, Pair]]:
-    """The pairs of a corpus whose sources are names of images or sounds."""
+    """Yield the pairs of a corpus whose sources are names of images or sounds."""
     if isinstance(corpus, ImageFiles):
-        from regard.data.image_files import captioned
+        from regard.data.image_files import read_captions
 
-        found = captioned(corpus)
+        found = read_captions(corpus)
     else:
         from regard.data.sound_files import read_sounds
 
@@ -121,10 +121,10 @@ READERS: dict[str, Reader] = {}
 
 
 def _read_by_extension(corpus: ReaderFiles) -> Iterator[tuple[str, Pair]]:
-    """The pairs of files that an extension reads; whatever it gives is checked."""
+    """Yield the pairs of files that an extension reads, checking each."""
     for path in corpus.paths:
         if not Path(path).exists():
-            raise RegardError(f"{path} does not exist: check the path (it is relative to where the command runs).")
+            raise RegardError(f"{path} does not exist. Check the path (it is relative to where the command runs).")
         number = 0
         try:
             for number, pair in enumerate(READERS[corpus.reader](path, **corpus.options), start=1):
@@ -132,7 +132,7 @@ def _read_by_extension(corpus: ReaderFiles) -> Iterator[tuple[str, Pair]]:
                     isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, str) for one in pair)
                 ):
                     raise RegardError(
-                        f"{path}, example {number:,}: the reader {corpus.reader} must give pairs of two texts, not "
+                        f"{path}, example {number:,}: the reader {corpus.reader} must yield pairs of two texts, not "
                         f"{str(pair)[:80]!r}."
                     )
                 yield f"{path}, example {number:,}", Pair(*pair)
@@ -145,11 +145,11 @@ def _read_by_extension(corpus: ReaderFiles) -> Iterator[tuple[str, Pair]]:
             ) from error
 
 
-def _counted(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[str, Pair]]:
+def _number_pairs(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[str, Pair]]:
     return ((f"{describe(corpus)}, number {number:,},", pair) for number, pair in enumerate(pairs, start=1))
 
 
-def _paired(corpus: PairedFiles) -> Iterator[tuple[str, Pair]]:
+def _read_paired(corpus: PairedFiles) -> Iterator[tuple[str, Pair]]:
     for source, target in zip(corpus.source, corpus.target, strict=True):
         counts = [0, 0]
         for source_line, target_line in zip_longest(read_lines(source), read_lines(target)):
@@ -160,12 +160,12 @@ def _paired(corpus: PairedFiles) -> Iterator[tuple[str, Pair]]:
         if counts[0] != counts[1]:
             line = first_misaligned(read_lines(source), read_lines(target))
             raise RegardError(
-                f"{source} has {counts[0]:,} lines, but {target} has {counts[1]:,}: they are not aligned. "
-                f"Line {line:,} is the first that looks wrong (by lengths, numbers, punctuation): compare them there."
+                f"{source} has {counts[0]:,} lines, but {target} has {counts[1]:,}, so they are not aligned. "
+                f"Line {line:,} is the first that looks wrong (by lengths, numbers, punctuation). Compare them there."
             )
 
 
-def _tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
+def _read_tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
     sources = [column for column in (corpus.source_column, corpus.second_column) if column is not None]
     last = max(*sources, corpus.target_column)
     for path in corpus.tsv:
@@ -177,14 +177,15 @@ def _tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
                 continue
             if len(columns) < last:
                 raise RegardError(
-                    f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is wanted: mend the "
+                    f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is needed. Correct "
+                    "the "
                     "line, or set source_column and target_column."
                 )
             if len(columns) != most:
                 raise RegardError(
-                    f"{path}:{number} has {len(columns)} tab-separated columns, but the first line has {most}: a tab "
-                    "too many or too few shifts the columns, and a text would be taken for a label or a translation. "
-                    "Correct the one that is wrong."
+                    f"{path}:{number} has {len(columns)} tab-separated columns, but the first line has {most}. An "
+                    "extra or missing tab shifts the columns, so that a text is taken for a label or a translation. "
+                    "Correct the wrong line."
                 )
             if number == 1 and corpus.header is None:
                 _refuse_header(path, [columns[column - 1] for column in (*sources, corpus.target_column)])
@@ -193,31 +194,31 @@ def _tsv(corpus: TsvFiles) -> Iterator[tuple[str, Pair]]:
 
 
 def _refuse_header(path: str, cells: list[str]) -> None:
-    """Refuse a first line that looks like a header, where the configuration does not say whether it is one."""
+    """Raise if the first line looks like a header and the configuration does not set `header`."""
     from regard.data.tables import looks_like_header
 
     if looks_like_header(cells):
         raise RegardError(
-            f"{path}:1 looks like a header ({', '.join(cells)}), which would be learnt as an example. Set header: true "
-            "to pass over it, or header: false if it is one."
+            f"{path}:1 looks like a header ({', '.join(cells)}), which would be read as an example. Set header: true "
+            "to skip it, or header: false if it is an example."
         )
 
 
-def _json(corpus: JsonLines) -> Iterator[tuple[str, Pair]]:
+def _read_json(corpus: JsonLines) -> Iterator[tuple[str, Pair]]:
     for path in corpus.jsonl:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip():
                 continue
             place = f"{path}:{number}"
-            record = parsed(line, place)
+            record = parse_json(line, place)
             names = [name for name in (corpus.source_field, corpus.second_field) if name is not None]
             sources = [_text(_field(record, name, place), name, place) for name in names]
-            target = _said(_field(record, corpus.target_field, place), corpus.target_field, place)
+            target = _label_text(_field(record, corpus.target_field, place), corpus.target_field, place)
             parts = [source.replace(TAB, " ") for source in sources] if corpus.texts > 1 else sources
             yield place, Pair(TAB.join(parts), target)
 
 
-def _labelled(corpus: LabelledLines) -> Iterator[tuple[str, Pair]]:
+def _read_labelled(corpus: LabelledLines) -> Iterator[tuple[str, Pair]]:
     for path in corpus.labelled:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.strip():
@@ -225,13 +226,14 @@ def _labelled(corpus: LabelledLines) -> Iterator[tuple[str, Pair]]:
             label, *rest = line.split(maxsplit=1)
             if not rest:
                 raise RegardError(
-                    f"{path}:{number} has one word only, `{label[:40]}`: a label and a text are wanted. Mend the line."
+                    f"{path}:{number} has only one word, `{label[:40]}`, but a label and a text are needed. Correct "
+                    "the line."
                 )
             yield f"{path}:{number}", Pair(rest[0].replace(TAB, " "), label)
 
 
-def parsed(line: str, place: str) -> object:
-    """The JSON value of a line."""
+def parse_json(line: str, place: str) -> object:
+    """Return the JSON value of a line."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -239,34 +241,34 @@ def parsed(line: str, place: str) -> object:
 
 
 def _field(record: object, name: str, place: str) -> object:
-    """A field of a JSON object."""
+    """Return a field of a JSON object."""
     if not isinstance(record, dict):
-        raise RegardError(f"{place} is no JSON object, but {json_sort(record)}: one object a line is wanted.")
+        raise RegardError(f"{place} is {json_sort(record)}, but every line must be a JSON object.")
     if name not in record:
         known = ", ".join(str(key) for key in list(record)[:10]) or "none"
         raise RegardError(
-            f"{place} has no field `{name}` (its fields: {known}): set source_field and target_field to those."
+            f"{place} has no field `{name}` (its fields: {known}). Set source_field and target_field to two of these."
         )
     return record[name]
 
 
 def _text(value: object, name: str, place: str) -> str:
-    """A field that must be a string."""
+    """Return a field that must be a string."""
     if not isinstance(value, str):
-        raise RegardError(f"{place}: field `{name}` is {json_sort(value)}, but a string is wanted.")
+        raise RegardError(f"{place}: field `{name}` is {json_sort(value)}, but it must be a string.")
     return value
 
 
-def _said(value: object, name: str, place: str) -> str:
-    """A label or a target: a string, or a number or a boolean as JSON writes it, `1` or `2.5` or `true`."""
+def _label_text(value: object, name: str, place: str) -> str:
+    """Return a label or a target: a string, or a number or a boolean as JSON writes it, `1` or `2.5` or `true`."""
     if isinstance(value, str):
         return value
     if not isinstance(value, int | float):  # a boolean is an int
-        raise RegardError(f"{place}: field `{name}` is {json_sort(value)}, but a string or a number is wanted.")
+        raise RegardError(f"{place}: field `{name}` is {json_sort(value)}, but it must be a string or a number.")
     return json.dumps(value)
 
 
 def json_sort(value: object) -> str:
-    """The JSON name of a value's sort."""
+    """Return the name of a value's JSON type, with an article."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "null")

@@ -1,13 +1,13 @@
 """Free-form dates in many languages with their normal form (ISO 8601), by the locale data of Babel.
 
-What a person could write, as long as the text alone says which day is meant:
+Texts are such as people write, as long as the text alone determines the day:
 
 - years are 1900 to 2099 and have four digits, also where a locale's short form has two;
 - all-numeric dates that begin with the year are read year, month, day everywhere; of others, those whose order
   differs between the chosen languages (03/04/2018) occur only where it cannot be mistaken: the day is above 12 or
   equals the month;
-- a month name that means different months in different chosen languages (Polish and Croatian `listopada`) is left out;
-- one weekday in ten is wrong: people err, and the rest of the date counts.
+- a month name that means different months in different chosen languages (Polish and Croatian `listopada`) is not used;
+- one weekday in ten is wrong, as people make mistakes; the rest of the date counts.
 """
 
 import random
@@ -44,7 +44,7 @@ _FREE = (
     "EEEE dd MMMM y",
     "EEE d MMM y",
 )
-"""Orders that people write whatever their locale says; for languages whose months have names."""
+"""Orders that people use regardless of their locale; for languages whose months have names."""
 _ISO_LIKE = ("y-MM-dd", "y/MM/dd", "y.MM.dd")
 _ORDINALS = {
     "en": (
@@ -54,7 +54,7 @@ _ORDINALS = {
     "fr": ({"one": "er"}, ("d# MMMM y", "EEEE d# MMMM y")),
     "sv": ({"one": ":a", "other": ":e"}, ("'den' d# MMMM y",)),
 }
-"""Suffix of each of Babel's ordinal forms, and patterns with `#` at its place."""
+"""Suffix of each of Babel's ordinal forms, and patterns with `#` in its place."""
 _PATIENCE = 10_000
 _WRONG_WEEKDAY, _LOWER, _UPPER = 0.1, 0.12, 0.08
 
@@ -69,7 +69,7 @@ class _Language:
 
 
 def dates(corpus: Generated) -> Iterator[tuple[str, str]]:
-    """Distinct texts of dates, each with the day it means as `2018-05-09`."""
+    """Yield distinct texts of dates, each with its day in the form `2018-05-09`."""
     languages = [_language(code) for code in corpus.languages or LANGUAGES]
     unclear_orders, unclear_months = _unclear_orders(languages), _unclear_months(languages)
     generator = random.Random(f"dates {corpus.seed}")
@@ -82,13 +82,13 @@ def dates(corpus: Generated) -> Iterator[tuple[str, str]]:
         clear = day.day > 12 or day.day == day.month or _shape(pattern) not in unclear_orders
         if not clear or (_names_month(pattern) and (language.code, day.month) in unclear_months):
             continue
-        text = _cased(_written(day, pattern, language, generator), generator)
+        text = _vary_case(_format_date(day, pattern, language, generator), generator)
         if text in seen:
             failures += 1
             if failures > _PATIENCE:
                 raise RegardError(
                     f"{', '.join(language.code for language in languages)} give only about {len(seen):,} different "
-                    f"dates, but size is {corpus.size:,}: make size smaller, or name more languages."
+                    f"dates, but size is {corpus.size:,}. Make size smaller, or name more languages."
                 )
             continue
         failures = 0
@@ -97,7 +97,7 @@ def dates(corpus: Generated) -> Iterator[tuple[str, str]]:
 
 
 def _language(code: str) -> _Language:
-    """The locale of a code, and its patterns: its own, common skeletons, free orders, ordinals."""
+    """Return the locale of a code with its patterns: the locale's own, common skeletons, free orders and ordinals."""
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError as error:
@@ -107,7 +107,9 @@ def _language(code: str) -> _Language:
     try:
         locale = Locale.parse(code.replace("-", "_"))
     except (UnknownLocaleError, ValueError, TypeError) as error:
-        raise RegardError(f"the corpus `dates` knows no language `{code}`: use codes such as en, de or ja.") from error
+        raise RegardError(
+            f"The corpus `dates` does not support the language `{code}`. Use codes such as en, de or ja."
+        ) from error
     patterns = [str(form.pattern) for form in locale.date_formats.values()]
     patterns += [
         str(locale.datetime_skeletons[name].pattern) for name in _SKELETONS if name in locale.datetime_skeletons
@@ -121,13 +123,13 @@ def _language(code: str) -> _Language:
 
 
 def _numbered_months(locale: Any) -> bool:
-    """Whether a locale counts its months (`5月`, `tháng 5`) instead of naming them."""
+    """Return whether a locale numbers its months (`5月`, `tháng 5`) instead of naming them."""
     names = [name for width in ("wide", "abbreviated") for name in locale.months["format"][width].values()]
     return any(character.isdigit() for name in names for character in name)
 
 
 def _fields(pattern: str) -> str:
-    """The order of year, month and day in a pattern, such as `dmy`."""
+    """Return the order of year, month and day in a pattern, such as `dmy`."""
     letters = re.sub(r"'[^']*'", "", pattern).replace("L", "M")
     return "".join(letter.lower() for letter in re.sub(r"(.)\1+", r"\1", letters) if letter in "yMd")
 
@@ -137,7 +139,7 @@ def _names_month(pattern: str) -> bool:
 
 
 def _shape(pattern: str) -> str:
-    """What an all-numeric date of this pattern looks like: its separators, and whether the year comes first."""
+    """Return the shape of an all-numeric date: its separators, and whether the year comes first."""
     if _names_month(pattern):
         return ""
     return (
@@ -150,7 +152,7 @@ def _shape(pattern: str) -> str:
 
 
 def _unclear_orders(languages: list[_Language]) -> set[str]:
-    """Shapes of numeric dates that are read in different orders by different languages."""
+    """Return the shapes of numeric dates whose order differs between the languages."""
     orders = defaultdict(set)
     for language in languages:
         for pattern in language.patterns:
@@ -159,7 +161,7 @@ def _unclear_orders(languages: list[_Language]) -> set[str]:
 
 
 def _unclear_months(languages: list[_Language]) -> set[tuple[str, int]]:
-    """Language and month wherever a name of the month means another month in another language."""
+    """Return the (language, month) pairs whose name means another month in another language."""
     meanings = defaultdict(set)
     names = [
         (language.code, month, name.casefold().strip("."))
@@ -173,12 +175,12 @@ def _unclear_months(languages: list[_Language]) -> set[tuple[str, int]]:
     return {(code, month) for code, month, name in names if len(meanings[name]) > 1}
 
 
-def _written(day: date, pattern: str, language: _Language, generator: random.Random) -> str:
-    """A day in a pattern of a language."""
+def _format_date(day: date, pattern: str, language: _Language, generator: random.Random) -> str:
+    """Format a day with a pattern of a language."""
     if "#" in pattern:
         suffix = _ORDINALS[language.locale.language][0].get(language.locale.ordinal_form(day.day))
         pattern = pattern.replace("#", f"'{suffix}'" if suffix else "")
-    text = " ".join(str(_parsed(pattern).apply(day, language.locale)).split())
+    text = " ".join(str(_parse_pattern(pattern).apply(day, language.locale)).split())
     if generator.random() < _WRONG_WEEKDAY:
         for width in ("wide", "abbreviated"):
             names = language.locale.days["format"][width]
@@ -188,14 +190,14 @@ def _written(day: date, pattern: str, language: _Language, generator: random.Ran
 
 
 @lru_cache(maxsize=4096)
-def _parsed(pattern: str) -> Any:
+def _parse_pattern(pattern: str) -> Any:
     from babel.dates import parse_pattern
 
     return parse_pattern(pattern)
 
 
-def _cased(text: str, generator: random.Random) -> str:
-    """Now and then all in lower or upper case."""
+def _vary_case(text: str, generator: random.Random) -> str:
+    """Return the text, sometimes all in lower or upper case."""
     chance = generator.random()
     if chance < _LOWER:
         return text.lower()

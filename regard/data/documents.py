@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from regard.config.data import JsonTexts, TextFiles
-from regard.data.corpus import json_sort, parsed
+from regard.data.corpus import json_sort, parse_json
 from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError
 
 
-def documents(corpus: TextFiles | JsonTexts) -> Iterator[str]:
-    """The documents of a corpus that are not empty."""
+def read_documents(corpus: TextFiles | JsonTexts) -> Iterator[str]:
+    """Yield the documents of a corpus that are not empty."""
     texts = _plain(corpus) if isinstance(corpus, TextFiles) else _json(corpus)
     return (text for text in texts if text.strip())
 
@@ -35,16 +35,17 @@ def _json(corpus: JsonTexts) -> Iterator[str]:
             if not line.strip():
                 continue
             place = f"{path}:{number}"
-            record = parsed(line, place)
+            record = parse_json(line, place)
             if not isinstance(record, dict) or corpus.field not in record:
                 known = ", ".join(map(str, list(record)[:10])) if isinstance(record, dict) else json_sort(record)
                 raise RegardError(
-                    f"{place} has no field `{corpus.field}` (found: {known}): set field to the right one."
+                    f"{place} has no field `{corpus.field}` (found: {known}). Set field to the name of the text."
                 )
             found = record[corpus.field]
             parts = found if isinstance(found, list) else [found]
             if not all(isinstance(part, str) for part in parts):
                 raise RegardError(
-                    f"{place}: field `{corpus.field}` is {json_sort(found)}, but a string or a list of them is wanted."
+                    f"{place}: field `{corpus.field}` is {json_sort(found)}, but it must be a string or a list of "
+                    "strings."
                 )
             yield " ".join(parts)

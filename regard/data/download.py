@@ -1,4 +1,4 @@
-"""Downloads of corpora: resumed where they stopped, checked by size and checksum, and only then put into place."""
+"""Downloads of corpora: resumable, checked by size and checksum, and only then moved into place."""
 
 import errno
 import gzip
@@ -22,15 +22,15 @@ from regard.foundation.progress import Progress
 
 CHUNK = 1 << 16
 TIMEOUT = 30.0
-"""Seconds to wait for a server that says nothing."""
+"""Seconds to wait for a silent server."""
 ATTEMPTS = 4
-"""How often a connection that breaks is opened again before giving up."""
+"""Number of attempts after which a failing connection is given up."""
 PAUSE = 1.0
-"""Seconds before the second attempt; doubled before each further one."""
+"""Seconds before the second attempt; doubled before each later one."""
 
 
 class Mismatch(RegardError):
-    """What was downloaded is not what the registry describes."""
+    """The downloaded file differs from what the registry describes."""
 
 
 def fetch_corpus(
@@ -68,7 +68,7 @@ def fetch_file(file: CorpusFile, target: Path, progress: Progress | None = None)
         _validator(part).unlink(missing_ok=True)
         if not resumed:
             raise
-        # The part may have been of an older file, or damaged: once more, from the beginning.
+        # The part may be damaged, or belong to an older file: start again from the beginning.
         _download(file, part, progress)
         try:
             _put_into_place(file, part, target)
@@ -81,7 +81,7 @@ def fetch_file(file: CorpusFile, target: Path, progress: Progress | None = None)
 
 
 def _download(file: CorpusFile, part: Path, progress: Progress | None) -> None:
-    """Complete `part`, with further attempts where the connection breaks; progress between them starts a new count."""
+    """Complete `part`, retrying when the connection fails; an attempt that received data resets the count."""
     failures = 0
     while True:
         before = part.stat().st_size if part.exists() else 0
@@ -90,18 +90,18 @@ def _download(file: CorpusFile, part: Path, progress: Progress | None) -> None:
             return
         except urllib.error.HTTPError as error:
             if error.code == 416 and before:
-                part.unlink()  # longer than what the server has, so it is not a part of it
+                part.unlink()  # longer than the server's file, so it belongs to another one
                 _validator(part).unlink(missing_ok=True)
             elif error.code < 500 and error.code not in (408, 429):
                 raise RegardError(
-                    f"The server refused {file.url} ({error.code} {error.reason}). The address may have changed: "
-                    "download the file by hand, and set REGARD_DATA to the directory that has it."
+                    f"The server refused {file.url} ({error.code} {error.reason}). The address may have changed. "
+                    "Download the file by hand, and set REGARD_DATA to the directory that contains it."
                 ) from error
             cause: Exception = error
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
             cause = error
         if isinstance(getattr(cause, "reason", None), socket.gaierror):
-            failures = ATTEMPTS  # no name is resolved: there is no network
+            failures = ATTEMPTS  # the host name cannot be resolved, so there is no network
         arrived = (part.stat().st_size if part.exists() else 0) > before
         failures = 1 if arrived else failures + 1
         if failures >= ATTEMPTS:
@@ -110,12 +110,12 @@ def _download(file: CorpusFile, part: Path, progress: Progress | None) -> None:
 
 
 def _request(file: CorpusFile, part: Path, progress: Progress | None) -> None:
-    """One request for what is still missing of a file; raises where the connection ends early."""
+    """Request the missing rest of a file; raises if the connection ends early."""
     have = part.stat().st_size if part.exists() else 0
     validator = _validator(part)
     known = validator.read_text(encoding="utf-8").strip() if validator.is_file() else ""
     headers = {"User-Agent": "regard", "Accept-Encoding": "identity"}
-    if have and (known or file.sha256):  # without either, nothing would tell that the file has changed
+    if have and (known or file.sha256):  # without either, a changed file would go unnoticed
         headers["Range"] = f"bytes={have}-"
         if known:
             headers["If-Range"] = known
@@ -144,7 +144,7 @@ def _request(file: CorpusFile, part: Path, progress: Progress | None) -> None:
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
-    """Return the next bytes; a connection that breaks is no fault of the disk that they are written to."""
+    """Return the next bytes; raises `HTTPException`, so that a network error is not taken for a disk error."""
     try:
         return response.read(CHUNK)
     except OSError as error:
@@ -157,7 +157,7 @@ def _put_into_place(file: CorpusFile, part: Path, target: Path) -> None:
     def unpack(aside: Path) -> None:
         digest, size = hashlib.sha256(), 0
         try:
-            with _opened(part, file.unpack) as source, aside.open("wb") as out:
+            with _open(part, file.unpack) as source, aside.open("wb") as out:
                 while chunk := source.read(CHUNK):
                     content = chunk.decode("latin-1").encode() if file.unpack == "latin-1" else chunk
                     size += len(content)
@@ -166,28 +166,27 @@ def _put_into_place(file: CorpusFile, part: Path, target: Path) -> None:
                     digest.update(content)
                     out.write(content)
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise Mismatch(f"{file.url} is not what it was: it cannot be unpacked ({error}). {_AGAIN}") from error
+            raise Mismatch(f"{file.url} has changed: it cannot be unpacked ({error}). {_RETRY}") from error
         if size != file.size:
             found = f"more than {file.size:,}" if size > file.size else f"{size:,}"
-            raise Mismatch(f"{file.url} is not what it was: it has {found} bytes, not {file.size:,}. {_AGAIN}")
+            raise Mismatch(f"{file.url} has changed: it has {found} bytes, not {file.size:,}. {_RETRY}")
         if file.sha256 and digest.hexdigest() != file.sha256:
             raise Mismatch(
-                f"{file.url} is not what it was: its SHA-256 checksum is {digest.hexdigest()}, not {file.sha256}. "
-                f"{_AGAIN}"
+                f"{file.url} has changed: its SHA-256 checksum is {digest.hexdigest()}, not {file.sha256}. {_RETRY}"
             )
 
     durable.build(target, unpack)
 
 
-_AGAIN = "Nothing was kept. Try again later, or get the file from its project page and set REGARD_DATA."
+_RETRY = "Nothing was kept. Try again later, or get the file from its project page and set REGARD_DATA."
 
 
-def _opened(path: Path, unpack: str | None) -> Any:
+def _open(path: Path, unpack: str | None) -> Any:
     return gzip.open(path, "rb") if unpack == "gzip" else path.open("rb")
 
 
 def _validator(part: Path) -> Path:
-    """Return the file that remembers which version of the file on the server a part belongs to."""
+    """Return the file that records the version (ETag or date) on the server that a part belongs to."""
     return part.with_name(part.name + ".tag")
 
 
@@ -210,7 +209,7 @@ def _unreachable(file: CorpusFile, part: Path, cause: Exception) -> str:
 
 
 def _check_room(directory: Path, files: list[CorpusFile]) -> None:
-    """Refuse to begin a download that cannot fit; the compressed file and its content are there at the same time."""
+    """Raise if the disk is too small for the download, counting a compressed file and its content together."""
     needed = sum(file.size for file in files) + max((file.size for file in files), default=0)
     free = shutil.disk_usage(directory).free
     if needed > free:
@@ -220,7 +219,7 @@ def _check_room(directory: Path, files: list[CorpusFile]) -> None:
 def _storage_error(error: OSError, directory: Path) -> RegardError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RegardError(
-            f"The disk of {directory} is full. Make room and type the same command again, which resumes, or set "
+            f"The disk of {directory} is full. Free some space and run the same command again, which resumes, or set "
             "XDG_CACHE_HOME to a directory on another disk."
         )
     return RegardError(

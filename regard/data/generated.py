@@ -1,4 +1,4 @@
-"""Corpora made on the spot: rows of symbols to copy, reverse or sort; dates and scenes have files of their own."""
+"""Generated corpora: sequences of symbols to copy, reverse or sort; dates and scenes are in their own modules."""
 
 import random
 from collections.abc import Iterator
@@ -9,25 +9,25 @@ from regard.config.data import Generated
 from regard.foundation.errors import RegardError
 
 _RANGE = 1 << 62
-"""Rows are drawn as numbers below this; what a longer row has beyond is free."""
+"""Sequences are drawn as numbers below this; the remaining symbols of longer ones are drawn freely."""
 
 
 def generate(corpus: Generated) -> Iterator[tuple[str, str]]:
-    """Distinct pairs of a generated corpus, always the same for the same settings."""
+    """Yield the distinct pairs of a generated corpus; the same settings always give the same pairs."""
     if corpus.generate == "dates":
         from regard.data.dates import dates
 
         yield from dates(corpus)
         return
     if corpus.generate == "questions":
-        from regard.data.scenes import asked
+        from regard.data.scenes import question_pairs
 
-        yield from asked(corpus.size, corpus.seed, corpus.questions)
+        yield from question_pairs(corpus.size, corpus.seed, corpus.questions)
         return
     if corpus.generate == "shapes":
-        from regard.data.scenes import described
+        from regard.data.scenes import caption_pairs
 
-        yield from described(corpus.size, corpus.seed, corpus.captions)
+        yield from caption_pairs(corpus.size, corpus.seed, corpus.captions)
         return
     names = symbols(corpus.symbols)
     for row in _rows(corpus):
@@ -36,14 +36,14 @@ def generate(corpus: Generated) -> Iterator[tuple[str, str]]:
 
 
 def symbols(count: int) -> list[str]:
-    """Names of symbols in alphabetical order: letters, or pairs of letters if there are too few."""
+    """Return the names of symbols in alphabetical order: letters, or pairs of letters if there are too few."""
     if count <= len(ascii_lowercase):
         return list(ascii_lowercase[:count])
     return ["".join(pair) for pair in product(ascii_lowercase, repeat=2)][:count]
 
 
 def _rows(corpus: Generated) -> Iterator[list[int]]:
-    """Distinct rows of symbol numbers, every length as often as any other as far as there are enough rows of it."""
+    """Yield distinct sequences of symbol numbers, with equally many of each length as far as possible."""
     generator = random.Random(f"{corpus.generate} {corpus.seed}")
     drawn: list[tuple[int, int]] = []
     for length, share in _shares(corpus).items():
@@ -55,7 +55,7 @@ def _rows(corpus: Generated) -> Iterator[list[int]]:
 
 
 def _digits(number: int, length: int, base: int) -> list[int]:
-    """A number as so many digits."""
+    """Return the digits of a number in a base, `length` of them."""
     digits = []
     for _ in range(length):
         number, digit = divmod(number, base)
@@ -64,16 +64,16 @@ def _digits(number: int, length: int, base: int) -> list[int]:
 
 
 def _shares(corpus: Generated) -> dict[int, int]:
-    """How many rows of each length."""
+    """Return the number of sequences of each length."""
     lengths = range(corpus.min_length, corpus.max_length + 1)
     there = sum(min(corpus.symbols**length, _RANGE) for length in lengths)
     if there < corpus.size:
         raise RegardError(
-            f"only {there:,} different rows of {corpus.min_length} to {corpus.max_length} of {corpus.symbols} symbols "
-            f"exist, but size is {corpus.size:,}: make size smaller, or symbols or max_length larger."
+            f"Only {there:,} different rows of {corpus.min_length} to {corpus.max_length} of {corpus.symbols} symbols "
+            f"exist, but size is {corpus.size:,}. Make size smaller, or symbols or max_length larger."
         )
     shares, left = {}, corpus.size
-    for place, length in enumerate(lengths):  # the shortest, of which there are fewest, first
+    for place, length in enumerate(lengths):  # shortest first: there are fewest of them
         shares[length] = min(-(-left // (len(lengths) - place)), corpus.symbols**length, _RANGE)
         left -= shares[length]
     return shares

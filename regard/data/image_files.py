@@ -1,53 +1,54 @@
-"""Pictures in a folder with captions in files: which picture is said to show what, and what is missing."""
+"""Images in a folder with their captions, questions or labels in files."""
 
 from collections.abc import Iterable, Iterator
 
 from regard.config.data import ImageFiles
 from regard.data.lines import read_lines
-from regard.data.pictures import pictures_in
+from regard.data.pictures import list_pictures
 from regard.foundation.errors import RegardError
 from regard.text.joined import TAB
 
 
-def captioned(corpus: ImageFiles) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The place, and (a picture's name, one of its captions), line by line; a name that is not there is refused."""
-    there = set(pictures_in(corpus.images))
+def read_captions(corpus: ImageFiles) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the location and (the name of an image, one of its captions); raises if an image does not exist."""
+    there = set(list_pictures(corpus.images))
     for place, image, question, texts, split in _rows(corpus):
         if image not in there:
             raise RegardError(
-                f"{place} has a caption for `{image[:100]}`, but {corpus.images} has no such picture: mend the name, "
-                "or leave the line out."
+                f"{place} has a caption for `{image[:100]}`, but {corpus.images} has no such picture. Correct the "
+                "name, "
+                "or remove the line."
             )
         for text in texts if corpus.split is None or split == corpus.split else ():
             if not text.strip():
-                raise RegardError(f"{place} has no caption for `{image}`: write one, or leave the line out.")
+                raise RegardError(f"{place} has no caption for `{image}`. Write one, or remove the line.")
             name = f"{corpus.images.rstrip('/')}/{image}"
             yield place, (name if question is None else f"{name}{TAB}{question.replace(TAB, ' ')}", text)
 
 
 def check_captions(corpora: Iterable[ImageFiles]) -> None:
-    """Refuse folders with pictures that no file of any of the corpora says anything about."""
+    """Raise if a folder has images that no file of the corpora gives a caption for."""
     named: dict[str, set[str]] = {}
     files: dict[str, list[str]] = {}
     for corpus in corpora:
         named.setdefault(corpus.images, set()).update(row[1] for row in _rows(corpus))
         files.setdefault(corpus.images, []).extend(corpus.captions)
     for place, known in named.items():
-        silent = [name for name in pictures_in(place) if name not in known]
-        if silent:
-            several = f" and {len(silent) - 1:,} more" if len(silent) > 1 else ""
+        missing = [name for name in list_pictures(place) if name not in known]
+        if missing:
+            several = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
             raise RegardError(
-                f"{place} has pictures without a caption: {silent[0]}{several}. Name them in "
-                f"{', '.join(dict.fromkeys(files[place]))}, or take them out."
+                f"{place} has pictures without a caption: {missing[0]}{several}. Name them in "
+                f"{', '.join(dict.fromkeys(files[place]))}, or remove them."
             )
 
 
 Row = tuple[str, str, str | None, list[str], str | None]
-"""Where a row stands, its picture, its question if it has one, its captions, and its part of the corpus."""
+"""The location of a row, its image, its question or `None`, its captions, and its split or `None`."""
 
 
 def _rows(corpus: ImageFiles) -> Iterator[Row]:
-    """The rows of all files."""
+    """Yield the rows of all files."""
     for path in corpus.captions:
         rows = _json(corpus, path) if path.removesuffix(".gz").endswith((".jsonl", ".json")) else _tabs(corpus, path)
         yield from rows
@@ -61,7 +62,7 @@ def _tabs(corpus: ImageFiles, path: str) -> Iterator[Row]:
         columns = line.split("\t")
         if len(columns) < last:
             raise RegardError(
-                f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is wanted: mend the "
+                f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is needed. Correct the "
                 "line, or set image_column and caption_column."
             )
         split = columns[corpus.split_column - 1] if corpus.split_column else None
@@ -71,28 +72,29 @@ def _tabs(corpus: ImageFiles, path: str) -> Iterator[Row]:
 
 
 def _json(corpus: ImageFiles, path: str) -> Iterator[Row]:
-    from regard.data.corpus import json_sort, parsed
+    from regard.data.corpus import json_sort, parse_json
 
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         place = f"{path}:{number}"
-        record = parsed(line, place)
+        record = parse_json(line, place)
         if not isinstance(record, dict):
-            raise RegardError(f"{place} is no JSON object, but {json_sort(record)}: one object a line is wanted.")
+            raise RegardError(f"{place} is {json_sort(record)}, but every line must be a JSON object.")
         for name in (corpus.image_field, corpus.question_field, corpus.caption_field, corpus.split_field):
             if name is not None and name not in record:
                 known = ", ".join(str(key) for key in list(record)[:10]) or "none"
                 raise RegardError(
-                    f"{place} has no field `{name}` (its fields: {known}): set image_field and caption_field to those."
+                    f"{place} has no field `{name}` (its fields: {known}). Set image_field and caption_field to its "
+                    "names."
                 )
         image, captions = record[corpus.image_field], record[corpus.caption_field]
         texts = captions if isinstance(captions, list) else [captions]
         question = record[corpus.question_field] if corpus.question_field else None
         for value in (image, *texts, question or ""):
             if not isinstance(value, str):
-                raise RegardError(f"{place} has {json_sort(value)} where a string is wanted: mend the line.")
+                raise RegardError(f"{place} has {json_sort(value)} where a string is needed. Correct the line.")
         if not texts:
-            raise RegardError(f"{place} has no caption for `{image}`: write one, or leave the line out.")
+            raise RegardError(f"{place} has no caption for `{image}`. Write one, or remove the line.")
         split = None if corpus.split_field is None else str(record[corpus.split_field])
         yield place, image, question, texts, split

@@ -1,4 +1,4 @@
-"""The labels of a corpus: what an acceptor tells apart, what a transducer gives to each word."""
+"""The labels of a corpus: the classes of a classifier or the tags of a tagger."""
 
 import difflib
 import hashlib
@@ -14,7 +14,7 @@ from regard.runs.records import DamagedFile, read_json
 
 
 class Labels:
-    """The labels that occur in the training data, in alphabetical order, and how often each does."""
+    """The labels of the training data in alphabetical order, with their counts."""
 
     def __init__(self, counts: dict[str, int]) -> None:
         self.names = tuple(sorted(counts))
@@ -23,19 +23,19 @@ class Labels:
 
     @classmethod
     def learn(cls, labels: Iterable[str]) -> Self:
-        """Count labels; a single one is refused, as there would be nothing to tell apart."""
+        """Count labels; raises `TooFew` if there are fewer than two different ones."""
         counts = Counter(labels)
         if len(counts) < 2:
             only = f", `{next(iter(counts))}`" if counts else ""
             raise TooFew(
-                f"the training data has {len(counts)} label{only}: at least two are needed, or there is nothing to "
-                "tell apart."
+                f"The training data has {len(counts)} label{only}, but at least two different ones are needed. Add "
+                "examples with another label."
             )
         return cls(dict(counts))
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of labels."""
         return len(self.names)
 
     @property
@@ -44,22 +44,23 @@ class Labels:
         return hashlib.sha256(json.dumps(self.names).encode()).hexdigest()
 
     def number(self, name: str, place: str = "") -> int:
-        """The number of a label; one that training never showed is refused, with the place where it stands."""
+        """Return the number of a label; raises, with its location, if it does not occur in the training data."""
         if name not in self._numbers:
             near = difflib.get_close_matches(name, self.names, n=1) or self.names[:5]
             raise RegardError(
-                f"{place or 'the data'} has the label `{name}`, which the training data never shows (it has "
-                f"{', '.join(near)}{'' if len(near) == self.size else ', …'}): mend the label, or train on it."
+                f"{place or 'The data'} has the label `{name}`, which does not occur in the training data (it has "
+                f"{', '.join(near)}{'' if len(near) == self.size else ', …'}). Correct the label, or train on data "
+                "that has it."
             )
         return self._numbers[name]
 
     def save(self, path: Path) -> None:
-        """Write them as JSON."""
+        """Write the labels and their counts as JSON."""
         durable.write(path, json.dumps(dict(zip(self.names, self.counts, strict=True)), indent=2, ensure_ascii=False))
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """What `save` wrote."""
+        """Load labels that `save` wrote."""
         counts = read_json(path)
         if not isinstance(counts, dict) or len(counts) < 2:
             raise DamagedFile(f"{path} is damaged: it must be a JSON object with at least two labels.")

@@ -1,4 +1,4 @@
-"""From samples to features: resampling, and the energy of mel bands every 10 ms.
+"""Acoustic features: resampling, and log-mel energies every 10 ms.
 
 Axes: N samples, S frames, F bands.
 """
@@ -16,19 +16,19 @@ Frames = NDArray[np.uint8]
 
 FRAMES_PER_SECOND = 100
 WINDOW = 0.025
-"""Seconds that a frame looks at."""
+"""Length of a frame in seconds."""
 RANGE = 60.0
-"""Decibels between the quietest level that is told apart and the loudest of a sound."""
+"""Decibels between the lowest level that is represented and the loudest of a sound."""
 _CHUNK = 4096
-"""Frames that are transformed at a time."""
+"""Frames that are transformed at once."""
 
 
 def resample(samples: Samples, rate: int, wanted: int) -> Samples:
-    """Samples at another rate: the spectrum is cut, or continued with zeros, at half of the lower rate."""
+    """Return samples at another rate; the spectrum is cut off, or padded with zeros, at half the lower rate."""
     if rate == wanted or not len(samples):
         return samples
     step = rate // gcd(rate, wanted)
-    margin = rate // 20  # silence, so that the end does not run into the beginning
+    margin = rate // 20  # silence, so that the end does not wrap around to the beginning
     length = -(-(len(samples) + margin) // step) * step
     count = length * wanted // rate
     spectrum = np.fft.rfft(samples, length)[: count // 2 + 1]
@@ -59,7 +59,7 @@ def log_mel(samples: Samples, rate: int, bands: int) -> Frames:
 
 @lru_cache(maxsize=8)
 def mel_filters(rate: int, size: int, bands: int) -> NDArray[np.float32]:
-    """Triangles over the frequencies of a Fourier transform, even on the mel scale: F×(size/2+1), each of sum 1.
+    """Return triangular filters, evenly spaced on the mel scale: F×(size/2+1), each with sum 1.
 
     A band that is narrower than the distance between two frequencies takes the nearest one.
     """

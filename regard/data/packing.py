@@ -1,7 +1,7 @@
-"""Documents for a language model: packed one behind the other for learning, read through a sliding window for scoring.
+"""Documents for a language model: packed one after another for training, read in sliding windows for scoring.
 
-A document is BOS, its tokens, EOS. A window is a piece of a document, or of the row of all of them, with one token more
-than the model reads: the last is only to be said.
+A document is BOS, its tokens, EOS. A window is a part of a document, or of the concatenation of all documents, with one
+token more than the model reads: the last token is only predicted.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ AROUND = 2
 
 
 class Window(NamedTuple):
-    """A piece of a document."""
+    """A part of a document."""
 
     start: int
     end: int
-    """Behind its last token."""
+    """One past its last token."""
     known: int
-    """How many of its first answers an earlier window has given: they are context, and not asked for again."""
+    """How many of its first outputs an earlier window has scored; they are context only."""
 
 
 def windows(tokens: int, length: int, stride: int) -> Iterator[Window]:
-    """Windows of at most `length` inputs over a document of so many tokens, which ask for each token once.
+    """Yield windows of at most `length` inputs over a document of `tokens` tokens; each token is scored once.
 
-    Each moves on by `stride`, so that a token further back than `length - stride` has at least so much context.
+    Each window starts `stride` after the one before, so that tokens have at least `length - stride` of context.
     """
     last = tokens - 1  # inputs: all but the last token
     start = asked = 0
@@ -43,7 +43,7 @@ def windows(tokens: int, length: int, stride: int) -> Iterator[Window]:
 
 
 class PackedBatches(Batches):
-    """Each epoch the documents, shuffled, are one long row, cut into windows of `length` tokens that do not overlap."""
+    """Batches of shuffled, concatenated documents, cut into windows of `length` tokens that do not overlap."""
 
     def __init__(
         self, store: TokenStore, tokens: int, seed: int, rank: int = 0, world_size: int = 1, *, length: int, stride: int
@@ -53,7 +53,7 @@ class PackedBatches(Batches):
         self._rows: tuple[int, Places, NDArray[np.int64]] | None = None
 
     def once(self) -> Iterator[Batch]:
-        """Every document once, through a sliding window, in batches from short to long: for scoring."""
+        """Yield every document once, in sliding windows, in batches from short to long, for scoring."""
         found = [
             (row, window)
             for row, count in enumerate(self.store.lengths[1].tolist())
@@ -77,7 +77,7 @@ class PackedBatches(Batches):
         return np.concatenate([[BOS], self.store[row][1].astype(np.int64), [EOS]]).astype(np.uint32)
 
     def _plan(self, epoch: int) -> tuple[Places, Places]:
-        """The windows of an epoch, and where each batch of them begins and ends."""
+        """Return the windows of an epoch, and the start and end of each batch of them."""
         if self._latest is None or self._latest[0] != epoch:
             count = max(1, -(-(int(self._row(epoch)[1][-1]) - 1) // self.length))
             spans = cut(np.full(count, self.length, dtype=np.int32), self.tokens, self.world_size)
@@ -85,7 +85,7 @@ class PackedBatches(Batches):
         return self._latest[1]
 
     def _row(self, epoch: int) -> tuple[Places, NDArray[np.int64]]:
-        """The documents of an epoch in their order, and where in the row of all of them each ends."""
+        """Return the documents of an epoch in order, and the end of each in their concatenation."""
         if self._rows is None or self._rows[0] != epoch:
             order = self._random(epoch, 0).permutation(len(self.store))
             ends = np.cumsum(self.store.lengths[1][order].astype(np.int64) + AROUND)
@@ -98,7 +98,7 @@ class PackedBatches(Batches):
         return Batch(source, padded(pieces, (), ()), np.asarray(rows, dtype=np.int64))
 
     def _piece(self, start: int, epoch: int) -> Tokens:
-        """The tokens of the row of all documents from a place on: one more than a window reads."""
+        """Return the tokens of the window of the concatenated documents that begins at `start`, and one more."""
         order, ends = self._row(epoch)
         end = min(start + self.length + 1, int(ends[-1]))
         place = int(np.searchsorted(ends, start, side="right"))

@@ -1,6 +1,6 @@
-"""Decoded pictures in a memory-mapped file, each once, so that learning decodes nothing.
+"""Decoded images in a memory-mapped file, so that training does not decode them again.
 
-Axes: N pictures, H rows and W columns of pixels.
+Axes: N images, H rows and W columns of pixels.
 """
 
 import json
@@ -23,14 +23,14 @@ _PIXELS, _HEADER = "pixels.uint8", "header.json"
 
 @dataclass(frozen=True)
 class PictureHeader:
-    """What `header.json` says of the pictures."""
+    """The content of `header.json`."""
 
     size: int
     names: list[str]
 
 
 class PictureStore:
-    """Pictures by number: a directory with `pixels.uint8`, N×3×H×W, and `header.json` with their size and names."""
+    """Images by number: a directory with `pixels.uint8`, N×3×H×W, and `header.json` with their size and names."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -46,12 +46,12 @@ class PictureStore:
             self.pixels: Pixels = np.memmap(directory / _PIXELS, dtype=np.uint8, mode="r", shape=shape)
         except (OSError, ValueError, DamagedFile) as error:
             raise RegardError(
-                f"{directory} holds no pictures, or is damaged ({error}): put it back as it was, or begin a new run."
+                f"{directory} holds no pictures, or is damaged ({error}). Restore it, or start a new run."
             ) from error
 
     @classmethod
     def build(cls, directory: Path, names: Iterable[str], size: int, progress: Progress | None = None) -> Self:
-        """Decode the pictures of these names, each once, into a new store."""
+        """Decode each of the named images once, into a new store."""
         known = list(dict.fromkeys(names))
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -73,5 +73,5 @@ class PictureStore:
         return {name: number for number, name in enumerate(self.names)}
 
     def __getitem__(self, numbers: Sequence[int]) -> Pixels:
-        """The pictures of some numbers: B×3×H×W."""
+        """Return the images with the given numbers: B×3×H×W."""
         return self.pixels[list(numbers)]

@@ -1,7 +1,7 @@
-"""Pictures in: files of any size, or scenes written out, as small arrays of bytes; nothing absurd is ever decoded.
+"""Reading of images: files, or generated scenes given as text, as small arrays of bytes; oversized files are refused.
 
-A picture has a name: the path of a file, a path that leads into a zip file (`photos.zip/a.png`), or a scene of the
-generated corpus written out (`shapes: red circle 0 0, blue star 2 1`).
+The name of an image is the path of a file, a path into a zip file (`photos.zip/a.png`), or the text of a scene of the
+generated corpus (`shapes: red circle 0 0, blue star 2 1`).
 Axes: H rows and W columns of pixels; three colours come first: 3×H×W.
 """
 
@@ -32,24 +32,24 @@ Pixels = NDArray[np.uint8]
 """3×H×W, from 0 to 255."""
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
-"""What is decoded: formats that run nothing, and fetch nothing."""
+"""Formats that are decoded; none of them can run code or fetch other files."""
 ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 MOST_PIXELS = 64_000_000
-"""Larger pictures are not decoded: these take 200 MB of memory already."""
+"""Larger images are not decoded; one of this size takes 200 MB of memory."""
 MOST_BYTES = 200_000_000
 """Larger files are not read."""
 SHOWN = 320
-"""Pixels of the longer side of a picture on a page."""
+"""Pixels of the longer side of an image on a page."""
 
 
 MEMORY = "memory:"
-"""How the name of an image begins that is an object."""
+"""Prefix of the names of images in memory."""
 _KEPT: dict[str, "Image"] = {}
 _NUMBERS = count(1)
 
 
 def read_picture(name: str, size: int) -> Pixels:
-    """The picture of a name, whole, brought to size×size pixels: 3×size×size."""
+    """Return an image, resized to size×size pixels: 3×size×size."""
     image = _image(name, size)
     if image.size != (size, size):
         from PIL import Image
@@ -77,7 +77,7 @@ def in_memory() -> Iterator[Callable[[object], str]]:
                 image = Image.fromarray(values)
             except (TypeError, ValueError):
                 raise RegardError(
-                    f"An array of {'×'.join(map(str, values.shape))} is not an image: it must be H×W×3 or H×W."
+                    f"An array of {'×'.join(map(str, values.shape))} is not an image. It must be H×W×3 or H×W."
                 ) from None
         names.append(f"{MEMORY}{next(_NUMBERS)}")
         _KEPT[names[-1]] = image
@@ -91,7 +91,7 @@ def in_memory() -> Iterator[Callable[[object], str]]:
 
 
 def shown_picture(name: str) -> "Image":
-    """The picture of a name as people are shown it: in its own proportions, not too large."""
+    """Return an image for display: in its own proportions, at most `SHOWN` pixels wide or high."""
     if name.startswith(SCENE):
         return draw(parse(name), SHOWN)
     image = _image(name, SHOWN)
@@ -100,23 +100,23 @@ def shown_picture(name: str) -> "Image":
 
 
 def as_floats(pixels: Pixels | Tensor) -> Tensor:
-    """Bytes …×3×H×W as numbers from −1 to 1: what encoders read."""
+    """Return bytes …×3×H×W as floats from −1 to 1, which encoders read."""
     return torch.as_tensor(pixels).float() / 127.5 - 1
 
 
 def check_picture(name: str) -> None:
-    """Refuse a name that no picture has, before any work is done."""
+    """Raise if there is no image of this name, without reading it."""
     if name.startswith(SCENE):
         parse(name)
     elif not name.strip():
         raise RegardError("The name of the picture is empty. Give the path of a picture, such as photo.png.")
     elif _archive_of(name) is None and not Path(name).is_file():
         what = "is a directory, not a picture" if Path(name).is_dir() else "does not exist"
-        raise RegardError(f"{name[:200]} {what}: this needs the name of a picture, such as photo.png.")
+        raise RegardError(f"{name[:200]} {what}. Give the path of a picture, such as photo.png.")
 
 
 def _image(name: str, wanted: int) -> "Image":
-    """A picture in colour on a white ground, upright; `wanted` is the least size that will do."""
+    """Return an upright RGB image on a white background; `wanted` is the smallest size that is needed."""
     try:
         from PIL import Image
     except ImportError:
@@ -124,40 +124,40 @@ def _image(name: str, wanted: int) -> "Image":
     if name.startswith(SCENE):
         return draw(parse(name))
     if name in _KEPT:
-        return _decoded(_KEPT[name], "The image", wanted)
+        return _decode(_KEPT[name], "The image", wanted)
     content = _content(name)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is told in words
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit raises its own message
             image = Image.open(content, formats=FORMATS)
-    except Image.DecompressionBombError:  # told by our own limit, the lower one
+    except Image.DecompressionBombError:  # above our own limit as well
         raise RegardError(_too_large(name, "has too many pixels")) from None
-    except Exception as error:  # whatever a broken file makes a decoder raise
-        raise RegardError(_unreadable(name, error)) from None
-    return _decoded(image, name, wanted)
+    except Exception as error:  # a broken file can make a decoder raise anything
+        raise RegardError(_unreadable_message(name, error)) from None
+    return _decode(image, name, wanted)
 
 
-def _decoded(image: "Image", name: str, wanted: int) -> "Image":
-    """The pixels of an image that has been opened; it is decoded only now."""
+def _decode(image: "Image", name: str, wanted: int) -> "Image":
+    """Decode an image that has been opened."""
     wide, high = image.size
     if wide * high > MOST_PIXELS:
         raise RegardError(_too_large(name, f"has {wide:,} × {high:,} pixels"))
     try:
-        return _in_colour(image, wanted)
-    except Exception as error:  # whatever a broken file makes a decoder raise
-        raise RegardError(_unreadable(name, error)) from None
+        return _to_rgb(image, wanted)
+    except Exception as error:  # a broken file can make a decoder raise anything
+        raise RegardError(_unreadable_message(name, error)) from None
 
 
 def _too_large(name: str, how: str) -> str:
-    return f"{name} {how}, and nothing beyond {MOST_PIXELS:,} in all is decoded: make it smaller, or leave it out."
+    return f"{name} {how}, but an image may have at most {MOST_PIXELS:,}. Make it smaller, or leave it out."
 
 
-def _in_colour(image: "Image", wanted: int) -> "Image":
+def _to_rgb(image: "Image", wanted: int) -> "Image":
     from PIL import Image, ImageOps
 
-    image.draft("RGB", (2 * wanted, 2 * wanted))  # a JPEG need not be decoded larger than that
+    image.draft("RGB", (2 * wanted, 2 * wanted))  # JPEG can be decoded at a reduced size
     image = ImageOps.exif_transpose(image)
-    if image.mode.startswith(("I", "F")):  # sixteen bits of grey
+    if image.mode.startswith(("I", "F")):  # 16-bit greyscale
         values = np.asarray(image, dtype=np.float64)
         image = Image.fromarray(np.clip(values / 257, 0, 255).astype(np.uint8))
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
@@ -167,50 +167,53 @@ def _in_colour(image: "Image", wanted: int) -> "Image":
     return image.convert("RGB")
 
 
-def _unreadable(name: str, error: Exception) -> str:
+def _unreadable_message(name: str, error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):
-        return f"{name} is no picture that can be read: {', '.join(FORMATS)} can."
-    return f"{name} cannot be read as a picture ({str(error)[:200] or type(error).__name__}): it may be damaged."
+        return (
+            f"{name} is not an image in a format that can be read. Convert it to {', '.join(FORMATS[:-1])} or "
+            f"{FORMATS[-1]}."
+        )
+    return f"{name} cannot be read as a picture ({str(error)[:200] or type(error).__name__}): It may be damaged."
 
 
 def _content(name: str) -> io.BytesIO:
-    """The bytes of a file, or of a file inside a zip file."""
+    """Read a file, or a file inside a zip file."""
     if not name.strip():
         raise RegardError("The name of the picture is empty. Give the path of a picture, such as photo.png.")
     try:
         if archive := _archive_of(name):
             inside = str(PurePosixPath(name).relative_to(PurePosixPath(archive)))
-            files = _opened(archive, Path(archive).stat().st_mtime_ns)
+            files = _open_archive(archive, Path(archive).stat().st_mtime_ns)
             _check_bytes(name, files.getinfo(inside).file_size)
             return io.BytesIO(files.read(inside))
         _check_bytes(name, Path(name).stat().st_size)
         return io.BytesIO(Path(name).read_bytes())
     except KeyError:
-        raise RegardError(f"{name} does not exist: the zip file has no such picture.") from None
+        raise RegardError(f"{name} does not exist. The zip file has no such picture.") from None
     except (zipfile.BadZipFile, zlib.error) as error:
         raise RegardError(f"{name} cannot be read: its zip file is damaged ({error}).") from None
     except FileNotFoundError:
-        raise RegardError(f"{name} does not exist: this needs the name of a picture, such as photo.png.") from None
+        raise RegardError(f"{name} does not exist. Give the path of a picture, such as photo.png.") from None
     except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RegardError(f"{name[:200]} cannot be read: {reason}.") from None
 
 
 @lru_cache(maxsize=4)
-def _opened(archive: str, changed: int) -> zipfile.ZipFile:
-    """A zip file, whose contents are read once as long as it has not changed."""
+def _open_archive(archive: str, changed: int) -> zipfile.ZipFile:
+    """Return an open zip file; cached, so its directory is read again only after the file has changed."""
     return zipfile.ZipFile(archive)
 
 
 def _check_bytes(name: str, count: int) -> None:
     if count > MOST_BYTES:
-        raise RegardError(f"{name} has {count:,} bytes, and no picture beyond {MOST_BYTES:,} is read: leave it out.")
+        raise RegardError(f"{name} has {count:,} bytes, but a picture may have at most {MOST_BYTES:,}. Leave it out.")
 
 
 def _archive_of(name: str) -> str | None:
-    """The zip file that a path leads into, if it does."""
+    """Return the zip file that a path leads into, or `None`."""
     lowered = name.lower()
     place = lowered.find(".zip/")
     while place >= 0:
@@ -220,8 +223,8 @@ def _archive_of(name: str) -> str | None:
     return None
 
 
-def pictures_in(place: str) -> list[str]:
-    """The names, within a folder or a zip file, of all the pictures there."""
+def list_pictures(place: str) -> list[str]:
+    """Return the names, within a folder or a zip file, of all the pictures there."""
     path = Path(place)
     try:
         if path.is_dir():
@@ -231,7 +234,7 @@ def pictures_in(place: str) -> list[str]:
                 found = [info.filename for info in files.infolist() if not info.is_dir()]
         else:
             what = "is neither a folder nor a zip file" if path.exists() else "does not exist"
-            raise RegardError(f"{place} {what}: data.*.images names the folder, or zip file, of the pictures.")
+            raise RegardError(f"{place} {what}. Set data.*.images to the folder, or zip file, of the pictures.")
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise RegardError(f"{place} cannot be read ({error}).") from None
     seen = (name for name in found if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))

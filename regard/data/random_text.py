@@ -1,4 +1,4 @@
-"""Batches of random tokens with the lengths of a corpus, bucketed as real ones: for measuring what a real one costs."""
+"""Batches of random tokens with the lengths of a corpus, bucketed like real ones, for measuring speed and memory."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,13 +10,14 @@ from regard.text.specials import SPECIALS
 BUCKETS = 40
 """Batches, from the shortest sentences to the longest."""
 GOLDEN = (5**0.5 - 1) / 2
-"""Steps of this part of a circle soon come everywhere."""
+"""Golden ratio: steps of this share of a circle cover it evenly."""
 
 
 class RandomText:
-    """All that the trainer asks of batches; lengths are of source and target, their end symbols counted.
+    """Random batches with the interface that the trainer needs; lengths of source and target include end symbols.
 
-    The middle batch comes first; the row that follows is spread over short and long ones, wherever it is broken off.
+    The batch of median length comes first; those that follow alternate between short and long, so that any number of
+    them is representative.
     """
 
     def __init__(self, vocabulary: tuple[int, int], lengths: Sequence[tuple[float, float]], tokens: int) -> None:
@@ -28,7 +29,7 @@ class RandomText:
         self.spans = cut(np.maximum(*self.lengths)[self.order], tokens, 1)
 
     def after(self, cursor: Cursor) -> Iterator[tuple[Batch, Cursor]]:
-        """Batches without end."""
+        """Yield batches endlessly."""
         draw, place = np.random.default_rng(0), 0.5
         while True:
             start, end = self.spans[int(place * len(self.spans))]

@@ -1,4 +1,4 @@
-"""What a file of examples holds: its columns, which of them are read and written, and which task that is."""
+"""Inspect a file of examples: its columns, which of them are source and target, and which task they suggest."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from regard.data.tables import looks_like_header, table_rows
 from regard.foundation.errors import RegardError, UsageError
 
 LOOKED_AT = 5000
-"""Examples that are looked at."""
+"""Number of examples that are inspected."""
 TASKS = ("translation", "classification", "regression", "tagging")
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
 
@@ -33,10 +33,10 @@ class Examples:
     names: list[str]
     """Names of the columns; numbers where there is no header."""
     columns: list[list[str]]
-    """The values of each, as far as they were looked at."""
+    """The values of each column, for the inspected examples."""
     header: bool = True
     complete: bool = True
-    """Whether all examples were looked at."""
+    """Whether all examples were inspected."""
 
     def column(self, name: str) -> list[str]:
         """Return the values of a column."""
@@ -48,12 +48,12 @@ class Examples:
 
     @property
     def count(self) -> int:
-        """How many examples were looked at."""
+        """Number of inspected examples."""
         return len(self.columns[0]) if self.columns else 0
 
 
 def read_examples(files: Sequence[str], *, header: bool | None = None) -> Examples:
-    """Look at a table, a file of JSON lines, a CoNLL-U file, or two parallel files."""
+    """Read the first examples of a table, a file of JSON lines, a CoNLL-U file, or two parallel files."""
     if len(files) == 2:
         return _parallel(list(files))
     if len(files) != 1:
@@ -69,16 +69,16 @@ def read_examples(files: Sequence[str], *, header: bool | None = None) -> Exampl
         return Examples([path], "conllu", ["words", "tags"], [[], []])
     else:
         raise UsageError(
-            f"{path} does not say what it is. Name a file that ends in {', '.join(TABLES)}, .jsonl or .conllu, or two "
+            f"{path} has an unknown ending. Name a file that ends in {', '.join(TABLES)}, .jsonl or .conllu, or two "
             "parallel text files."
         )
     if not found.count:
-        raise RegardError(f"{path} has no examples. Name a file with some hundred of them.")
+        raise RegardError(f"{path} has no examples. Name a file with a few hundred.")
     return found
 
 
 def choose_columns(examples: Examples, source: str | None = None, target: str | None = None) -> tuple[str, str] | None:
-    """Return the columns that are read and written, as far as names and options say; `None` if that is open."""
+    """Return the source and target columns, from options and column names; `None` if they are ambiguous."""
     for name in (source, target):
         if name is not None:
             examples.column(name)
@@ -96,7 +96,7 @@ def choose_columns(examples: Examples, source: str | None = None, target: str | 
 
 
 def recognise_task(sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
-    """Return the task that examples are of, and the reason in a few words."""
+    """Return the task that examples suggest, and the reason in a few words."""
     texts = [text.strip() for text in targets if text.strip()]
     distinct = set(texts)
     if (
@@ -161,7 +161,7 @@ def _json_lines(path: str) -> Examples:
             except (ValueError, RecursionError):
                 record = None
             if not isinstance(record, dict):
-                raise RegardError(f"{path}:{number} is not a JSON object. Write one object a line.")
+                raise RegardError(f"{path}:{number} is not a JSON object. Write one object per line.")
             records.append(record)
     names = [
         name
@@ -185,5 +185,5 @@ def _parallel(files: list[str]) -> Examples:
     complete = len(columns[0]) <= LOOKED_AT
     kept = [column[:LOOKED_AT] for column in columns]
     if not kept[0]:
-        raise RegardError(f"{files[0]} has no examples. Name files with some hundred of them.")
+        raise RegardError(f"{files[0]} has no examples. Name files with a few hundred.")
     return Examples(files, "paired", ["source", "target"], kept, complete=complete)

@@ -1,8 +1,8 @@
 """Coloured shapes in a scene, sentences that are true of it, and questions with their answers.
 
-A scene is known in full: where every thing stands (its box), and whether a sentence is true (`is_true`). A model that
-describes pictures can be judged by truth rather than by likeness to one reference, and its attention by where it falls.
-Sizes are in pixels of the finished picture; things never overlap.
+The box of every object is known, and `is_true` decides whether a sentence is true of a scene. So captions can be
+evaluated by truth instead of similarity to a reference, and attention by the object it falls on.
+Sizes are in pixels of the finished image; objects never overlap.
 """
 
 import random
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 SIDE = 48
-"""Width and height of a picture."""
+"""Width and height of an image."""
 CELLS = 3
-"""Things stand in a grid of so many cells a side, off the middle of their cell by a few pixels."""
+"""Objects are placed on a grid of this many cells per side, a few pixels off the centre of their cell."""
 MOST = 4
-"""Things in a scene, at most."""
+"""Largest number of objects in a scene."""
 
 COLOURS = {
     "red": (214, 48, 49),
@@ -37,18 +37,18 @@ COLOURS = {
 SHAPES = ("circle", "square", "triangle", "star", "cross")
 NUMBERS = ("none", "one", "two", "three", "four")
 PLACES = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
-"""Relations of a thing to another: the sign of the distance across and down."""
+"""Relations between two objects: the signs of the horizontal and vertical distance."""
 
 SCENE = "shapes:"
-"""How the name of a scene begins."""
+"""Prefix of the name of a scene."""
 
 _FINER = 4
-"""Pictures are drawn so many times larger and shrunk, for smooth edges."""
+"""Images are drawn this many times larger and then reduced, for smooth edges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A shape of a colour in a cell of the scene."""
+    """An object: a coloured shape in a cell of the scene."""
 
     shape: str
     colour: str
@@ -57,7 +57,7 @@ class Thing:
     radius: int
     """Half its width in pixels."""
     shift: tuple[int, int]
-    """How far its middle is from the middle of its cell, in pixels."""
+    """Offset of its centre from the centre of its cell, in pixels."""
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Thing:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Across and down, in pixels."""
+        """Its centre (x, y) in pixels."""
         cell = SIDE / CELLS
         return (self.column + 0.5) * cell + self.shift[0], (self.row + 0.5) * cell + self.shift[1]
 
@@ -79,26 +79,26 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Some things, no two of which are alike in both shape and colour."""
+    """Several objects; no two have the same shape and colour."""
 
     things: tuple[Thing, ...]
 
     @property
     def name(self) -> str:
-        """The scene written out, from which `parse` makes it again: colour, shape, column, row, radius and shift."""
+        """The scene as text that `parse` reads: colour, shape, column, row, radius and shift of each object."""
         things = (
             f"{one.name} {one.column} {one.row} {one.radius} {one.shift[0]} {one.shift[1]}" for one in self.things
         )
         return f"{SCENE} {', '.join(things)}"
 
     def those(self, shape: str | None = None, colour: str | None = None) -> list[Thing]:
-        """The things of a shape, of a colour, or both."""
+        """Return the objects of a shape, of a colour, or both."""
         return [one for one in self.things if shape in (None, one.shape) and colour in (None, one.colour)]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question about a scene, its one answer, and the things that it is about."""
+    """A question about a scene, its only answer, and the objects that it is about."""
 
     question: str
     answer: str
@@ -106,7 +106,7 @@ class Asked:
 
 
 def scenes(count: int, seed: int) -> Iterator[Scene]:
-    """So many different scenes, always the same for the same seed."""
+    """Yield `count` different scenes, which depend on the seed only."""
     generator = random.Random(f"shapes {seed}")
     seen: set[Scene] = set()
     while len(seen) < count:
@@ -119,7 +119,7 @@ def scenes(count: int, seed: int) -> Iterator[Scene]:
 def _scene(generator: random.Random) -> Scene:
     number = generator.randint(1, MOST)
     kinds = generator.sample([(shape, colour) for shape in SHAPES for colour in COLOURS], number)
-    if number > 1 and generator.random() < 0.5:  # repeated shapes and colours make scenes worth telling apart
+    if number > 1 and generator.random() < 0.5:  # repeated shapes and colours make scenes harder to describe
         shape = kinds[0][0]
         colours = generator.sample(list(COLOURS), 2)
         kinds[:2] = [(shape, colour) for colour in colours]
@@ -135,7 +135,7 @@ def _scene(generator: random.Random) -> Scene:
 
 
 def parse(name: str) -> Scene:
-    """The scene that is written out; radius and shift of a thing may be left out."""
+    """Return the scene that a text describes; radius and shift of an object may be omitted."""
     things = []
     for part in name.removeprefix(SCENE).split(","):
         colour, shape, *numbers = [*part.split(), "", ""]
@@ -149,25 +149,25 @@ def parse(name: str) -> Scene:
         placed = 0 <= column < CELLS and 0 <= row < CELLS and radius > 0 and max(abs(across), abs(down)) <= room
         if colour not in COLOURS or shape not in SHAPES or not placed:
             raise RegardError(
-                f"`{part.strip()[:80]}` is no thing of a scene: write a colour ({', '.join(COLOURS)}), a shape "
+                f"`{part.strip()[:80]}` is not an object of a scene. Write a colour ({', '.join(COLOURS)}), a shape "
                 f"({', '.join(SHAPES)}), its column and its row (0 to {CELLS - 1}), such as `red circle 0 2`."
             )
         things.append(Thing(shape, colour, column, row, radius, (across, down)))
     if len({(one.column, one.row) for one in things}) < len(things):
-        raise RegardError("Two things of this scene stand in the same place: give each a column and row of its own.")
+        raise RegardError("Two objects of this scene are in the same cell. Give each a different column or row.")
     return Scene(tuple(sorted(things, key=lambda one: (one.row, one.column))))
 
 
-def described(count: int, seed: int, sentences: int) -> Iterator[tuple[str, str]]:
-    """(a scene's name, a sentence that is true of it): so many scenes, with so many sentences each."""
+def caption_pairs(count: int, seed: int, sentences: int) -> Iterator[tuple[str, str]]:
+    """Yield (the name of a scene, a true sentence about it) for `count` scenes with `sentences` sentences each."""
     generator = random.Random(f"captions {seed}")
     for scene in scenes(count, seed):
         for sentence in captions(scene, generator, sentences):
             yield scene.name, sentence
 
 
-def asked(count: int, seed: int, number: int) -> Iterator[tuple[str, str]]:
-    """(a scene's name and behind a tab a question, its answer): so many scenes, with so many questions each."""
+def question_pairs(count: int, seed: int, number: int) -> Iterator[tuple[str, str]]:
+    """Yield (the name of a scene, a tab and a question, its answer) for `count` scenes, `number` questions each."""
     generator = random.Random(f"questions {seed}")
     for scene in scenes(count, seed):
         for one in questions(scene, generator, number):
@@ -175,7 +175,7 @@ def asked(count: int, seed: int, number: int) -> Iterator[tuple[str, str]]:
 
 
 def draw(scene: Scene, side: int = SIDE) -> "Image":
-    """The scene as a picture on a white ground, so many pixels wide and high."""
+    """Draw a scene on a white background as an image of `side`×`side` pixels."""
     try:
         from PIL import Image, ImageDraw
     except ImportError:
@@ -209,7 +209,7 @@ _OUTLINES = {
 
 
 def captions(scene: Scene, generator: random.Random, count: int) -> list[str]:
-    """So many sentences that are true of a scene (some may be equal, where there is little to say)."""
+    """Return `count` true sentences about a scene; in simple scenes some may be equal."""
     return [_caption(scene, generator) for _ in range(count)]
 
 
@@ -219,7 +219,7 @@ def _caption(scene: Scene, generator: random.Random) -> str:
     if len(things) == 1 or generator.random() < 0.25:
         return f"there is {_article(things[0].name)}"
     first, second = things[:2]
-    relations = [name for name in PLACES if _holds(name, first, second)]
+    relations = [name for name in PLACES if _is_related(name, first, second)]
     if relations and generator.random() < 0.6:
         return f"{_article(first.name)} is {generator.choice(relations)} {_article(second.name)}"
     several = [shape for shape in SHAPES if len(scene.those(shape)) > 1]
@@ -230,19 +230,19 @@ def _caption(scene: Scene, generator: random.Random) -> str:
 
 
 def questions(scene: Scene, generator: random.Random, count: int) -> list[Asked]:
-    """So many questions of all kinds, each with one answer only."""
+    """Return `count` questions of all kinds, each with exactly one answer."""
     return [_question(scene, generator) for _ in range(count)]
 
 
 def _question(scene: Scene, generator: random.Random) -> Asked:
-    """Of any kind that the scene has a question of."""
-    kinds = [_of_colour, _of_number, _of_presence, _of_place]
+    """Return a question of any kind that is possible for the scene."""
+    kinds = [_ask_colour, _ask_number, _ask_presence, _ask_place]
     generator.shuffle(kinds)
     return next(one for kind in kinds if (one := kind(scene, generator)))
 
 
-def _of_colour(scene: Scene, generator: random.Random) -> Asked | None:
-    """About the one thing of its shape."""
+def _ask_colour(scene: Scene, generator: random.Random) -> Asked | None:
+    """Return a question about the colour of the only object of its shape, or `None` if there is none."""
     unique = [one for one in scene.things if len(scene.those(one.shape)) == 1]
     if not unique:
         return None
@@ -250,16 +250,16 @@ def _of_colour(scene: Scene, generator: random.Random) -> Asked | None:
     return Asked(f"what colour is the {thing.shape} ?", thing.colour, (thing,))
 
 
-def _of_number(scene: Scene, generator: random.Random) -> Asked:
-    """Any number that the scene has an example of, as likely as another."""
+def _ask_number(scene: Scene, generator: random.Random) -> Asked:
+    """Return a question about the number of a shape; all numbers that occur are equally likely."""
     numbers = {shape: len(scene.those(shape)) for shape in SHAPES}
     number = generator.choice(sorted(set(numbers.values())))
     shape = generator.choice([shape for shape in SHAPES if numbers[shape] == number])
     return Asked(f"how many {plural(shape)} are there ?", NUMBERS[number], tuple(scene.those(shape)))
 
 
-def _of_presence(scene: Scene, generator: random.Random) -> Asked:
-    """Half are there; of those that are not, half have the colour of one thing and the shape of another, if any do."""
+def _ask_presence(scene: Scene, generator: random.Random) -> Asked:
+    """Return a yes-no question; half are true, half of the others combine a colour and a shape of the scene."""
     if generator.random() < 0.5:
         thing = generator.choice(scene.things)
         return Asked(f"is there {_article(thing.name)} ?", "yes", (thing,))
@@ -269,14 +269,14 @@ def _of_presence(scene: Scene, generator: random.Random) -> Asked:
     return Asked(f"is there {_article(f'{colour} {shape}')} ?", "no", ())
 
 
-def _of_place(scene: Scene, generator: random.Random) -> Asked | None:
-    """About a thing with one other thing on that side of it."""
-    beside = [
-        (name, one, [other for other in scene.things if other != one and _holds(name, other, one)])
+def _ask_place(scene: Scene, generator: random.Random) -> Asked | None:
+    """Return a question about an object with exactly one other object on one side, or `None`."""
+    neighbours = [
+        (name, one, [other for other in scene.things if other != one and _is_related(name, other, one)])
         for one in scene.things
         for name in PLACES
     ]
-    answerable = [(name, one, others[0]) for name, one, others in beside if len(others) == 1]
+    answerable = [(name, one, others[0]) for name, one, others in neighbours if len(others) == 1]
     if not answerable:
         return None
     name, one, other = generator.choice(answerable)
@@ -284,7 +284,7 @@ def _of_place(scene: Scene, generator: random.Random) -> Asked | None:
 
 
 def is_true(sentence: str, scene: Scene) -> bool:
-    """Whether a sentence of the form that `captions` gives holds of a scene; any other sentence does not."""
+    """Return whether a sentence is true of a scene; sentences that `captions` cannot produce are false."""
     thing = rf"an? ({'|'.join(COLOURS)}) ({'|'.join(SHAPES)})"
     if found := re.fullmatch(rf"there is {thing}( and {thing})?", sentence):
         first, second = found.group(2, 1), found.group(5, 4)
@@ -292,7 +292,7 @@ def is_true(sentence: str, scene: Scene) -> bool:
         return bool(scene.those(*first)) and (not both or (first != second and bool(scene.those(*second))))
     if found := re.fullmatch(rf"{thing} is ({'|'.join(PLACES)}) {thing}", sentence):
         return any(
-            _holds(found.group(3), one, other)
+            _is_related(found.group(3), one, other)
             for one in scene.those(*found.group(2, 1))
             for other in scene.those(*found.group(5, 4))
         )
@@ -303,7 +303,7 @@ def is_true(sentence: str, scene: Scene) -> bool:
 
 
 def plural(shape: str) -> str:
-    """More than one of a shape."""
+    """Return the plural of a shape."""
     return f"{shape}es" if shape.endswith("s") else f"{shape}s"
 
 
@@ -311,8 +311,8 @@ def _article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def _holds(relation: str, one: Thing, other: Thing) -> bool:
-    """Whether a thing stands so to another: in another column (row), and further across (down) than it is beside."""
+def _is_related(relation: str, one: Thing, other: Thing) -> bool:
+    """Return whether a relation holds: another column (row), and this distance is larger than the other one."""
     across, down = one.column - other.column, one.row - other.row
     sign_across, sign_down = PLACES[relation]
     if sign_across:

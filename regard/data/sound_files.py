@@ -9,11 +9,11 @@ from regard.data.spoken_words import read_spoken_words
 from regard.foundation.errors import RegardError
 
 Row = tuple[str, str, str]
-"""Where a row stands, the name of its sound within the folder, and its text."""
+"""The location of a row, the name of its sound within the folder, and its text."""
 
 
 def read_sounds(corpus: SoundFiles | SpokenWords) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The place and (the name of a sound, its text) of every example of a corpus of sounds."""
+    """Yield the location and (the name of a sound, its text) of every example of a corpus of sounds."""
     if isinstance(corpus, SoundFiles):
         yield from read_manifest(corpus)
         return
@@ -22,7 +22,7 @@ def read_sounds(corpus: SoundFiles | SpokenWords) -> Iterator[tuple[str, tuple[s
 
 
 def read_manifest(corpus: SoundFiles) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The place and (the path of a sound, its text), line by line; a sound that is missing is refused."""
+    """Yield the location and (the path of a sound, its text) of each line; raises if a sound is missing."""
     there = set(list_sounds(corpus.sounds))
     for path in corpus.manifest:
         is_json = path.removesuffix(".gz").endswith((".jsonl", ".json"))
@@ -53,13 +53,13 @@ def _read_tabs(corpus: SoundFiles, path: str) -> Iterator[Row]:
 
 
 def _read_json(corpus: SoundFiles, path: str) -> Iterator[Row]:
-    from regard.data.corpus import json_sort, parsed
+    from regard.data.corpus import json_sort, parse_json
 
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         place = f"{path}:{number}"
-        record = parsed(line, place)
+        record = parse_json(line, place)
         if not isinstance(record, dict):
             raise RegardError(f"{place} is {json_sort(record)}, but every line must be a JSON object.")
         for name in (corpus.sound_field, corpus.text_field):
@@ -74,5 +74,5 @@ def _read_json(corpus: SoundFiles, path: str) -> Iterator[Row]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a value can be a label that is no string, such as 7."""
+    """Return whether a value is an integer, which may be a label."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Features of sounds in a memory-mapped file, each computed once, so that training decodes nothing.
+"""Features of sounds in a memory-mapped file, so that training does not compute them again.
 
 Axes: S frames of a sound, F bands.
 """
@@ -25,7 +25,7 @@ _FRAMES, _HEADER = "frames.uint8", "header.json"
 
 @dataclass(frozen=True)
 class SoundHeader:
-    """What `header.json` says of the sounds."""
+    """The content of `header.json`."""
 
     bands: int
     names: list[str]
@@ -54,7 +54,7 @@ class SoundStore:
             self._frames: Frames = np.memmap(directory / _FRAMES, dtype=np.uint8, mode="r", shape=shape)
         except (OSError, ValueError, DamagedFile) as error:
             raise RegardError(
-                f"{directory} holds no sounds, or is damaged ({error}): restore it, or start a new run."
+                f"{directory} holds no sounds, or is damaged ({error}). Restore it, or start a new run."
             ) from error
         self.lengths = np.asarray(header.lengths, dtype=np.int64)
         self._starts = [0, *accumulate(header.lengths)]
@@ -63,7 +63,7 @@ class SoundStore:
     def build(
         cls, directory: Path, names: Iterable[str], wanted: SoundFormat, progress: Progress | None = None
     ) -> Self:
-        """Compute the features of the sounds of these names, each once, into a new store."""
+        """Compute the features of each named sound once, into a new store."""
         distinct = list(dict.fromkeys(names))
         directory.mkdir(parents=True, exist_ok=True)
         lengths: list[int] = []
@@ -92,13 +92,13 @@ class SoundStore:
         return {name: number for number, name in enumerate(self.header.names)}
 
     def __getitem__(self, number: int) -> Frames:
-        """The features of a sound: S×F."""
+        """Return the features of a sound: S×F."""
         return self._frames[self._starts[number] : self._starts[number + 1]]
 
     def find(self, name: str) -> Frames | None:
-        """The features of a name, if they are stored and its files have not changed since; missing files count as such.
+        """Return the features of a sound, or `None` if they are not stored or its files have changed since.
 
-        Training that is resumed needs no files, but a file that was replaced must be read again.
+        Missing files count as unchanged: resumed training needs no files, but a replaced file must be read again.
         """
         number = self.numbers.get(name)
         if number is None or file_stamp(name) not in (None, self.header.stamps[number]):

@@ -25,17 +25,17 @@ FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
 LARGEST = 500_000_000
 """Bytes of the largest file that is read."""
 RATES = (1_000, 768_000)
-"""Sample rates that are believed."""
+"""Lowest and highest sample rate that is accepted."""
 JOINED, PLUS = "joined: ", " + "
 MEMORY = "memory-sound:"
-"""How the name of a sound begins that is an array in memory."""
+"""Prefix of the names of sounds in memory."""
 _ARRAYS: dict[str, tuple[Samples, int | None]] = {}
 _NUMBERS = count(1)
 
 
 @dataclass(frozen=True)
 class SoundFormat:
-    """What a model wants sounds to be like."""
+    """The format of sounds that a model reads."""
 
     rate: int
     """Samples per second; other rates are resampled."""
@@ -46,27 +46,27 @@ class SoundFormat:
 
 
 def read_frames(name: str, wanted: SoundFormat) -> tuple[Frames, set[int]]:
-    """The log-mel features of a sound, S×F, and the sample rates that were resampled."""
+    """Return the log-mel features of a sound, S×F, and the sample rates that were resampled."""
     return _read_frames(name, file_stamp(name), wanted)
 
 
 def check_sound(name: str) -> None:
-    """Refuse the name of a file that does not exist, before anything is read."""
+    """Raise if a file of this sound does not exist, without reading it."""
     for part in _parts(name):
         if isinstance(part, str) and not part.startswith(MEMORY) and archive_of(part) is None:
             if not part.strip():
                 raise RegardError("The name of a sound is empty. Give the path of a sound, such as speech.wav.")
             if not is_file(part):
-                raise RegardError(f"{part[:200]} does not exist: give the path of a sound, such as speech.wav.")
+                raise RegardError(f"{part[:200]} does not exist. Give the path of a sound, such as speech.wav.")
 
 
 def list_sounds(place: str) -> list[str]:
-    """The names, within a folder or a zip file, of all the sounds there."""
+    """Return the names, within a folder or a zip file, of all the sounds there."""
     return list_files(place, ENDINGS, noun="sound")
 
 
 def file_stamp(name: str) -> str | None:
-    """Size and time of change of the files of a sound; `None` where one is missing."""
+    """Return size and modification time of the files of a sound; `None` if one is missing."""
     stamps = []
     for part in _parts(name):
         if isinstance(part, str) and part.startswith(MEMORY):
@@ -83,7 +83,7 @@ def file_stamp(name: str) -> str | None:
 
 
 def join_sounds(names: Sequence[str], pauses: Sequence[float]) -> str:
-    """The name of several sounds with pauses, in seconds, between them."""
+    """Return the name of several sounds with pauses, in seconds, between them."""
     parts = [names[0]]
     for name, pause in zip(names[1:], pauses, strict=True):
         parts += [f"{pause:.3f} s", name]
@@ -112,7 +112,7 @@ def sounds_in_memory() -> Iterator[Callable[[object], str]]:
             )
         if values.dtype.kind in "iu":
             if values.dtype not in (np.dtype(np.int16), np.dtype(np.int32)):
-                raise RegardError(f"Samples must be floats, int16 or int32, not {values.dtype}: convert them first.")
+                raise RegardError(f"Samples must be floats, int16 or int32, not {values.dtype}. Convert them first.")
             values = values / -float(np.iinfo(values.dtype).min)
         samples = _to_mono(values.astype(np.float32), "The array")
         names.append(f"{MEMORY}{next(_NUMBERS)}")
@@ -133,7 +133,7 @@ def _read_frames(name: str, stamp: str | None, wanted: SoundFormat) -> tuple[Fra
 
 
 def _read_samples(name: str, wanted: SoundFormat) -> tuple[Samples, set[int]]:
-    """The samples of a sound at the wanted rate, one channel, and other rates that it or its parts had."""
+    """Return the samples of a sound at the wanted rate, one channel, and other rates that it or its parts had."""
     pieces: list[Samples] = []
     rates: set[int] = set()
     seconds = 0.0
@@ -153,7 +153,7 @@ def _read_samples(name: str, wanted: SoundFormat) -> tuple[Samples, set[int]]:
 
 
 def _parts(name: str) -> list[str | float]:
-    """The names of sounds and the lengths of pauses that a name stands for."""
+    """Return the names of sounds and the lengths of pauses that a name consists of."""
     if not name.startswith(JOINED):
         return [name]
     parts: list[str | float] = []
@@ -164,16 +164,16 @@ def _parts(name: str) -> list[str | float]:
         except ValueError:
             pause = None
         if pause is not None and not 0 <= pause < 1e6:
-            raise RegardError(f"`{part}` is not a pause: give seconds, such as `0.25 s`.")
+            raise RegardError(f"`{part}` is not a pause. Give seconds, such as `0.25 s`.")
         parts.append(part.strip() if pause is None else pause)
     return parts
 
 
 def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
-    """The samples of one sound, N, its channels averaged, and their rate."""
+    """Return the samples of one sound, N, its channels averaged, and their rate."""
     if name.startswith(MEMORY):
         if name not in _ARRAYS:
-            raise RegardError(f"{name[:200]} does not exist: give the path of a sound, such as speech.wav.")
+            raise RegardError(f"{name[:200]} does not exist. Give the path of a sound, such as speech.wav.")
         samples, rate = _ARRAYS[name]
         return samples, rate or wanted.rate
     if not name.strip():
@@ -181,35 +181,35 @@ def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
     soundfile = _soundfile()
     content = read_content(name, limit=LARGEST, noun="sound")
     if not content:
-        raise RegardError(f"{name} is empty: it has no bytes. Record it again, or leave it out.")
+        raise RegardError(f"{name} is empty. Record it again, or leave it out.")
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             if file.format not in FORMATS:
-                raise RegardError(f"{name} is a sound in format {file.format}: convert it to WAV, FLAC or OGG.")
+                raise RegardError(f"{name} is a sound in format {file.format}. Convert it to WAV, FLAC or OGG.")
             rate = _check_rate(file.samplerate, name)
             _check_length(name, file.frames / rate, wanted)
             samples = file.read(dtype="float32", always_2d=True)  # N×channels
     except RegardError:
         raise
-    except Exception as error:  # whatever a damaged file makes the decoder raise
+    except Exception as error:  # a damaged file can make the decoder raise anything
         reason = str(error).split(": ", 1)[-1].rstrip(".")[:200] or type(error).__name__
-        raise RegardError(f"{name} cannot be read as WAV, FLAC or OGG ({reason}): it may be damaged.") from None
+        raise RegardError(f"{name} cannot be read as WAV, FLAC or OGG ({reason}). It may be damaged.") from None
     return _to_mono(samples, name), rate
 
 
 def _to_mono(samples: Samples, name: str) -> Samples:
-    """Channels averaged; no samples at all, and numbers that are not finite, are refused."""
+    """Average the channels; raises if there are no samples, or some that are not finite."""
     mono = samples.mean(axis=1) if samples.ndim == 2 and samples.shape[1] else samples.reshape(-1)
     if not len(mono):
-        raise RegardError(f"{name} is empty: it has no samples. Record it again, or leave it out.")
+        raise RegardError(f"{name} has no samples. Record it again, or leave it out.")
     if not np.isfinite(mono).all():
-        raise RegardError(f"{name} has samples that are not finite numbers: it may be damaged.")
+        raise RegardError(f"{name} has samples that are not finite numbers. It may be damaged.")
     return np.ascontiguousarray(mono)
 
 
 def _check_rate(rate: int, name: str) -> int:
     if not RATES[0] <= rate <= RATES[1]:
-        raise RegardError(f"{name} has a sample rate of {rate:,} Hz: it must be between {RATES[0]:,} and {RATES[1]:,}.")
+        raise RegardError(f"{name} has a sample rate of {rate:,} Hz. It must be from {RATES[0]:,} to {RATES[1]:,}.")
     return rate
 
 
@@ -217,7 +217,7 @@ def _check_length(name: str, seconds: float, wanted: SoundFormat) -> None:
     if seconds > wanted.max_seconds:
         raise RegardError(
             f"{name[:200]} lasts {seconds:,.1f} seconds, but this model reads at most {wanted.max_seconds:g} "
-            "(model.encoder.max_seconds): cut it into shorter sounds."
+            "(model.encoder.max_seconds). Cut it into shorter sounds."
         )
 
 

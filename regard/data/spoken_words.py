@@ -1,4 +1,4 @@
-"""Sequences of spoken words, made from recordings of single words: the same settings always give the same ones."""
+"""Sequences of spoken words, joined from recordings of single words; the same settings always give the same ones."""
 
 import random
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from regard.data.sounds import join_sounds, list_sounds
 from regard.foundation.errors import RegardError
 
 PAUSES = (0.05, 0.4)
-"""Seconds of silence between two words, from and to."""
+"""Shortest and longest silence between two words, in seconds."""
 
 
 def read_spoken_words(corpus: SpokenWords) -> Iterator[tuple[str, str]]:
-    """The name of a sound and the words in it; no sequence mixes speakers, or is made twice."""
+    """Yield the name of a sound and its words; each sequence has one speaker and occurs once."""
     recordings = find_recordings(corpus)
     if corpus.max_words == 1:
         for own in recordings.values():
@@ -30,7 +30,7 @@ def read_spoken_words(corpus: SpokenWords) -> Iterator[tuple[str, str]]:
             if failures > 100 * corpus.size:
                 raise RegardError(
                     f"{corpus.name} make fewer than {corpus.size:,} different sequences of {corpus.min_words} to "
-                    f"{corpus.max_words} words: reduce size, or use longer sequences."
+                    f"{corpus.max_words} words. Reduce size, or use longer sequences."
                 )
             continue
         seen.add(names)
@@ -39,7 +39,7 @@ def read_spoken_words(corpus: SpokenWords) -> Iterator[tuple[str, str]]:
 
 
 def find_recordings(corpus: SpokenWords) -> dict[str, list[tuple[str, str]]]:
-    """The recordings of each speaker that is used: path and word."""
+    """Return the recordings of each speaker that is used: path and word."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name in list_sounds(corpus.spoken_words):
         word, *rest = name.rsplit("/", 1)[-1].rsplit(".", 1)[0].split("_")
@@ -54,7 +54,7 @@ def find_recordings(corpus: SpokenWords) -> dict[str, list[tuple[str, str]]]:
     for speaker in (*(corpus.speakers or ()), *corpus.without_speakers):
         if speaker not in found:
             raise RegardError(
-                f"{corpus.spoken_words} has no recordings of speaker `{speaker}`: it has {', '.join(sorted(found))}."
+                f"{corpus.spoken_words} has no recordings of speaker `{speaker}`. It has {', '.join(sorted(found))}."
             )
     chosen = set(corpus.speakers or found) - set(corpus.without_speakers)
     if not chosen:

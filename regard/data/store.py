@@ -1,4 +1,4 @@
-"""The token store: ids of both sides of a corpus in memory-mapped files, so that size costs no memory."""
+"""The token store: ids of both sides of a corpus in memory-mapped files, so that large corpora need little memory."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class StoreFile:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreHeader:
-    """What `header.json` of a store says."""
+    """The content of `header.json`."""
 
     format: str
     version: int
@@ -49,8 +49,8 @@ class StoreHeader:
 class TokenStore:
     """Pairs of id sequences without special tokens; `store[i]` is (source ids, target ids).
 
-    A directory: for each side `SIDE.tokens`, all ids in a row, and `SIDE.offsets`, the n + 1 places where sequences
-    begin and end (int64); and `header.json` with the version, the counts, and the size and checksum of each file.
+    A directory: for each side `SIDE.tokens`, all ids concatenated, and `SIDE.offsets`, the n + 1 positions at which
+    sequences begin and end (int64); and `header.json` with version, counts, and the size and checksum of each file.
     """
 
     def __init__(self, directory: Path):
@@ -58,8 +58,8 @@ class TokenStore:
         header = self._header = _read_header(directory)
         self.pairs = header.pairs
         try:
-            self._tokens = [_mapped(directory / f"{side}.tokens", np.dtype(header.dtype)) for side in SIDES]
-            self._offsets = [_mapped(directory / f"{side}.offsets", np.dtype(np.int64)) for side in SIDES]
+            self._tokens = [_map_file(directory / f"{side}.tokens", np.dtype(header.dtype)) for side in SIDES]
+            self._offsets = [_map_file(directory / f"{side}.offsets", np.dtype(np.int64)) for side in SIDES]
             fits = all(
                 len(offsets) == header.pairs + 1 and offsets[0] == 0 and offsets[-1] == len(tokens)
                 for offsets, tokens in zip(self._offsets, self._tokens, strict=True)
@@ -91,7 +91,7 @@ class TokenStore:
 
     @cached_property
     def openings(self) -> Tokens:
-        """The first id of each source, where none is empty."""
+        """The first id of each source; no source may be empty."""
         return np.asarray(self._tokens[0][self._offsets[0][:-1]])
 
     @property
@@ -100,13 +100,13 @@ class TokenStore:
         return len(self._tokens[0]), len(self._tokens[1])
 
     def counts(self, side: str, vocabulary: int) -> NDArray[np.int64]:
-        """How often each id occurs among all sources, or among all targets."""
-        return _counted(self._tokens[SIDES.index(side)], vocabulary)
+        """Return the number of occurrences of each id in all sources, or in all targets."""
+        return _count_ids(self._tokens[SIDES.index(side)], vocabulary)
 
     def verify(self, limits: tuple[int, int] | None = None) -> None:
-        """Read everything: compare it with the checksums, and with limits refuse source or target ids that reach them.
+        """Check all files against their checksums and, given limits, that all source and target ids are below them.
 
-        A limit is the size of a vocabulary: an id outside it would end training with an error of torch.
+        A limit is the size of a vocabulary. An id outside it would make torch fail during training.
         """
         for name, expected in self._header.files.items():
             checksum = 0
@@ -125,8 +125,8 @@ class TokenStore:
                 raise _damaged(self.directory, f"{side} has the id {largest}, and the vocabulary has {limit:,} tokens")
 
 
-class HeldStore(TokenStore):
-    """A store of a few pairs, held in memory."""
+class InMemoryStore(TokenStore):
+    """A store of a few pairs in memory."""
 
     def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]):
         sides = sources, targets
@@ -136,7 +136,7 @@ class HeldStore(TokenStore):
 
 
 class StoreWriter:
-    """Writes a token store in chunks: aside first, flushed to the disk, and renamed when it is whole."""
+    """Writes a token store in chunks: to a temporary directory, flushed to disk, and renamed when complete."""
 
     def __init__(self, directory: Path, vocabulary: int):
         self.directory = directory
@@ -199,8 +199,8 @@ class StoreWriter:
         durable.flush(self.directory.parent)
 
 
-def _counted(tokens: Tokens, vocabulary: int) -> NDArray[np.int64]:
-    """How often each id occurs, a part of the file at a time."""
+def _count_ids(tokens: Tokens, vocabulary: int) -> NDArray[np.int64]:
+    """Return the number of occurrences of each id, reading the file in chunks."""
     counts = np.zeros(vocabulary, dtype=np.int64)
     for part in _parts(tokens):
         counts += np.bincount(part, minlength=vocabulary)
@@ -208,12 +208,12 @@ def _counted(tokens: Tokens, vocabulary: int) -> NDArray[np.int64]:
 
 
 def _parts(tokens: Tokens) -> Iterator[Tokens]:
-    """A file of tokens, a part at a time."""
+    """Yield a file of tokens in chunks."""
     return (tokens[start : start + _PART] for start in range(0, len(tokens), _PART))
 
 
 def _read_header(directory: Path) -> StoreHeader:
-    """Return the header of a store whose files have the sizes it says."""
+    """Read the header of a store, and check the sizes of its files."""
     path = directory / "header.json"
     try:
         header = read_record(path, StoreHeader)
@@ -237,14 +237,12 @@ def _read_header(directory: Path) -> StoreHeader:
     return header
 
 
-def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A file as an array that is read when touched."""
+def _map_file(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a file as a memory-mapped array."""
     if path.stat().st_size == 0:
         return np.zeros(0, dtype=dtype)
     return np.memmap(path, dtype=dtype, mode="r")
 
 
 def _damaged(directory: Path, why: str) -> RegardError:
-    return RegardError(
-        f"{directory} is no token store, or is damaged ({why}): put it back as it was, or begin a new run."
-    )
+    return RegardError(f"{directory} is not a token store, or is damaged ({why}). Restore it, or start a new run.")

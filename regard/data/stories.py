@@ -13,39 +13,39 @@ class Question(NamedTuple):
     """A question about a story."""
 
     story: tuple[str, ...]
-    """The sentences told so far."""
+    """The sentences of the story before the question."""
     text: str
     answer: str
     evidence: tuple[int, ...]
-    """Which sentences of the story the answer follows from, counted from 0; empty where the file does not say."""
+    """The sentences of the story that support the answer, counted from 0; empty if the file does not name them."""
 
 
 def stories(corpus: BabiFiles) -> Iterator[tuple[str, str, str]]:
-    """(the story so far, a question, its answer) for each question of a corpus."""
+    """Yield (the story so far, a question, its answer) for each question of a corpus."""
     for path in corpus.babi:
         for one in questions(path):
             yield " ".join(one.story), one.text, one.answer
 
 
 def questions(path: Path | str) -> Iterator[Question]:
-    """The questions of a file; a line numbered 1 begins a new story."""
-    told: dict[str, str] = {}  # by the number of the line
+    """Yield the questions of a file; a line numbered 1 begins a new story."""
+    story: dict[str, str] = {}  # sentences by line number
     for place, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         number, _, rest = line.partition(" ")
         if not number.isdecimal():
-            raise RegardError(f"{path}:{place} begins with no number: in bAbI's format every line has one.")
+            raise RegardError(f"{path}:{place} does not begin with a number. In bAbI's format every line has one.")
         if int(number) == 1:
-            told = {}
+            story = {}
         text, *answer = rest.split("\t")
         if not answer:
-            told[number] = rest.strip()
-        elif not answer[0].strip() or not told:
-            missing = "answer" if told else "story before it"
-            raise RegardError(f"{path}:{place} is a question without {missing}: mend the file.")
+            story[number] = rest.strip()
+        elif not answer[0].strip() or not story:
+            missing = "answer" if story else "story before it"
+            raise RegardError(f"{path}:{place} is a question without {missing}. Correct the file.")
         else:
             named = answer[1].split() if len(answer) > 1 else []
-            numbers = list(told)
-            evidence = tuple(numbers.index(one) for one in named if one in told)
-            yield Question(tuple(told.values()), text.strip(), answer[0].strip(), evidence)
+            numbers = list(story)
+            evidence = tuple(numbers.index(one) for one in named if one in story)
+            yield Question(tuple(story.values()), text.strip(), answer[0].strip(), evidence)

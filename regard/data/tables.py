@@ -15,7 +15,7 @@ from regard.text.joined import TAB
 
 DELIMITERS = (",", "\t", ";")
 LONGEST_CELL = 1 << 22
-"""Characters; Python's own limit is too small for documents."""
+"""In characters; the default limit of Python's csv module is too small for documents."""
 
 Row = tuple[int, list[str]]
 """The number of a row's line in its file, counted from 1, and its cells."""
@@ -26,17 +26,17 @@ _WORDS = (
     "english german french spanish premise hypothesis review sentiment"
 )
 HEADER_WORDS = frozenset(_WORDS.split())
-"""Usual names of columns."""
+"""Common names of columns."""
 
 
 def looks_like_header(cells: Iterable[str]) -> bool:
-    """Return whether all of these cells are usual names of columns, as no sentence or label is."""
+    """Return whether all of these cells are common names of columns."""
     names = [cell.strip().lower() for cell in cells]
     return len(set(names)) == len(names) > 1 and all(name in HEADER_WORDS for name in names)
 
 
 def read_table(corpus: TableFiles) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Return the place of each row, and its source and target; a source of two texts has a tab between them."""
+    """Yield the location of each row, and its source and target; two source texts are separated by a tab."""
     for path in corpus.table:
         rows = table_rows(path)
         try:
@@ -55,7 +55,7 @@ def read_table(corpus: TableFiles) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def table_rows(path: str) -> Iterator[Row]:
-    """Return the rows of a table, the header included; the ending of its name says what it is."""
+    """Yield the rows of a table, including the header; the ending of the file name determines the format."""
     ending = Path(path.removesuffix(".gz")).suffix.lower()
     if ending == ".xlsx":
         yield from _xlsx(path)
@@ -65,24 +65,24 @@ def table_rows(path: str) -> Iterator[Row]:
         yield from _separated(path, "\t" if ending in (".tsv", ".tab") else None)
     else:
         raise RegardError(
-            f"{path} ends in {ending or 'nothing'}, which does not say what table it is. Name a file that ends in "
+            f"{path} ends in {ending or 'nothing'}, which is not a known table format. Name a file that ends in "
             ".csv, .tsv, .xlsx or .parquet."
         )
 
 
-class _Chosen:
+class _Columns:
     """Which columns of a file are read, and whether its first row is a header."""
 
     def __init__(self, sources: list[int], target: int, *, header: bool) -> None:
         self.sources, self.target, self.header = sources, target, header
 
 
-def _choose(corpus: TableFiles, path: str, first: list[str]) -> _Chosen:
+def _choose(corpus: TableFiles, path: str, first: list[str]) -> _Columns:
     """Find the columns that a configuration names in the first row of a file."""
     wanted = [name for name in (corpus.source, corpus.second, corpus.target) if name is not None]
     shown = ", ".join(cell[:40] or "(empty)" for cell in first[:12])
     if corpus.header is not False and all(first.count(name) == 1 for name in wanted):
-        return _Chosen([first.index(name) for name in wanted[:-1]], first.index(wanted[-1]), header=True)
+        return _Columns([first.index(name) for name in wanted[:-1]], first.index(wanted[-1]), header=True)
     if all(name.isdecimal() for name in wanted):
         for name in wanted:
             if not 1 <= int(name) <= len(first):
@@ -96,7 +96,7 @@ def _choose(corpus: TableFiles, path: str, first: list[str]) -> _Chosen:
                 "names the columns, or header: false if it is an example."
             )
         numbers = [int(name) - 1 for name in wanted]
-        return _Chosen(numbers[:-1], numbers[-1], header=corpus.header)
+        return _Columns(numbers[:-1], numbers[-1], header=corpus.header)
     missing = next((name for name in wanted if first.count(name) != 1), wanted[0])
     if corpus.header is False:
         raise RegardError(
@@ -152,7 +152,7 @@ def _is_quoted(path: str) -> bool:
 
 def _xlsx(path: str) -> Iterator[Row]:
     """Return the rows of the first sheet of a workbook."""
-    _check_there(path)
+    _check_exists(path)
     try:
         import openpyxl
     except ImportError:
@@ -172,12 +172,12 @@ def _xlsx(path: str) -> Iterator[Row]:
         book.close()
     except RegardError:
         raise
-    except Exception as error:  # openpyxl raises many sorts of errors for damaged files
+    except Exception as error:  # openpyxl raises many types of errors for damaged files
         raise RegardError(f"{path} cannot be read as an Excel workbook ({type(error).__name__}: {error}).") from error
 
 
 def _parquet(path: str) -> Iterator[Row]:
-    _check_there(path)
+    _check_exists(path)
     try:
         import pyarrow.parquet
     except ImportError:
@@ -200,9 +200,9 @@ def _parquet(path: str) -> Iterator[Row]:
         raise RegardError(f"{path} cannot be read as Parquet ({type(error).__name__}: {error}).") from error
 
 
-def _check_there(path: str) -> None:
+def _check_exists(path: str) -> None:
     if not Path(path).is_file():
-        raise RegardError(f"{path} does not exist: check the path (it is relative to where the command runs).")
+        raise RegardError(f"{path} does not exist. Check the path (it is relative to where the command runs).")
 
 
 def _cell(value: Any) -> str:
@@ -225,5 +225,5 @@ def _cell(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a cell as one line: line breaks and tabs become blanks."""
+    """Return a cell as one line: line breaks and tabs become spaces."""
     return " ".join(part for part in text.replace("\t", " ").splitlines()) if not text.isprintable() else text

@@ -13,10 +13,10 @@ Word = tuple[str, str]
 """A word and its tag."""
 
 
-def tagged(corpus: ConlluFiles | ColumnFiles) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Each sentence as its words and its tags, both with a blank between two; white space in a word becomes `_`.
+def read_tagged(corpus: ConlluFiles | ColumnFiles) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each sentence as its words and its tags, both separated by spaces; white space in a word becomes `_`.
 
-    Before them stands the place of its first word.
+    The location of its first word comes first.
     """
     paths = corpus.conllu if isinstance(corpus, ConlluFiles) else corpus.columns
     for path in paths:
@@ -30,25 +30,25 @@ def tagged(corpus: ConlluFiles | ColumnFiles) -> Iterator[tuple[str, tuple[str, 
                 start = start if sentence else number
                 sentence += [word] if word else []
             elif sentence:
-                yield f"{path}:{start}", _joined(sentence)
+                yield f"{path}:{start}", _join_words(sentence)
                 sentence = []
         if sentence:
-            yield f"{path}:{start}", _joined(sentence)
+            yield f"{path}:{start}", _join_words(sentence)
 
 
-def _joined(sentence: list[Word]) -> tuple[str, str]:
+def _join_words(sentence: list[Word]) -> tuple[str, str]:
     words, tags = zip(*sentence, strict=True)
     return " ".join("_".join(word.split()) for word in words), " ".join(tags)
 
 
 def _conllu(line: str, tag: str, path: str, number: int) -> Word | None:
-    """The word of a line; comments, ranges of words (`3-4`) and empty nodes (`5.1`) are none."""
+    """Return the word of a line, or `None` for comments, ranges of words (`3-4`) and empty nodes (`5.1`)."""
     if line.startswith("#"):
         return None
     columns = line.split("\t")
     if len(columns) != _CONLLU_COLUMNS:
         raise RegardError(
-            f"{path}:{number} has {len(columns)} tab-separated columns, and CoNLL-U has {_CONLLU_COLUMNS}: mend the "
+            f"{path}:{number} has {len(columns)} tab-separated columns, but CoNLL-U has {_CONLLU_COLUMNS}. Correct the "
             "line, or name the file under `columns` if it has a word and a tag on each line."
         )
     if not columns[0].isdecimal():
@@ -56,7 +56,8 @@ def _conllu(line: str, tag: str, path: str, number: int) -> Word | None:
     word, found = columns[1].strip(), columns[_TAG_COLUMN[tag]].strip()
     if not word or not found or " " in found or found == "_":
         raise RegardError(
-            f"{path}:{number} has the word `{word}` with the {tag} tag `{found}`: every word needs one tag. Mend the "
+            f"{path}:{number} has the word `{word}` with the {tag} tag `{found}`, but every word needs one tag. "
+            "Correct the "
             "line, or choose the other with tag: xpos or upos."
         )
     return word, found
@@ -72,29 +73,30 @@ class _Columns:
         self.count: int | None = None
 
     def read(self, line: str, number: int) -> Word:
-        """The word of a line."""
+        """Return the word of a line."""
         parts = [part.strip() for part in line.split("\t")] if "\t" in line.strip() else line.split()
         count = len(parts)
         if self.count is None:
             if count != 2 and not self.chosen:
                 raise RegardError(
-                    f"{self.path}:{number} has {count} columns, but a word and its tag are wanted. Name the columns "
+                    f"{self.path}:{number} has {count} columns, but a word and its tag are needed. Name the columns "
                     "with word_column and tag_column, counted from 1."
                 )
             self.count = count
         if count != self.count:
             raise RegardError(
                 f"{self.path}:{number} has {count} columns, but the lines before it have {self.count}. Remove what is "
-                "too much, such as an extra tab, or add what is missing."
+                "extra, such as a tab, or add what is missing."
             )
         if max(self.word, self.tag) > count:
             raise RegardError(
-                f"{self.path}:{number} has {count} columns, but column {max(self.word, self.tag)} is wanted: set "
-                "word_column and tag_column to columns that are there."
+                f"{self.path}:{number} has {count} columns, but column {max(self.word, self.tag)} is needed. Set "
+                "word_column and tag_column to columns that exist."
             )
         word, tag = parts[self.word - 1], parts[self.tag - 1]
         if not word or not tag or len(tag.split()) != 1:
             raise RegardError(
-                f"{self.path}:{number} has the word `{word}` with the tag `{tag}`: every word needs one tag."
+                f"{self.path}:{number} has the word `{word}` with the tag `{tag}`, but every word needs exactly one "
+                "tag."
             )
         return word, tag

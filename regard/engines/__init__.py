@@ -1,1 +1,1 @@
-"""Other ways to run a trained model: CTranslate2."""
+"""Inference engines: CTranslate2."""

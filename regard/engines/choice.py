@@ -1,7 +1,7 @@
-"""What translates: the native engine, which does everything, or a faster one that does what it can.
+"""Choice of the engine: the native one, which supports everything, or a faster one.
 
-Every engine is a `TextGenerator`: texts and a search in, hypotheses out. What an engine cannot do it leaves to the
-native one, and says so once.
+Every engine is a `TextGenerator`: texts and a search in, hypotheses out. Unsupported requests are passed on to the
+native engine, with a note the first time.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,16 +27,16 @@ ADDED: dict[str, OpenEngine] = {}
 def open_engine(
     name: str, runs: Sequence[Path], overrides: Sequence[str] = (), *, token_scores: bool = False
 ) -> "TextGenerator":
-    """The generator of a run (or of several, as an ensemble) on an engine; `auto` is the fastest with equal outputs.
+    """Return the generator of a run, or of an ensemble; `auto` is the fastest engine with equal outputs.
 
-    `token_scores` says that the score of each token is wanted, which only the native engine tells.
+    `token_scores` requests the score of each token, which only the native engine provides.
     """
     if name in ADDED:
         if len(runs) > 1:
-            raise UsageError(f"The engine {name} takes one run: leave out the others, or use --engine native.")
+            raise UsageError(f"The engine {name} takes one run. Leave out the others, or use --engine native.")
         return ADDED[name](runs[0], overrides)
     if name not in ENGINES:
-        raise UsageError(f"--engine is one of {', '.join((*ENGINES, *ADDED))}, not `{name}`.")
+        raise UsageError(f"--engine must be one of {', '.join((*ENGINES, *ADDED))}, not `{name}`.")
     if name == "native":
         return _native(runs, overrides)
     lacking = _lacks(runs, overrides, token_scores)
@@ -49,13 +49,13 @@ def open_engine(
 
     library()
     if lacking:
-        note(f"CTranslate2 has no {lacking}: the native engine does that.")
+        note(f"CTranslate2 does not support {lacking}; the native engine is used for it.")
         return _native(runs, overrides)
     return open_ctranslate2(runs[0], overrides, "int8" if name.endswith("int8") else "float32")
 
 
 def open_plain_text(name: str, run: Path, overrides: Sequence[str]) -> "PlainText | None":
-    """The shortest way for plain text on an engine; nothing where there is none, and `open_engine` says why."""
+    """Return the plain-text path of an engine, or `None` if there is none; `open_engine` then gives the reason."""
     from regard.formats.ctranslate2_library import installed
 
     if name not in ENGINES or name == "native" or not installed() or _lacks([run], overrides, token_scores=False):
@@ -71,12 +71,12 @@ def open_plain_text(name: str, run: Path, overrides: Sequence[str]) -> "PlainTex
 
 
 def _lacks(runs: Sequence[Path], overrides: Sequence[str], token_scores: bool) -> str:
-    """What CTranslate2 cannot do for any search of this call; empty if there is nothing."""
+    """Return what CTranslate2 does not support in this call; empty if it supports everything."""
     if len(runs) > 1:
         return "ensembles"
     if token_scores:
-        return "score of each token"
-    return next((f"way to change {one.partition('=')[0]}" for one in overrides if not one.startswith("decoding.")), "")
+        return "scores of single tokens"
+    return next((f"changes of {one.partition('=')[0]}" for one in overrides if not one.startswith("decoding.")), "")
 
 
 def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "TextGenerator":
@@ -86,8 +86,8 @@ def _fast_or_native(runs: Sequence[Path], overrides: Sequence[str]) -> "TextGene
         return open_ctranslate2(runs[0], overrides, "float32")
     except UsageError:
         raise
-    except RegardError as error:  # a cell that it cannot compute: the native engine says whatever else is wrong
-        note(f"{error} The native engine does it.")
+    except RegardError as error:  # an unsupported model; the native engine reports other problems
+        note(f"{error} The native engine is used.")
         return _native(runs, overrides)
 
 

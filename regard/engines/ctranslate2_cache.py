@@ -1,4 +1,4 @@
-"""The exported model of a run, kept inside it: made once, made anew when the weights change, whole or not there."""
+"""Cache of the exported model inside a run: created atomically, and again when the weights change."""
 
 import json
 import os
@@ -14,39 +14,39 @@ from regard.runs.run import Run
 
 NOTE = "regard.json"
 FORM = 4
-"""Changes when the export itself does, so that older ones are made anew."""
+"""Version of the export; older ones are created again."""
 
 
 def cached_model(run: Run, quantize: str) -> Path:
-    """The directory of a run's model for CTranslate2; exported now, if it is not there or is of other weights."""
+    """Return the directory of a run's model for CTranslate2, exporting it if it is missing or out of date."""
     place = run.directory / "engines" / f"ctranslate2-{quantize}"
-    mark = _mark(run)
-    known = _marked(place)
+    mark = _current_state(run)
+    known = _recorded_state(place)
     if known is not None and {key: known.get(key) for key in mark} == mark:
         return place
     library()
     from regard.formats.to_ctranslate2 import check_cell, write_ctranslate2
 
     check_cell(run.config.model)
-    aside = _room(place)
+    aside = _make_directory(place)
     try:
         note(f"Exporting {run.directory} for CTranslate2 ({quantize}); this is done once.")
         write_ctranslate2(run, aside, quantize)
         files = {file.name: _stamp(file) for file in aside.iterdir()}
         durable.write(aside / NOTE, json.dumps(mark | {"facts": facts_of(run, run.config), "files": files}))
-        return _put(aside, place)
+        return _move_into_place(aside, place)
     except BaseException:
         _remove(aside)
         raise
 
 
 def cached_facts(place: Path) -> Facts:
-    """The facts of the run that an export is of."""
-    return Facts(*(_marked(place) or {})["facts"])
+    """Return the facts of the run of an export."""
+    return Facts(*(_recorded_state(place) or {})["facts"])
 
 
-def _mark(run: Run) -> dict[str, Any]:
-    """What the export depends on, without reading it: the weights' file, and all that run.json says of tokenizers."""
+def _current_state(run: Run) -> dict[str, Any]:
+    """Return what the export depends on, without reading it: file stamps of the weights, and the tokenizers."""
     path = run.weights
     return {
         "form": FORM,
@@ -56,8 +56,8 @@ def _mark(run: Run) -> dict[str, Any]:
     }
 
 
-def _marked(place: Path) -> dict[str, Any] | None:
-    """What stands beside an export whose files are as they were written; nothing, where something is amiss."""
+def _recorded_state(place: Path) -> dict[str, Any] | None:
+    """Return the recorded state of an intact export; `None` if it is missing or damaged."""
     try:
         mark: dict[str, Any] = json.loads((place / NOTE).read_text(encoding="utf-8"))
         whole = all(_stamp(place / name) == stamp for name, stamp in mark["files"].items())
@@ -67,13 +67,13 @@ def _marked(place: Path) -> dict[str, Any] | None:
 
 
 def _stamp(file: Path) -> list[int]:
-    """The size of a file, and when it was written."""
+    """Return the size and modification time of a file."""
     facts = file.stat()
     return [facts.st_size, facts.st_mtime_ns]
 
 
-def _room(place: Path) -> Path:
-    """A new directory beside the place; where the run cannot be written, one that ends with this process."""
+def _make_directory(place: Path) -> Path:
+    """Return a new temporary directory next to the place; if the run is read-only, one that is removed at exit."""
     aside = place.with_name(f".{place.name}.aside-{os.getpid()}")
     try:
         _remove(aside)
@@ -86,8 +86,8 @@ def _room(place: Path) -> Path:
     return aside
 
 
-def _put(aside: Path, place: Path) -> Path:
-    """The directory in its place; where another process has been quicker, or nothing can be moved, as it stands."""
+def _move_into_place(aside: Path, place: Path) -> Path:
+    """Move the directory to its place and return it; if another process was faster, return the existing one."""
     if aside.parent != place.parent:
         return aside
     for file in aside.iterdir():

@@ -1,4 +1,4 @@
-"""CTranslate2 as an engine: the same generator, whose search runs elsewhere."""
+"""CTranslate2 as an engine: a text generator whose search runs in CTranslate2."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class CTranslate2Generator(TextGenerator):
-    """Generates text with CTranslate2; what that cannot do, the native model does, and a message says so."""
+    """Generates text with CTranslate2; unsupported requests use the native model, with a note."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class CTranslate2Generator(TextGenerator):
         self._native = model
 
     def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
-        """The hypothesis with its attention and word alignment, from the native model."""
-        self._tell("attention and alignment")
+        """Return the hypothesis with its attention and word alignment, from the native model."""
+        self._note_fallback("attention and alignment")
         return super().explain(source, hypothesis)
 
     def find(
@@ -72,30 +72,30 @@ class CTranslate2Generator(TextGenerator):
         before: Sequence[frozenset[Reading]] | None = None,
         rows: Rows | None = None,
     ) -> list[list[Hypothesis]]:
-        """The hypotheses for each source."""
+        """Return the hypotheses for each source."""
         lacking = lacks(search, trees)
         if lacking:
-            self._tell(lacking)
+            self._note_fallback(lacking)
             return super().find(texts, search, trees, before, rows)
         sources = self.source.rows(texts) if rows is None else rows
         penalty = search.length_penalty or 0.0
         width = search.beam or 1
-        asked = width if search.count > 1 else 1  # some may have the same text
+        asked = width if search.count > 1 else 1  # some may be equal as text
         found = self._fast.find(sources, beam=width, count=asked, penalty=penalty)
         lists = [
             distinct(self._hypothesis(one, ids, penalty) for one in best)[: search.count]
             for ids, best in zip(sources, found, strict=True)
         ]
-        # Outputs that are cut at a limit or at a loop may become the same text.
+        # Outputs that are cut at a limit or at a loop may become equal.
         short = [place for place, ids in enumerate(sources) if ids and len(lists[place]) < search.count]
         if short:
-            self._tell("full n-best list for some of the texts")
+            self._note_fallback("complete n-best lists for some of the texts")
             for place, best in zip(short, super().find([texts[place] for place in short], search, None), strict=True):
                 lists[place] = best
         return lists
 
     def _hypothesis(self, found: Found, source: list[int], penalty: float) -> Hypothesis:
-        """One output as ours; log-probabilities are the mean, repeated, as only their sum is known."""
+        """Return an output as a hypothesis; token log-probabilities are their mean, as only the sum is known."""
         cut = first_loop(found.tokens, patience_for(source))
         kept = found.tokens[:cut]
         whole = found.ended and cut is None
@@ -104,28 +104,28 @@ class CTranslate2Generator(TextGenerator):
         one = scored(tuple(kept), (each,) * (len(kept) + whole), penalty, why)
         return replace(one, text=self.tokenizer.decode(kept))
 
-    def _tell(self, lacking: str) -> None:
+    def _note_fallback(self, lacking: str) -> None:
         if lacking not in self._told:
             self._told.add(lacking)
-            note(f"CTranslate2 has no {lacking}: the native engine does that.")
+            note(f"CTranslate2 does not support {lacking}; the native engine is used for it.")
 
 
 def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
-    """What a search asks for that CTranslate2 does not do as we do; empty if there is nothing."""
+    """Return the part of a search that CTranslate2 does not support; empty if it supports everything."""
     wants = {
         "seeded samples": search.samples > 0,
-        "coverage penalty over all layers": search.coverage_penalty != 0,
+        "the coverage penalty": search.coverage_penalty != 0,
         "diverse groups": search.groups > 1,
-        "exact rule for when a full beam is done": search.full_beam,
+        "the full beam": search.full_beam,
         "constraints": bool(search.constraints),
-        "stretches kept from the source": bool(search.keep),
-        "record of its search": trees is not None,
+        "copying parts of the source": bool(search.keep),
+        "search trees": trees is not None,
     }
     return next((name for name, wanted in wants.items() if wanted), "")
 
 
 def open_ctranslate2(directory: Path, overrides: Sequence[str], quantize: str) -> CTranslate2Generator:
-    """The generator of a run whose search runs in CTranslate2."""
+    """Return the generator of a run whose search runs in CTranslate2."""
     run = Run.open(directory)
     config = run.load_config(overrides)
     source, target = load_tokenizers(run.tokenizers)

@@ -1,9 +1,9 @@
-"""CTranslate2 from tokens to tokens: batches of similar length for one worker a core. Needs no torch.
+"""Search with CTranslate2 on token ids: batches of similar length, one worker per core. Does not need torch.
 
 CTranslate2 (Klein et al., 2020) divides a score by length to the power of the penalty, as we do; with the end symbol
-counted (`return_end_token`) the lengths are ours too. Its beam differs in one thing: an ended hypothesis gives its
-place to another, and the search stops when as many have ended as `PATIENCE` × the beam; ours narrows, and stops when
-nothing alive can still win.
+counted (`return_end_token`) the lengths are equal too. Its beam differs in one respect: a finished hypothesis is
+replaced by another, and the search stops when `PATIENCE` × the beam have finished; ours becomes narrower, and stops
+when no unfinished hypothesis can still win.
 """
 
 import os
@@ -21,18 +21,18 @@ from regard.text.tokenizer import Tokenizer
 BATCH_TOKENS = 2048
 """Source tokens in a batch, times the beam."""
 PATIENCE = 1.2
-"""How far a beam searches on (Kasai et al., 2022): a little, which brings outputs nearer to the native."""
+"""Beam search patience (Kasai et al., 2022); slightly above 1 brings outputs closer to the native engine's."""
 
 
 class Found(NamedTuple):
     """One output."""
 
     tokens: list[int]
-    """What was said, the end symbol left off."""
+    """One output, without the end symbol."""
     total: float
-    """The sum of all log-probabilities, that of the end symbol too."""
+    """Sum of all log-probabilities, including the end symbol."""
     ended: bool
-    """Whether the end symbol was said; otherwise a limit was reached."""
+    """Whether the end symbol was generated; otherwise the length limit was reached."""
 
 
 class CTranslate2Search:
@@ -46,7 +46,7 @@ class CTranslate2Search:
             )
         except (RuntimeError, ValueError) as error:
             raise RegardError(
-                f"CTranslate2 cannot open {place} ({str(error)[:200]}): delete it, and it is made anew."
+                f"CTranslate2 cannot open {place} ({str(error)[:200]}). Delete it, and it will be created again."
             ) from error
         self._facts = facts
         self._source_names = unique_names(source.vocabulary)
@@ -55,7 +55,7 @@ class CTranslate2Search:
     def find(
         self, sources: Sequence[list[int]], *, beam: int, count: int, penalty: float, scores: bool = True
     ) -> list[list[Found]]:
-        """The best outputs of each source, best first; none of an empty one. Without `scores`, totals are 0."""
+        """Return the best outputs of each source, best first; none for an empty one. Without `scores`, totals are 0."""
         found: list[list[Found]] = [[] for _ in sources]
         waiting = [
             (places, self._start([sources[place] for place in places], beam, count, penalty, scores))
@@ -72,7 +72,7 @@ class CTranslate2Search:
         return found
 
     def _start(self, sources: list[list[int]], beam: int, count: int, penalty: float, scores: bool) -> list[Any]:
-        """Hand a batch over; results come when a worker has had the time."""
+        """Submit a batch; return its asynchronous results."""
         results: list[Any] = self._engine.translate_batch(
             [[self._source_names[token] for token in ids] for ids in sources],
             asynchronous=True,
@@ -92,12 +92,12 @@ class CTranslate2Search:
         tokens = [self._numbers[name] for name in names]
         total = score * max(len(tokens), 1) ** penalty
         ended = tokens[-1:] == [EOS]
-        said = tokens[:-1] if ended else tokens
-        return Found(said[:limit], total, ended and len(said) <= limit)
+        output = tokens[:-1] if ended else tokens
+        return Found(output[:limit], total, ended and len(output) <= limit)
 
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Places of what is not empty, the longest first, in batches of at most `tokens` padded tokens."""
+    """Yield the indices of non-empty sources, longest first, in batches of at most `tokens` padded tokens."""
     order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
     while order:
         count = max(tokens // (lengths[order[0]] + 1), 1)
@@ -106,7 +106,7 @@ def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 
 
 def workers() -> int:
-    """How many batches are searched at once, on one core each: two threads for one batch are far slower than one."""
+    """Return the number of batches that are searched in parallel, one core each; more threads per batch are slower."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)

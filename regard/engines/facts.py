@@ -1,4 +1,4 @@
-"""What of a configuration the way from text to text needs: a few numbers, so that the rest need not be read."""
+"""The few settings that plain translation needs, so that the configuration need not be read."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,25 +10,25 @@ if TYPE_CHECKING:
 
 
 class Facts(NamedTuple):
-    """The search of a run, and its limits."""
+    """Search settings and limits of a run."""
 
     beam: int
     length_penalty: float
     max_ratio: float
     longest: int
-    """Most tokens of an output."""
+    """Longest output in tokens."""
     longest_source: int
-    """Most tokens of a text that need not be split."""
+    """Longest text in tokens that is not split."""
     texts: int
-    """How many texts a source is, with tabs between them."""
+    """Number of texts of a source, separated by tabs."""
 
     def limit(self, length: int) -> int:
-        """The most tokens that a source of this length may lead to."""
+        """Return the largest number of output tokens for a source of this length."""
         return min(self.longest, int(self.max_ratio * length) + 10)
 
 
 def facts_of(run: Run, config: "RunConfig") -> Facts:
-    """The facts of a run under a configuration."""
+    """Return the facts of a run under a configuration."""
     decoding, learned = config.decoding, config.model.learned_positions
     most = config.data.cleaning.max_length
     return Facts(
@@ -42,7 +42,7 @@ def facts_of(run: Run, config: "RunConfig") -> Facts:
 
 
 def trained_length(run: Run) -> int | None:
-    """Longest source in tokens among a run's training data, if it is still there."""
+    """Return the length in tokens of the longest training source, or `None` if the data is gone."""
     from regard.data.store import TokenStore
 
     try:

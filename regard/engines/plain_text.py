@@ -1,4 +1,4 @@
-"""The shortest way from text to text: CTranslate2, tokenizers, and no torch at all."""
+"""Translation of plain text with CTranslate2 and tokenizers, without importing torch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from regard.text.tokenizer import Tokenizer
 
 
 class PlainText:
-    """One run's best outputs as plain text; texts that are longer than what it was trained on are not for here."""
+    """Translates texts with one run; texts longer than the training data are not supported."""
 
     def __init__(self, directory: Path, overrides: Sequence[str], quantize: str) -> None:
         run = Run.open(directory)
@@ -32,7 +32,7 @@ class PlainText:
         self._search = CTranslate2Search(place, quantize, self.facts, self._source, self._target)
 
     def translate(self, texts: Sequence[str], beam: int | None, length_penalty: float | None) -> list[str] | None:
-        """The best output for each text; nothing at all, if one of them has to be split."""
+        """Return the best output for each text; `None` if one of them must be split."""
         sources = self._source.encode_batch(texts)
         if any(len(ids) > self.facts.longest_source for ids in sources):
             return None
@@ -45,5 +45,5 @@ class PlainText:
 
 
 def _cut(tokens: list[int], source: list[int]) -> list[int]:
-    """An output without its loop, if it has one."""
+    """Return an output, cut at a loop if it has one."""
     return tokens[: first_loop(tokens, patience_for(source))] if len(tokens) >= PATIENCE else tokens

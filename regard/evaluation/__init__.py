@@ -1,1 +1,1 @@
-"""How good is a model, and how good its text: likelihood, metrics, comparisons, contrasts, human judgements."""
+"""Evaluation of models and of their outputs: likelihood, metrics, comparisons, contrastive suites, human judgements."""

@@ -1,4 +1,4 @@
-"""Systems side by side on the same sentences: scores, significance, where they differ, and by what."""
+"""Comparison of systems on the same sentences: scores, significance, slices and differing sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from regard.metrics.scoring import Scores, are_short, check, label, make, score_
 from regard.metrics.significance import Significance, compare_statistics, confidence, correct
 
 SENTENCE_METRIC = "chrf"
-"""What single sentences are ranked by: unlike BLEU, it is defined for them."""
+"""The metric that ranks single sentences; unlike BLEU, it is defined for them."""
 
 EXAMPLES = 2
-"""Largest gains and largest losses that are printed."""
+"""Number of largest gains, and of largest losses, that are printed."""
 
 Table = Mapping[str, Mapping[str, float]]
 """Score by slice, then by system."""
@@ -34,29 +34,29 @@ class Sentence:
 
     @property
     def gain(self) -> float:
-        """How much better the last system is than the first."""
+        """Score of the last system minus that of the first."""
         first, *_, last = self.scores.values()
         return last - first
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all fields as plain data for JSON."""
         texts = {"source": self.source, "reference": self.reference}
         return {"line": self.number, **texts, "outputs": dict(self.outputs), SENTENCE_METRIC: dict(self.scores)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The first system, the others, and what sets them apart."""
+    """The scores of all systems, and the differences of each from the first."""
 
     scores: Mapping[str, Scores]
     """By system."""
     significance: Mapping[str, Mapping[str, Significance]]
-    """Of each other system against the first, by system and metric."""
+    """Significance of each other system against the first, by system and metric."""
     main: str
-    """The metric of the slices: the first one asked for."""
+    """The metric of the slices: the first one given."""
     lengths: Table
     bands: Mapping[str, Mapping[str, tuple[float, float]]]
-    """Where the scores by length lie in 95 % of resamples."""
+    """95 % bootstrap intervals of the scores by length."""
     kinds: Table
     words: Table
     """F₁ of words by their frequency."""
@@ -64,7 +64,7 @@ class Comparison:
     """Number of sentences of each slice by length or kind."""
     sentences: Sequence[Sentence]
     sliced_by: str = "source"
-    """The text by whose length and kind sentences are sliced: `source`, or `reference` where no sources were given."""
+    """The text whose length and kind define the slices: `source`, or `reference` if there are no sources."""
 
     @property
     def systems(self) -> list[str]:
@@ -72,12 +72,12 @@ class Comparison:
         return list(self.scores)
 
     def differing(self) -> list[Sentence]:
-        """Sentences on which not all say the same: from the largest gain of the last system to its largest loss."""
+        """Return the sentences whose outputs differ, from the largest gain of the last system to its largest loss."""
         different = [one for one in self.sentences if len(set(one.outputs.values())) > 1]
         return sorted(different, key=lambda one: (-one.gain, one.number))
 
     def facts(self, examples: int = 10) -> dict[str, Any]:
-        """All of it as JSON knows it, with so many of the largest gains and losses."""
+        """Return all fields as plain data for JSON, with this many of the largest gains and losses."""
         different = self.differing()
         significance = {
             name: {metric: one.facts() for metric, one in found.items()} for name, found in self.significance.items()
@@ -110,7 +110,7 @@ class Comparison:
         )
 
     def tables(self) -> list[tuple[str, Table]]:
-        """The slices with their titles."""
+        """Return the slices with their titles."""
         main = label(self.main)
         return [
             (f"{main} by length of the {self.sliced_by}, in words", self.lengths),
@@ -119,7 +119,7 @@ class Comparison:
         ]
 
     def verdicts(self) -> list[str]:
-        """Describe each difference: how large, its interval, its p-values, and whether it is significant."""
+        """Describe each difference: its size, interval, p-values and significance."""
         several = len(self.significance) > 1
         found = []
         for system, metrics in self.significance.items():
@@ -176,8 +176,8 @@ def compare(
     """Compare two or more systems, each with the first.
 
     Without `metrics` they are BLEU and chrF, or exact match and chrF for references of fewer than four words.
-    Without `sources`, slices go by the first reference (and say so); without `counts` (how often words occur, as in
-    the training data), words are counted in the references.
+    Without `sources`, slices use the first reference, and the result says so; without `counts` (word counts, such as
+    those of the training data), words are counted in the references.
     """
     if len(systems) < 2:
         raise UsageError("A comparison needs at least two systems.")
@@ -192,8 +192,8 @@ def compare(
     firsts = [one[0] for one in several]
     makers = make([*metrics, SENTENCE_METRIC], language)
     found = {
-        name: {metric: maker.statistics(said, several) for metric, maker in makers.items()}
-        for name, said in systems.items()
+        name: {metric: maker.statistics(outputs, several) for metric, maker in makers.items()}
+        for name, outputs in systems.items()
     }
     baseline, *others = systems
     sliced = firsts if sources is None else sources
@@ -211,9 +211,9 @@ def compare(
         )
         for metric in metrics
     }
-    f1 = {name: word_f1(said, several, counts or frequencies(firsts)) for name, said in systems.items()}
+    f1 = {name: word_f1(outputs, several, counts or frequencies(firsts)) for name, outputs in systems.items()}
     return Comparison(
-        scores={name: score_text(said, several, metrics, language=language) for name, said in systems.items()},
+        scores={name: score_text(outputs, several, metrics, language=language) for name, outputs in systems.items()},
         significance={name: {metric: tested[metric][name] for metric in metrics} for name in others},
         main=main,
         lengths=_table(lengths, rows, makers[main]),
@@ -251,7 +251,7 @@ def _sentences(
             number=place + 1,
             source=sources[place],
             reference=references[place][0],
-            outputs={name: said[place] for name, said in systems.items()},
+            outputs={name: outputs[place] for name, outputs in systems.items()},
             scores={name: metric.score(rows[SENTENCE_METRIC][place]) for name, rows in found.items()},
         )
         for place in range(len(sources))

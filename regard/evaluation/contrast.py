@@ -1,8 +1,8 @@
-"""Contrastive evaluation: does a model find the right target likelier than a wrong one? (Sennrich, 2017).
+"""Contrastive evaluation: is the right target more probable than a wrong one? (Sennrich, 2017).
 
-A model also likes some targets whatever the source says: short ones, or those in words it knows. With a control, every
-target is scored beside the source of another item too; what its own source adds is the pointwise mutual information
-of the two, log P(target | source) − log P(target | another source), in which such likings cancel.
+A model also prefers some targets regardless of the source, such as short or frequent ones. With a control, every target
+is also scored with the source of another item. The pointwise mutual information,
+log P(target | source) − log P(target | another source), is free of such preferences.
 """
 
 import json
@@ -25,16 +25,16 @@ from regard.metrics.intervals import wilson
 from regard.tasks.loaded import LoadedRun
 
 Scorer = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
-"""(sources, targets) → how good each target is, larger being better."""
+"""(sources, targets) → a score of each target; larger is better."""
 
 MANY_IDS = 0.1
-"""Share of sources that look like ids from which on a suite is suspicious."""
+"""A warning is given if at least this share of sources look like ids."""
 
 _ENDINGS = (".gz", ".tsv", ".txt", ".csv", ".jsonl", ".json")
 
 
 class Item(NamedTuple):
-    """A source, its right target, wrong ones, and what is wrong with them."""
+    """A source, its right target, wrong ones, and the category of the error."""
 
     source: str
     correct: str
@@ -44,24 +44,24 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """How often the right target won within a category."""
+    """The results of one category."""
 
     right: int
     count: int
     margin: float
     """Mean of log P(right) − log P(best wrong), in nats."""
     chance: float
-    """What guessing would give."""
+    """Accuracy of random guessing."""
     gained: int | None = None
     """With a control: items whose right target gains more from its own source than any wrong one."""
 
     @property
     def accuracy(self) -> float:
-        """Share of items whose right target won; a tie is lost."""
+        """Share of items whose right target scores best; a tie counts as wrong."""
         return self.right / self.count
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it, with the 95 % interval of the accuracy."""
+        """Return all fields as plain data for JSON, with the 95 % interval of the accuracy."""
         low, high = wilson(self.right, self.count)
         control: dict[str, float] = {}
         if self.gained is not None:
@@ -85,13 +85,13 @@ class Category:
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """The answer of a model to a suite."""
+    """The results of a model on a suite."""
 
     items: Sequence[Item]
     margins: Sequence[float]
     """Score of the right target minus that of the best wrong one, for each item."""
     lifts: Sequence[float] | None = None
-    """With a control: the same for what their own source adds to the scores."""
+    """With a control: the same for the score that the own source adds."""
 
     @property
     def total(self) -> Category:
@@ -100,12 +100,12 @@ class Contrast:
 
     @property
     def categories(self) -> dict[str, Category]:
-        """In the order in which they first come."""
+        """Results by category, in order of first occurrence."""
         return {name: self._category(places) for name, places in _by_category(self.items).items()}
 
     @property
     def lengths(self) -> dict[str, dict[str, Category]]:
-        """By the words of the source, then by category: a model may know in short sentences what it loses in long."""
+        """Results by length of the source in words, then by category."""
         groups = _by_category(self.items)
         found: dict[str, dict[str, Category]] = {}
         for words, within in by_length([item.source for item in self.items]).items():
@@ -125,7 +125,7 @@ class Contrast:
         )
 
     def facts(self) -> dict[str, Any]:
-        """Accuracy and margin, in all and by category, as JSON knows them."""
+        """Return accuracy and margin, overall and by category, as plain data for JSON."""
         return {
             "total": self.total.facts(),
             "categories": {name: one.facts() for name, one in self.categories.items()},
@@ -149,7 +149,7 @@ class Contrast:
         return f"{table}\n\n{self._by_length()}" if len(self.lengths) > 1 else table
 
     def _by_length(self) -> str:
-        """Accuracy (and items) for each length of the source, a column for each category."""
+        """Return a table of accuracy (and items) by length of the source, with a column for each category."""
         names = list(self.categories)
         rows = [["words in the source", *names]]
         for words, several in self.lengths.items():
@@ -161,7 +161,7 @@ class Contrast:
 
 
 def contrast(items: Sequence[Item], scorer: Scorer, *, control: bool = False) -> Contrast:
-    """Score every target of every item; with `control`, also beside the source of another item of its category."""
+    """Score every target of every item; with `control`, also with the source of another item of its category."""
     own = _scores(items, [item.source for item in items], scorer)
     margins = [right - max(wrong) for right, *wrong in own]
     if not control:
@@ -174,7 +174,7 @@ def contrast(items: Sequence[Item], scorer: Scorer, *, control: bool = False) ->
 
 
 def _scores(items: Sequence[Item], sources: Sequence[str], scorer: Scorer) -> list[list[float]]:
-    """The scores of each item's targets beside a source, the right one first, all asked for at once."""
+    """Return the scores of each item's targets with a given source, the right one first, in one call of the scorer."""
     targets = [(item.correct, *item.wrong) for item in items]
     asked = [source for source, several in zip(sources, targets, strict=True) for _ in several]
     scores = iter(scorer(asked, [target for several in targets for target in several]))
@@ -182,11 +182,11 @@ def _scores(items: Sequence[Item], sources: Sequence[str], scorer: Scorer) -> li
 
 
 def _others(items: Sequence[Item]) -> list[str]:
-    """For each item the source of another of its category, half of the category away."""
+    """Return for each item the source of another item of its category, half a category away."""
     found = [item.source for item in items]
     for name, places in _by_category(items).items():
         if len({items[place].source for place in places}) < 2:
-            raise UsageError(f'A control needs other sources, but category "{name}" has one only.')
+            raise UsageError(f'A control needs other sources, but category "{name}" has only one.')
         for at, place in enumerate(places):
             away = next(
                 other
@@ -198,7 +198,7 @@ def _others(items: Sequence[Item]) -> list[str]:
 
 
 def _by_category(items: Sequence[Item]) -> dict[str, list[int]]:
-    """The places of the items of each category, in the order in which categories first come."""
+    """Return the indices of the items of each category, in order of first occurrence."""
     groups: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         groups[item.category].append(place)
@@ -206,7 +206,7 @@ def _by_category(items: Sequence[Item]) -> dict[str, list[int]]:
 
 
 def by_model(translator: LoadedRun, *, per_token: bool = False, progress: Progress | None = None) -> Scorer:
-    """Targets scored by their log-probability, or by its mean over their tokens."""
+    """Return a scorer that uses the log-probability of targets, or its mean per token."""
 
     def scorer(sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         found = likelihoods(translator, sources, targets, progress=progress)
@@ -216,15 +216,16 @@ def by_model(translator: LoadedRun, *, per_token: bool = False, progress: Progre
 
 
 def read_suite(path: Path) -> list[Item] | list[SenseItem]:
-    """The items of a file: tab-separated, with or without a header line, or JSON lines; plain or gzip.
+    """Return the items of a file: tab-separated, with or without a header line, or JSON lines; plain or gzip.
 
     Without a header, columns are source, right target, and one or more wrong ones. With one, they are called `source`,
-    `correct`, `wrong` (or beginning so, or `incorrect`) and `category`, as are the fields of a JSON object. What has no
-    category has the file's name as one. A file with `good` and `bad` words instead of targets is a word-sense suite.
+    `correct`, `wrong` (or a name that begins so, or `incorrect`) and `category`, as are the fields of a JSON object.
+    The default category is the name of the file. A file with `good` and `bad` words instead of targets is a word-sense
+    suite.
     """
     lines = [(number, line) for number, line in enumerate(read_lines(path, whole=True), start=1) if line.strip()]
     if not lines:
-        raise RegardError(f"{path} is empty: one item a line is wanted.")
+        raise RegardError(f"{path} is empty. Write one item per line.")
     name = path.name
     while any(name.endswith(ending) and name != ending for ending in _ENDINGS):
         name = name[: name.rindex(".")]
@@ -236,7 +237,7 @@ def read_suite(path: Path) -> list[Item] | list[SenseItem]:
 
 
 def looks_like_id(source: str) -> bool:
-    """Whether a source is hardly a sentence: it has no letters, or no spaces in a script that uses them."""
+    """Return whether a source looks like an id: it has no letters, or no spaces in a script that uses them."""
     kinds = {unicodedata.category(character) for character in source}
     if not any(kind.startswith("L") for kind in kinds):
         return True
@@ -250,13 +251,13 @@ def warn_of_ids(items: Sequence[Item] | Sequence[SenseItem]) -> str | None:
         return None
     return (
         f"{len(odd):,} of {len(items):,} sources have no letters or no spaces, such as `{odd[0][:60]}`. They look like "
-        "ids, not like sentences: check that the first column holds the source text. A MuCoW key file is read with "
+        "ids, not like sentences. Check that the first column holds the source text. A MuCoW key file is read with "
         "--source FILE, the file of its sentences."
     )
 
 
 def warn_of_equals(items: Sequence[Item]) -> str | None:
-    """Return a warning if a wrong target of some items is the right one, so that nothing is asked; otherwise `None`."""
+    """Return a warning if a wrong target of some items equals the right one; otherwise `None`."""
     equal = [number for number, item in enumerate(items, start=1) if item.correct in item.wrong]
     if not equal:
         return None
@@ -264,8 +265,8 @@ def warn_of_equals(items: Sequence[Item]) -> str | None:
     has = "has" if len(equal) == 1 else "have"
     return (
         f"{len(equal):,} of {len(items):,} items {has} a wrong target that equals the right one, the first of them "
-        f"item {equal[0]:,} (`{first.correct[:60]}`). No model can tell them apart, and they count as wrong answers: "
-        "correct or remove them."
+        f"item {equal[0]:,} (`{first.correct[:60]}`). They count as wrong answers for every model. "
+        "Correct or remove them."
     )
 
 
@@ -273,18 +274,18 @@ def _from_table(lines: Sequence[tuple[int, str]], path: Path, name: str) -> Iter
     titles = [title.strip().lower() for title in lines[0][1].split("\t")]
     if titled := {"source", "correct"} <= set(titles):
         if not any(map(_is_wrong, titles)):
-            raise RegardError(f"{path} has no column `wrong`: its columns are {', '.join(titles)}.")
+            raise RegardError(f"{path} has no column `wrong`. Its columns are {', '.join(titles)}.")
         lines = lines[1:]
     for number, line in lines:
         cells = line.split("\t")
         if len(cells) < 3 or (titled and len(cells) != len(titles)):
             wanted = f"{len(titles)}, as the header has" if titled else "at least 3: source, correct, wrong"
-            raise RegardError(f"{path}:{number} has {len(cells)} tab-separated columns; there must be {wanted}.")
+            raise RegardError(f"{path}:{number} has {len(cells)} tab-separated columns, but there must be {wanted}.")
         if titled:
             row = dict(zip(titles, cells, strict=True))
             wrong = tuple(cell for title, cell in zip(titles, cells, strict=True) if _is_wrong(title) and cell)
             if not wrong:
-                raise RegardError(f"{path}:{number} has no wrong target: give it at least one.")
+                raise RegardError(f"{path}:{number} has no wrong target. Give it at least one.")
             yield Item(row["source"], row["correct"], wrong, row.get("category") or name)
         else:
             yield Item(cells[0], cells[1], tuple(cell for cell in cells[2:] if cell) or ("",), name)
@@ -302,7 +303,7 @@ def _from_json(line: str, place: str, name: str) -> Item:
     )
     if not all(isinstance(text, str) for text in texts):
         raise RegardError(
-            f'{place} is no item: an object such as {{"source": "…", "correct": "…", "wrong": ["…"]}} is wanted.'
+            f'{place} is not an item. Write an object such as {{"source": "…", "correct": "…", "wrong": ["…"]}}.'
         )
     return Item(texts[0], texts[1], tuple(texts[2:]), str(record.get("category") or name))
 

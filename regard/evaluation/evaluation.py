@@ -1,4 +1,4 @@
-"""From outputs, or from a model, to an honest score: what `regard evaluate` computes."""
+"""Scores of outputs or of a model, as `regard evaluate` computes them."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.evaluation.texts import translated
+from regard.evaluation.texts import translate_lines
 from regard.foundation import durable
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from regard.tasks.loaded import LoadedRun
 
 PERPLEXITY = "perplexity"
-"""The one metric that is a model's and not a text's."""
+"""The only metric that needs a model instead of a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """The outputs of a system and how good they are."""
+    """The outputs of a system and their scores."""
 
     sentences: int
     outputs: Sequence[str] | None
-    """`None` if no metric needed any."""
+    """`None` if no metric needs them."""
     scores: Scores
     perplexity: "Perplexity | None" = None
-    """Of the references (of all of them, if there are several), where a model was asked."""
+    """Perplexity of all references, if a model was evaluated."""
     positions: "Sequence[Position]" = ()
-    """The same by position."""
+    """Perplexity by position."""
     noun: str = "sentences"
-    """What was scored is called so."""
+    """Name of the examples, in the plural."""
     notes: Sequence[str] = ()
-    """What a reader of the scores must know, in sentences."""
+    """Remarks that readers of the scores must know, as whole sentences."""
 
     def facts(self) -> dict[str, Any]:
-        """All scores, signatures and details, as JSON knows them."""
+        """Return all scores, signatures and details as plain data for JSON."""
         facts: dict[str, Any] = {
             self.noun: self.sentences,
             "scores": dict(self.scores.values),
@@ -71,7 +71,7 @@ class Evaluation:
         return position_line(self.positions)
 
     def save(self, directory: Path) -> None:
-        """Write `hypotheses.txt` and `scores.json`: the file, scored again, gives the same numbers."""
+        """Write `hypotheses.txt` and `scores.json`; scoring the file again gives the same numbers."""
         directory.mkdir(parents=True, exist_ok=True)
         if self.outputs is not None:
             durable.write(directory / "hypotheses.txt", "".join(f"{output}\n" for output in self.outputs))
@@ -79,7 +79,7 @@ class Evaluation:
 
 
 def default_metrics(config: "RunConfig", references: Sequence[str | Sequence[str]]) -> Sequence[str]:
-    """The metrics of a run that writes text, where none are named: those of answers, or those that suit the texts."""
+    """Return the default metrics of a run that writes text, which depend on its task and its references."""
     return ("exact", "f1") if config.data.train.texts > 1 else headline_metrics(references)
 
 
@@ -88,7 +88,9 @@ def evaluate_text(
 ) -> Evaluation:
     """Score any system's outputs."""
     if PERPLEXITY in metrics:
-        raise UsageError("Perplexity is a model's, not a text's: name a run, or leave perplexity out of --metrics.")
+        raise UsageError(
+            "Perplexity needs a model, not only outputs. Name a run, or leave perplexity out of --metrics."
+        )
     scores = score_text(outputs, references, metrics, language=language)
     return Evaluation(sentences=len(outputs), outputs=outputs, scores=scores, notes=_notes(references, metrics))
 
@@ -104,7 +106,7 @@ def evaluate_run(
     progress: Progress | None = None,
 ) -> Evaluation:
     """Translate, score the translations, and, if `perplexity` is among the metrics, the references."""
-    from regard.evaluation.likelihood import (  # torch, which scoring mere text does not need
+    from regard.evaluation.likelihood import (  # imports torch, which scoring text does not need
         by_position,
         likelihoods,
         longer_than_readable,
@@ -112,20 +114,20 @@ def evaluate_run(
     )
 
     of_text = [metric for metric in metrics if metric != PERPLEXITY]
-    make(of_text, language)  # what is impossible is told before an hour of translating
+    make(of_text, language)  # raises before translation, which may take an hour
     several = check(sources, references)
-    outputs = translated(translator, sources, beam=beam, progress=progress) if of_text else None
+    outputs = translate_lines(translator, sources, beam=beam, progress=progress) if of_text else None
     scores = Scores(values={}) if outputs is None else score_text(outputs, several, of_text, language=language)
     scored, positions = None, []
-    notes = [*_notes(references, metrics), *_read_in_part(translator, sources)]
+    notes = [*_notes(references, metrics), *_source_notes(translator, sources)]
     if PERPLEXITY in metrics:
         pairs = [(source, one) for source, some in zip(sources, several, strict=True) for one in some]
         asked, wanted = map(list, zip(*pairs, strict=True))
         cut = longer_than_readable(translator, asked, wanted)
         if cut:
             notes.append(
-                f"{cut:,} of {len(pairs):,} pairs are longer than this model can read at once: perplexity is that of "
-                "as many of their first tokens as it can."
+                f"{cut:,} of {len(pairs):,} pairs are longer than this model can read at once. Their perplexity is "
+                "that of the first tokens that fit."
             )
         found = likelihoods(translator, asked, wanted, cut=True, progress=progress)
         scored, positions = total(found), by_position(found)
@@ -140,7 +142,7 @@ def evaluate_run(
 
 
 def evaluate_texts(writer: "LoadedRun", texts: Sequence[str], *, progress: Progress | None = None) -> Evaluation:
-    """What a language model thinks of texts: their perplexity through its sliding window."""
+    """Return the perplexity of texts by a language model, with its sliding window."""
     from regard.evaluation.likelihood import by_position, total
     from regard.evaluation.perplexity import text_likelihoods
 
@@ -157,9 +159,9 @@ def evaluate_texts(writer: "LoadedRun", texts: Sequence[str], *, progress: Progr
 
 
 def _notes(references: Sequence[str | Sequence[str]], metrics: Sequence[str]) -> list[str]:
-    """Return what must be said of the metrics on these references."""
+    """Return remarks on the metrics for these references."""
     if tuple(metrics) == SHORT and are_short(references):
-        return ["BLEU is left out: the references have fewer than four words on average, and BLEU counts four-grams."]
+        return ["BLEU is omitted: the references have fewer than four words on average, and BLEU counts four-grams."]
     if any(metric in (BLEU, f"{BLEU}:13a") for metric in metrics) and are_short(references):
         return [
             "BLEU is not meaningful here: the references have fewer than four words on average, and it counts "
@@ -168,18 +170,18 @@ def _notes(references: Sequence[str | Sequence[str]], metrics: Sequence[str]) ->
     return []
 
 
-def _read_in_part(translator: "LoadedRun", sources: Sequence[str]) -> list[str]:
-    """Return what must be said of sources that are empty or too long to be read whole."""
+def _source_notes(translator: "LoadedRun", sources: Sequence[str]) -> list[str]:
+    """Return remarks on sources that are empty or too long to be read at once."""
     lengths = [len(ids) for ids in translator.source_tokenizer.encode_batch(sources)]
     most = min(translator.input.trained_length, translator.config.data.cleaning.max_length)
     empty, long = sum(not length for length in lengths), sum(length > most for length in lengths)
     found = []
     if empty:
-        found.append(f"{empty:,} of {len(sources):,} sources are empty: their translation is empty, and is scored.")
+        found.append(f"{empty:,} of {len(sources):,} sources are empty. Their translation is empty and is scored.")
     if long and translator.config.data.train.texts == 1:
         found.append(
-            f"{long:,} of {len(sources):,} sources have more than {most:,} tokens, the longest that the model has "
-            "learnt from: they were translated piece by piece, and are scored."
+            f"{long:,} of {len(sources):,} sources have more than {most:,} tokens, the longest in the "
+            "training data. They were translate_lines in parts and are scored."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Forms for human judges: sentences sampled, candidates shuffled, names left out; the key is kept apart."""
+"""Forms for human judges: sampled sentences with shuffled, anonymous candidates, and a separate key."""
 
 import csv
 import hashlib
@@ -19,7 +19,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class Item:
-    """One sentence as a judge sees it: what systems said, each text once, in no order."""
+    """One sentence as a judge sees it: the different outputs of the systems in random order."""
 
     id: int
     source: str
@@ -29,52 +29,52 @@ class Item:
 
 @dataclass(frozen=True)
 class Form:
-    """What a judge gets: nothing in it tells which system said what."""
+    """The form for a judge, which does not reveal the system of an output."""
 
     form: str
     items: tuple[Item, ...]
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all fields as plain data for JSON."""
         return asdict(self)
 
     def as_csv(self) -> str:
-        """A table to fill in: yes or no for adequate and fluent, an x for the better one (for all, if equal)."""
+        """Return a table to fill in: yes or no for adequate and fluent, an x for the better one (for all, if equal)."""
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(COLUMNS)
         for item in self.items:
             for letter, candidate in zip(LETTERS, item.candidates, strict=False):
-                said = (_cell(item.source), _cell(item.reference or ""), letter, _cell(candidate))
-                table.writerow((self.form, item.id, *said, "", "", ""))
+                cells = (_cell(item.source), _cell(item.reference or ""), letter, _cell(candidate))
+                table.writerow((self.form, item.id, *cells, "", "", ""))
         return text.getvalue()
 
 
 @dataclass(frozen=True)
 class Key:
-    """What turns answers back into systems."""
+    """The key that maps candidates to systems."""
 
     form: str
     systems: tuple[str, ...]
     items: Mapping[int, tuple[tuple[str, ...], ...]]
-    """The systems behind each candidate, by item: more than one where they said the same."""
+    """The systems of each candidate, by item; more than one if their outputs are equal."""
     lines: Mapping[int, int]
     """The line of each item in the files, counted from 1."""
 
     def save(self, path: Path) -> None:
-        """Write it, to be kept from the judges."""
+        """Write the key; do not show it to the judges."""
         durable.write(path, json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Key":
-        """Read what `save` wrote."""
+        """Load a key that `save` wrote."""
         facts = read_json(path)
         try:
             items = {int(item): tuple(tuple(some) for some in names) for item, names in facts["items"].items()}
             lines = {int(item): int(line) for item, line in facts["lines"].items()}
             return cls(str(facts["form"]), tuple(facts["systems"]), items, lines)
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise RegardError(f"{path} is not the key of a form: name the .key.json that `judge make` wrote.") from None
+            raise RegardError(f"{path} is not the key of a form. Name the .key.json that `judge make` wrote.") from None
 
 
 def make_form(
@@ -85,7 +85,7 @@ def make_form(
     count: int = 50,
     seed: int = 1,
 ) -> tuple[Form, Key]:
-    """Sample sentences and deal the outputs of systems blindly; the same seed deals the same form."""
+    """Sample sentences and shuffle the outputs of the systems; the same seed gives the same form."""
     if not 1 <= len(systems) <= len(LETTERS):
         raise UsageError(f"A form needs 1 to {len(LETTERS)} systems, not {len(systems)}.")
     for name, outputs in systems.items():
@@ -93,31 +93,31 @@ def make_form(
             raise UsageError(f"There are {len(outputs):,} outputs of `{name}` for {len(sources):,} sources.")
     chance = random.Random(seed)
     chosen = chance.sample(range(len(sources)), min(count, len(sources)))
-    items, behind = [], {}
+    items, candidate_systems = [], {}
     for number, place in enumerate(chosen, start=1):
-        said: dict[str, list[str]] = {}
+        systems_by_text: dict[str, list[str]] = {}
         for name, outputs in systems.items():
-            said.setdefault(outputs[place], []).append(name)
-        candidates = chance.sample(list(said), len(said))
+            systems_by_text.setdefault(outputs[place], []).append(name)
+        candidates = chance.sample(list(systems_by_text), len(systems_by_text))
         reference = references[place] if references else None
         items.append(Item(number, sources[place], reference, tuple(candidates)))
-        behind[number] = tuple(tuple(said[candidate]) for candidate in candidates)
+        candidate_systems[number] = tuple(tuple(systems_by_text[candidate]) for candidate in candidates)
     content = json.dumps([asdict(item) for item in items])
     form = Form(hashlib.sha256(content.encode()).hexdigest()[:12], tuple(items))
     lines = {number: place + 1 for number, place in enumerate(chosen, start=1)}
-    return form, Key(form.form, tuple(systems), behind, lines)
+    return form, Key(form.form, tuple(systems), candidate_systems, lines)
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
+    """Return the content of a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise RegardError(f"cannot read {path}: {error.strerror or error}.") from None
+        raise RegardError(f"{path} cannot be read: {error.strerror or error}.") from None
     except (ValueError, RecursionError) as error:
-        raise RegardError(f"{path} is not valid JSON ({error}): save or export it again.") from None
+        raise RegardError(f"{path} is not valid JSON ({error}). Save or export it again.") from None
 
 
 def _cell(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
+    """Return text that spreadsheets do not interpret as a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text

@@ -1,6 +1,6 @@
-"""From a run that writes no translations to an honest score: labels, numbers, tags, hidden words, plain text.
+"""Scores of runs that do not translate: labels, numbers, tags, masked words, plain text.
 
-Whatever is scored goes the way that training's own judgements go, so that the numbers are the same.
+Examples are scored by the same code as validation during training, so that the numbers are the same.
 """
 
 import json
@@ -22,13 +22,13 @@ from regard.foundation import durable
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
-from regard.metrics.scoring import NAMES, written
+from regard.metrics.scoring import NAMES, format_score
 from regard.tasks.judgement import Judgement
 from regard.tasks.preparation import sound, stored
 from regard.tasks.task import Task
 
 CHUNK = 512
-"""Examples answered before the bar moves."""
+"""Examples per update of the progress bar."""
 
 ENDINGS = {
     ".conllu": "conllu",
@@ -38,32 +38,32 @@ ENDINGS = {
     ".xlsx": "table",
     ".parquet": "table",
 }
-"""Files whose ending says what they are, whatever the run has learnt from."""
+"""File formats that are recognised by their ending, regardless of the run's training data."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What was said of some examples and how good it is."""
+    """The answers to some examples and their scores."""
 
     noun: str
-    """What the examples are called."""
+    """Name of the examples, in the plural."""
     judgement: Judgement
     lines: Sequence[str] | None
-    """What was said, a line each; `None` where nothing is."""
+    """The answers, one line each; `None` if there are none."""
     loss: float | None = None
-    """Where a model was asked."""
+    """Mean loss, if a model was evaluated."""
     loss_name: str = ""
     perplexity: float | None = None
-    """e to the loss, where that means something."""
+    """exp(loss), for tasks for which that is a perplexity."""
     notes: Sequence[str] = ()
-    """What could not be read whole, in sentences."""
+    """Remarks on examples that could not be read whole, as whole sentences."""
     calibrated: tuple[float, float] | None = None
-    """The loss of the probabilities that are printed, and the temperature that they were fitted to."""
+    """The loss of the calibrated probabilities, and their temperature."""
     baseline: Mapping[str, float] | None = None
-    """What a linear model scored on the same examples when the run was trained."""
+    """Scores of the linear baseline on the same examples, computed when the run was trained."""
 
     def facts(self) -> dict[str, Any]:
-        """All scores, details and tables, as JSON knows them."""
+        """Return all scores, details and tables as plain data for JSON."""
         scores = self.judgement.scores
         facts: dict[str, Any] = {
             self.noun: scores.sentences,
@@ -83,19 +83,19 @@ class Judged:
 
     def __str__(self) -> str:
         scores = self.judgement.scores
-        rows = [[NAMES[metric], written(metric, value, 2), ""] for metric, value in scores.values.items()]
+        rows = [[NAMES[metric], format_score(metric, value, 2), ""] for metric, value in scores.values.items()]
         rows += [
-            [f"{NAMES[metric]}, linear", written(metric, value, 2), "a linear model of the same data"]
+            [f"{NAMES[metric]}, linear", format_score(metric, value, 2), "a linear model of the same data"]
             for metric, value in (self.baseline or {}).items()
         ]
         if honest := scores.details.get("calibration"):
-            told = f"expected error in per cent; answers are given with {honest['mean_probability']:.1f} % on average"
-            rows.append(["calibration", f"{honest['expected_error']:.2f}", told])
+            note = f"expected error in per cent; mean probability of answers {honest['mean_probability']:.1f} %"
+            rows.append(["calibration", f"{honest['expected_error']:.2f}", note])
         if self.loss is not None:
             rows.append(["loss", f"{self.loss:.4f}", self.loss_name])
         if self.calibrated is not None:
-            told = f"of the calibrated probabilities, at temperature {self.calibrated[1]:.2f}"
-            rows.append(["calibrated loss", f"{self.calibrated[0]:.4f}", told])
+            note = f"of the calibrated probabilities, at temperature {self.calibrated[1]:.2f}"
+            rows.append(["calibrated loss", f"{self.calibrated[0]:.4f}", note])
         if self.perplexity is not None:
             rows.append(["perplexity", f"{self.perplexity:.2f}", ""])
         parts = ["\n".join([columns(rows, right=[1]), f"{scores.sentences:,} {self.noun}", *self.notes])]
@@ -113,7 +113,7 @@ class Judged:
 
 
 def judge_run(task: Task, model: nn.Module, pairs: Sequence[Pair], *, progress: Progress | None = None) -> Judged:
-    """Let a run answer examples, and score its answers as training does."""
+    """Answer examples with a run, and score the answers as validation does."""
     from regard.training.validation import mean_loss
 
     lines, unread = _answers(task, model, pairs, progress) if task.output.gives_answers else (None, 0)
@@ -130,13 +130,13 @@ def judge_run(task: Task, model: nn.Module, pairs: Sequence[Pair], *, progress: 
     notes = []
     if cut and loss is not None:
         notes.append(
-            f"{len(cut):,} of {len(pairs):,} {task.noun} have more than {longest:,} tokens: the loss is that of "
+            f"{len(cut):,} of {len(pairs):,} {task.noun} have more than {longest:,} tokens. Their loss is that of "
             f"the first {longest:,}."
         )
     if unread:
         notes.append(
-            f"{unread:,} of {len(pairs):,} {task.noun} are longer than this model can read at once: they were "
-            "answered from as much of them as it can read."
+            f"{unread:,} of {len(pairs):,} {task.noun} are longer than this model can read at once. They were "
+            "answered from the part that fits."
         )
     return Judged(
         noun=task.noun,
@@ -151,14 +151,14 @@ def judge_run(task: Task, model: nn.Module, pairs: Sequence[Pair], *, progress: 
 
 
 def judge_lines(task: Task, lines: Sequence[str], pairs: Sequence[Pair]) -> Judged:
-    """Score what was said before, or by others."""
+    """Score given answers."""
     if len(lines) != len(pairs):
-        raise UsageError(f"There are {len(lines):,} answers for {len(pairs):,} examples: they must be as many.")
+        raise UsageError(f"There are {len(lines):,} answers for {len(pairs):,} examples. The numbers must be equal.")
     return Judged(noun=task.noun, judgement=task.output.grade(lines, pairs), lines=lines)
 
 
 def read_examples(task: Task, paths: Sequence[Path]) -> list[Pair]:
-    """The examples of files that are like those a run has learnt from; what is wrong is told with its line."""
+    """Read examples in the format of a run's training data; errors name the line."""
     found = list(sound(corpus_like(task.config, paths), task.kind))
     for place, pair in found:
         task.check(pair, place)
@@ -166,7 +166,7 @@ def read_examples(task: Task, paths: Sequence[Path]) -> list[Pair]:
 
 
 def check_examples(task: Task, pairs: Sequence[Pair], path: Path) -> list[Pair]:
-    """Examples line by line, none of which has anything wrong with it."""
+    """Return the examples if all are valid; raises with the line of the first that is not."""
     for number, pair in enumerate(pairs, start=1):
         if problem := task.kind.problem(pair):
             raise UsageError(f"{path}:{number} {problem}")
@@ -175,20 +175,20 @@ def check_examples(task: Task, pairs: Sequence[Pair], path: Path) -> list[Pair]:
 
 
 def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
-    """Files as a corpus: of the sort that the run has learnt from, or of the sort that their ending says."""
+    """Return files as a corpus, in the format of the run's training data or in that of their ending."""
     train, names = config.data.train, [str(path) for path in paths]
     own = kind_of_corpus(train)
     endings = {ENDINGS[end] for path in paths for end in path.suffixes if end in ENDINGS}
     if own == "table":
-        endings = {"table" if ending == "tsv" else ending for ending in endings}  # it has the columns of the run
-    said = next(iter(endings & set(config.task.corpora)), None) if len(endings) == 1 else None
-    kind = said or own
+        endings = {"table" if ending == "tsv" else ending for ending in endings}  # the columns are those of the run
+    by_ending = next(iter(endings & set(config.task.corpora)), None) if len(endings) == 1 else None
+    kind = by_ending or own
     if kind == own and train.listing is not None:
         return train.model_copy(update={train.listing: names})
-    if said is None:
+    if by_ending is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)
         ending = f", or a file that ends in {wanted}" if wanted else ""
-        raise UsageError(f"{names[0]} does not say what it is: name --source and --reference files{ending}.")
+        raise UsageError(f"{names[0]} has an unknown format. Name --source and --reference files{ending}.")
     seconds: dict[str, dict[str, Any]] = {
         "tsv": {"second_column": 2, "target_column": 3},
         "jsonl": {"second_field": "second"},
@@ -200,7 +200,7 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
 
 
 def _answers(task: Task, model: nn.Module, pairs: Sequence[Pair], progress: Progress | None) -> tuple[list[str], int]:
-    """Return the lines that a model answers with, and how many texts it could not read whole."""
+    """Return the answers of a model as lines, and the number of texts that it could not read whole."""
     lines: list[str] = []
     unread = 0
     for start in range(0, len(pairs), CHUNK):

@@ -1,4 +1,4 @@
-"""The picture that made attention famous: scores by the length of the source (Bahdanau et al., 2015)."""
+"""Plot of scores by the length of the source, as in Bahdanau et al. (2015)."""
 
 import importlib.util
 import io

@@ -1,4 +1,4 @@
-"""What a model thinks of given targets: their log-probability in batches, without generating anything.
+"""Log-probabilities of given targets, computed in batches by teacher forcing.
 
 Axes: B batch, S source positions, T target positions, E output width, V vocabulary.
 """
@@ -19,7 +19,7 @@ from regard.tasks.loaded import LoadedRun
 from regard.text.specials import BOS, EOS, PAD
 
 LOGITS = 4_000_000
-"""Logits held at a time (16 MB): a long batch of a large vocabulary needs no more memory than that."""
+"""Largest number of logits in memory at a time (16 MB), also for long batches and large vocabularies."""
 
 
 POSITION_ENDS = (1, 2, 5, 10, 20, 50)
@@ -28,14 +28,14 @@ POSITION_ENDS = (1, 2, 5, 10, 20, 50)
 
 @dataclass(frozen=True)
 class Likelihood:
-    """log P(target | source) = Σ log P(token | tokens before, source), the end symbol being the last token."""
+    """log P(target | source) = Σ log P(token | tokens before, source), with the end symbol as the last token."""
 
     log_probs: tuple[float, ...]
-    """Of each token, in nats, that of the end symbol last."""
+    """Log-probability of each token in nats, that of the end symbol last."""
     words: int
-    """Words between white space in the target's normal form, and one for the end symbol."""
+    """Number of whitespace-separated words in the normalised target, plus one for the end symbol."""
     characters: int
-    """Characters of the target's normal form, and one for the end symbol (the line break)."""
+    """Number of characters of the normalised target, plus one for the end symbol (the line break)."""
 
     @property
     def log_prob(self) -> float:
@@ -45,7 +45,7 @@ class Likelihood:
 
 @dataclass(frozen=True, kw_only=True)
 class Perplexity:
-    """exp(−log P / n) of some targets, n being their tokens, words or characters; each target's end is one of them."""
+    """exp(−log P / n) of some targets; n counts tokens, words or characters, including the end of each target."""
 
     log_prob: float
     sentences: int
@@ -65,11 +65,11 @@ class Perplexity:
 
     @property
     def per_character(self) -> float:
-        """Comparable between any models of the same text, also where words are not written apart."""
+        """Comparable between any models of the same text, also for languages without spaces."""
         return _perplexity(self.log_prob, self.characters)
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all fields as plain data for JSON."""
         return {
             "log_prob": self.log_prob,
             "perplexity": {"token": self.per_token, "word": self.per_word, "character": self.per_character},
@@ -81,12 +81,12 @@ class Perplexity:
 
 
 def perplexity(probabilities: Iterable[float]) -> float:
-    """exp(−Σ p log p) of a distribution: how many equally likely choices would be as hard to guess."""
+    """Return exp(−Σ p log p) of a distribution: the number of equally likely outcomes with the same entropy."""
     return math.exp(-math.fsum(p * math.log(p) for p in probabilities if p > 0))
 
 
 def total(likelihoods: Sequence[Likelihood]) -> Perplexity:
-    """The perplexity of many targets as one text."""
+    """Return the perplexity of several targets taken together."""
     return Perplexity(
         log_prob=math.fsum(one.log_prob for one in likelihoods),
         sentences=len(likelihoods),
@@ -98,15 +98,15 @@ def total(likelihoods: Sequence[Likelihood]) -> Perplexity:
 
 @dataclass(frozen=True)
 class Position:
-    """The tokens at one place of all targets that are long enough."""
+    """Perplexity of the tokens at one position of all targets that reach it."""
 
     targets: int
-    """How many reach it."""
+    """Number of targets that reach it."""
     perplexity: float
 
 
 def by_position(likelihoods: Sequence[Likelihood]) -> list[Position]:
-    """The perplexity at each position; the first position first."""
+    """Return the perplexity at each position; the first position first."""
     columns: list[list[float]] = []
     for one in likelihoods:
         columns.extend([] for _ in range(len(one.log_probs) - len(columns)))
@@ -116,17 +116,17 @@ def by_position(likelihoods: Sequence[Likelihood]) -> list[Position]:
 
 
 def position_line(positions: Sequence[Position]) -> str:
-    """Perplexities by position in one line, later positions together: `1: 9.1, 2: 4.0, 3–5: 3.2, …`."""
-    told, start = [], 0
+    """Return perplexities by position in one line, later positions together: `1: 9.1, 2: 4.0, 3–5: 3.2, …`."""
+    parts, start = [], 0
     for end in (*POSITION_ENDS, len(positions)):
         some = positions[start:end]
         if some:
             count = sum(one.targets for one in some)
             log_prob = -math.fsum(one.targets * math.log(one.perplexity) for one in some)
             name = f"{start + 1}" if len(some) == 1 else f"{start + 1}–{start + len(some)}"
-            told.append(f"{name}: {_perplexity(log_prob, count):.2f}")
+            parts.append(f"{name}: {_perplexity(log_prob, count):.2f}")
         start = max(start, end)
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 def likelihoods(
@@ -137,12 +137,12 @@ def likelihoods(
     cut: bool = False,
     progress: Progress | None = None,
 ) -> list[Likelihood]:
-    """The likelihood of each target given its source, in the order given; neither order nor company matters.
+    """Return the likelihood of each target given its source, in the given order; results do not depend on batching.
 
-    What a model cannot read at once is refused, or with `cut` shortened to what it can.
+    Texts that are too long for the model raise an error; with `cut` they are shortened.
     """
     if len(sources) != len(targets):
-        raise UsageError(f"There are {len(sources):,} sources for {len(targets):,} targets: they must be as many.")
+        raise UsageError(f"There are {len(sources):,} sources for {len(targets):,} targets. The numbers must be equal.")
     source_ids = translator.source_tokenizer.encode_batch(sources)
     target_ids = translator.target_tokenizer.encode_batch(targets)
     most = _most_tokens(translator)
@@ -168,7 +168,7 @@ def log_probs(
     tokens: int = 4096,
     progress: Progress | None = None,
 ) -> list[tuple[float, ...]]:
-    """The log-probability of each target token and of the end symbol, by teacher forcing in batches of like length.
+    """Return the log-probabilities of target tokens and end symbols, in batches of similar length.
 
     Sources and targets are token ids without special ones; a batch has at most `tokens` padded tokens on its longer
     side.
@@ -211,7 +211,7 @@ def _batch(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Seq
 
 
 def longer_than_readable(translator: LoadedRun, sources: Sequence[str], targets: Sequence[str]) -> int:
-    """Return how many pairs have a side that the model cannot read at once."""
+    """Return the number of pairs with a side that the model cannot read at once."""
     most = _most_tokens(translator)
     sides = translator.source_tokenizer.encode_batch(sources), translator.target_tokenizer.encode_batch(targets)
     return sum(max(len(source), len(target)) > most for source, target in zip(*sides, strict=True))
@@ -224,7 +224,7 @@ def _most_tokens(translator: LoadedRun) -> int:
 
 
 def _check_lengths(translator: LoadedRun, sources: list[list[int]], targets: list[list[int]]) -> None:
-    """Refuse what a model cannot read at once: a probability of pieces would be another number."""
+    """Raise if a text is too long for the model, since splitting it would change its probability."""
     learned, batch = translator.config.model.learned_positions, translator.config.decoding.batch_tokens
     for side, rows in (("Source", sources), ("Target", targets)):
         for number, ids in enumerate(rows, start=1):
@@ -232,11 +232,11 @@ def _check_lengths(translator: LoadedRun, sources: list[list[int]], targets: lis
             if learned is not None and count > learned:
                 raise RegardError(
                     f"{side} {number:,} has {len(ids):,} tokens, but this model has learned {learned:,} positions (one "
-                    "is for the end symbol): split it or leave it out."
+                    "is for the end symbol). Split it or leave it out."
                 )
             if count > batch:
                 raise RegardError(
-                    f"{side} {number:,} has {len(ids):,} tokens, but a batch holds {batch:,}: split it, leave it out, "
+                    f"{side} {number:,} has {len(ids):,} tokens, but a batch holds {batch:,}. Split it, leave it out, "
                     f"or allow more memory with decoding.batch_tokens={count}."
                 )
 

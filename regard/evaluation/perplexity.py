@@ -1,4 +1,4 @@
-"""What a language model thinks of given texts: each is read through a sliding window, and every token scored once.
+"""Log-probabilities of texts by a language model: each is read in sliding windows, and every token is scored once.
 
 Axes: B batch, T target positions, E output width, V vocabulary.
 """
@@ -19,31 +19,31 @@ from regard.text.specials import BOS, EOS
 
 @torch.inference_mode()
 def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progress | None = None) -> list[Likelihood]:
-    """log P(text) = Σ log P(token | tokens before it in its window), the end symbol being the last token."""
+    """Return log P(text) = Σ log P(token | tokens before it in its window), with the end symbol as the last token."""
     assert isinstance(writer.output, DocumentOutput)
     length, stride = writer.output.settings.window
     rows = [[BOS, *ids, EOS] for ids in writer.target_tokenizer.encode_batch(texts)]
     found = [(row, window) for row, ids in enumerate(rows) for window in windows(len(ids), length, stride)]
     sizes = np.asarray([window.end - window.start for _, window in found], dtype=np.int32)
     order = np.argsort(sizes, kind="stable")
-    said: list[list[float]] = [[0.0] * (len(ids) - 1) for ids in rows]
+    log_probs: list[list[float]] = [[0.0] * (len(ids) - 1) for ids in rows]
     writer.model.eval()
     for start, end in cut(sizes[order], writer.config.decoding.batch_tokens, 1).tolist() if found else ():
         batch = [found[place] for place in order[start:end]]
         for (row, window), values in zip(batch, _batch(writer, rows, batch), strict=True):
             first = window.start + window.known
-            said[row][first : window.end - 1] = values
+            log_probs[row][first : window.end - 1] = values
         if progress:
             progress("scoring", end, len(found))
     normal = [writer.target_tokenizer.normalise(text) for text in texts]
     return [
         Likelihood(tuple(values), len(text.split()) + 1, len(text) + 1)
-        for values, text in zip(said, normal, strict=True)
+        for values, text in zip(log_probs, normal, strict=True)
     ]
 
 
 def _batch(writer: LoadedRun, rows: list[list[int]], batch: list[tuple[int, Window]]) -> list[list[float]]:
-    """The log-probabilities that each window asks for."""
+    """Return the log-probabilities of the tokens that each window scores."""
     model = writer.model
     device = model.output_bias.device
     pieces = [np.asarray(rows[row][window.start : window.end], dtype=np.uint32) for row, window in batch]

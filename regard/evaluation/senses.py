@@ -1,7 +1,7 @@
-"""Word senses in translations: does the output hold a right or a wrong word for an ambiguous source word?
+"""Word senses in translations: does the output contain a right or a wrong word for an ambiguous source word?
 
 Suites of the MuCoW kind (Raganato et al., 2019) list good and bad target words for each source sentence. The model
-translates the sentence, and the words are looked for in what it wrote: nothing is scored by probability.
+translates the sentence, and the words are searched in its output; probabilities are not used.
 """
 
 import json
@@ -22,7 +22,7 @@ KEY_COLUMNS = 5
 
 
 class SenseItem(NamedTuple):
-    """A source sentence, and words that a translation with the right sense, or with a wrong one, may hold."""
+    """A source sentence, and words that a translation with the right sense, or with a wrong one, may contain."""
 
     source: str
     good: tuple[str, ...]
@@ -32,7 +32,7 @@ class SenseItem(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SenseCounts:
-    """How many outputs of a category hold a good word, a bad word, or neither."""
+    """Number of outputs of a category with a good word, a bad word, or neither."""
 
     right: int
     wrong: int
@@ -50,7 +50,7 @@ class SenseCounts:
 
     @property
     def recall(self) -> float:
-        """right / (right + neither), the definition behind the tables of the MuCoW papers."""
+        """right / (right + neither), as defined in the MuCoW papers."""
         return self.right / max(1, self.right + self.neither)
 
     @property
@@ -61,7 +61,7 @@ class SenseCounts:
 
     @property
     def coverage(self) -> float:
-        """Share of items whose output holds a good or a bad word."""
+        """Share of items whose output contains a good or a bad word."""
         return (self.right + self.wrong) / max(1, self.count)
 
     def facts(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Senses:
             interval = f"{100 * facts['low']:.1f}–{100 * facts['high']:.1f}"
             numbers = [f"{facts[verdict]:,}" for verdict in (RIGHT, WRONG, NEITHER)]
             rows.append([name, *numbers, f"{100 * counts.precision:.1f} %", interval, *shares])
-        note = "An output is right if it holds a good word and no bad one, wrong if it holds a bad one."
+        note = "An output is right if it contains a good word and no bad one, wrong if it contains a bad one."
         return f"{columns(rows, right=range(1, 9))}\n\n{note}"
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -132,13 +132,13 @@ class Senses:
 
 
 def count_senses(items: Sequence[SenseItem], outputs: Sequence[str]) -> Senses:
-    """Look for the good and bad words of each item in its output, as whole words, whatever their case."""
+    """Look for the good and bad words of each item in its output, as whole words, ignoring case."""
     if len(items) != len(outputs):
-        raise UsageError(f"There are {len(outputs):,} outputs for {len(items):,} items: their numbers must be equal.")
+        raise UsageError(f"There are {len(outputs):,} outputs for {len(items):,} items. The numbers must be equal.")
     found = []
     for item, output in zip(items, outputs, strict=True):
-        said = words(output)
-        good, bad = (any(_contains(said, words(word)) for word in some) for some in (item.good, item.bad))
+        output_words = words(output)
+        good, bad = (any(_contains(output_words, words(word)) for word in some) for some in (item.good, item.bad))
         found.append(WRONG if bad else RIGHT if good else NEITHER)
     return Senses(items=items, outputs=outputs, found=found)
 
@@ -205,7 +205,7 @@ def _from_record(record: object, place: str, name: str) -> SenseItem:
             "at least one good word."
         )
     if empty := [word for word in (*good, *bad) if not words(word)]:
-        raise RegardError(f"{place}: {empty[0]!r} is not a word that an output can hold. Remove it.")
+        raise RegardError(f"{place}: {empty[0]!r} is not a word that an output can contain. Remove it.")
     return SenseItem(source, tuple(good), tuple(bad), str(fields.get("category") or name))
 
 
@@ -216,9 +216,11 @@ def _parse(line: str, place: str) -> object:
         raise RegardError(f"{place} is not valid JSON ({error}).") from None
 
 
-def _contains(said: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether the wanted words stand in the output, one behind the other."""
-    return any(list(said[at : at + len(wanted)]) == list(wanted) for at in range(len(said) - len(wanted) + 1))
+def _contains(output_words: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether the output contains the wanted words consecutively."""
+    return any(
+        list(output_words[at : at + len(wanted)]) == list(wanted) for at in range(len(output_words) - len(wanted) + 1)
+    )
 
 
 def _count(verdicts: Sequence[str]) -> SenseCounts:

@@ -1,4 +1,4 @@
-"""Parts of a test set that are worth a score of their own: by length, by kind of sentence, by word frequency."""
+"""Slices of a test set that are scored separately: by length, by kind of sentence, by word frequency."""
 
 import re
 from collections import Counter
@@ -11,30 +11,30 @@ from regard.metrics.metric import References
 LENGTHS = (0, 5, 10, 15, 20, 25, 30, 40, 50, 60)
 """Upper ends of the bins of sentence length, in words."""
 FEWEST = 25
-"""Sentences that a bin of length should have: a score of fewer is mostly luck."""
+"""Smallest number of sentences per bin of length; scores of fewer are unreliable."""
 FREQUENCIES = (0, 1, 4, 9, 49, 99, 999)
 """Upper ends of the bins of word frequency."""
 
 Slices = Mapping[str, Sequence[int]]
-"""Places of sentences by the name of the slice."""
+"""Indices of sentences by the name of the slice."""
 
 
 def by_length(sources: Sequence[str]) -> Slices:
-    """Sentences by their words between white space; a bin with too few joins the smaller of its neighbours."""
+    """Return sentences by number of words; a bin with too few is merged with the smaller of its neighbours."""
     values = [len(source.split()) for source in sources]
     bins = [(low, high, [p for p, v in enumerate(values) if _within(v, low, high)]) for low, high in _bins(LENGTHS)]
     bins = [one for one in bins if one[2]]
     while len(bins) > 1 and len(min(bins, key=_size)[2]) < FEWEST:
         place = bins.index(min(bins, key=_size))
-        beside = [near for near in (place - 1, place + 1) if 0 <= near < len(bins)]
-        first = min(place, min(beside, key=lambda near: len(bins[near][2])))
-        (low, _, before), (_, high, behind) = bins[first : first + 2]
-        bins[first : first + 2] = [(low, high, sorted(before + behind))]
+        neighbours = [near for near in (place - 1, place + 1) if 0 <= near < len(bins)]
+        first = min(place, min(neighbours, key=lambda near: len(bins[near][2])))
+        (low, _, before), (_, high, after) = bins[first : first + 2]
+        bins[first : first + 2] = [(low, high, sorted(before + after))]
     return {_name(low, high): places for low, high, places in bins}
 
 
 def by_kind(sources: Sequence[str]) -> Slices:
-    """Sentences that ask, that hold a number, that quote, and all others."""
+    """Return questions, sentences with numbers, sentences with quotations, and all others."""
     kinds = {"question": r"[?？]\W*$", "with a number": r"\d", "with a quotation": r"[\"“”„«»]"}
     found = {
         kind: [place for place, source in enumerate(sources) if re.search(pattern, source)]
@@ -46,27 +46,29 @@ def by_kind(sources: Sequence[str]) -> Slices:
 
 
 def frequencies(texts: Iterable[str]) -> Counter[str]:
-    """How often each word occurs."""
+    """Return the number of occurrences of each word."""
     return Counter(word for text in texts for word in words(text))
 
 
 def word_f1(hypotheses: Sequence[str], references: References, counts: Mapping[str, int]) -> dict[str, float]:
-    """How well words are found, by how frequent they are: F₁ = 2 · matched / (said + wanted), in per cent.
+    """Return the F₁ of words by their frequency: 2 · matched / (output words + reference words), in per cent.
 
-    Of several references, the first counts.
+    Of several references, only the first is used.
     """
     names = dict.fromkeys(_name(low, high) for low, high in _bins(FREQUENCIES))
-    matched, said, wanted = Counter[str](), Counter[str](), Counter[str]()
+    matched, in_output, in_reference = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, several in zip(hypotheses, references, strict=True):
         mine, right = Counter(words(hypothesis)), Counter(words(several[0]))
-        for tally, bag in ((matched, mine & right), (said, mine), (wanted, right)):
+        for tally, bag in ((matched, mine & right), (in_output, mine), (in_reference, right)):
             for word, times in bag.items():
                 tally[_bin(counts.get(word, 0), FREQUENCIES)] += times
-    return {name: 100.0 * 2 * matched[name] / (said[name] + wanted[name]) for name in names if wanted[name]}
+    return {
+        name: 100.0 * 2 * matched[name] / (in_output[name] + in_reference[name]) for name in names if in_reference[name]
+    }
 
 
 def _bins(ends: Sequence[int]) -> list[tuple[int, int | None]]:
-    """First and last value of each bin; the last bin has no end."""
+    """Return the first and last value of each bin; the last bin is open."""
     return [(0, ends[0]), *((before + 1, end) for before, end in pairwise(ends)), (ends[-1] + 1, None)]
 
 

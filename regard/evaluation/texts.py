@@ -1,4 +1,4 @@
-"""Files of sentences, one a line, that belong together line by line."""
+"""Parallel files of sentences, one per line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from regard.tasks.loaded import LoadedRun
 
 CHUNK = 500
-"""Sentences translated before the bar moves: enough to sort by length."""
+"""Sentences per update of the progress bar: enough to sort by length."""
 
 
 def read_texts(path: Path) -> list[str]:
-    """The lines of a file, of which there must be at least one."""
+    """Return the lines of a file; raises if it is empty."""
     lines = list(read_lines(path, whole=True))
     if not lines:
-        raise RegardError(f"{path} is empty: at least one line is wanted.")
+        raise RegardError(f"{path} is empty. It must have at least one line.")
     return lines
 
 
 def read_aligned(*paths: Path) -> list[list[str]]:
-    """The lines of several files; numbers of lines that differ are refused."""
+    """Return the lines of several files; raises if their numbers of lines differ."""
     found = [read_texts(path) for path in paths]
     for path, lines in zip(paths, found, strict=True):
         if len(lines) != len(found[0]):
@@ -36,22 +36,22 @@ def read_aligned(*paths: Path) -> list[list[str]]:
 
 
 def named_files(given: Sequence[str]) -> dict[str, Path]:
-    """Files by the names given to them as NAME=FILE; a name must be there, and only once."""
+    """Return files by name from arguments NAME=FILE; raises if a name is missing or occurs twice."""
     found: dict[str, Path] = {}
     for each in given:
         name, equals, path = each.partition("=")
         if not (name and equals and path):
-            raise UsageError(f"`{each}` names no file: write it as NAME=FILE, for example mine=out.de.")
+            raise UsageError(f"`{each}` names no file. Write it as NAME=FILE, for example mine=out.de.")
         if name in found:
-            raise UsageError(f"Two systems are called `{name}`: give each a name of its own.")
+            raise UsageError(f"Two systems are called `{name}`. Give each a different name.")
         found[name] = Path(path)
     return found
 
 
-def translated(
+def translate_lines(
     translator: "LoadedRun", sources: Sequence[str], *, beam: int | None = None, progress: Progress | None = None
 ) -> list[str]:
-    """What a run makes of each source, on one line each, as `regard translate` writes it."""
+    """Translate sources with a run; one line each, as `regard translate` writes them."""
     outputs: list[str] = []
     for start in range(0, len(sources), CHUNK):
         outputs += translator.translate(list(sources[start : start + CHUNK]), beam=beam)

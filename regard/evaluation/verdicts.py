@@ -1,4 +1,4 @@
-"""What judges said, read back from their files and counted by system."""
+"""Answers of human judges, read from their files and counted by system."""
 
 import csv
 import io
@@ -25,17 +25,17 @@ _NO = {"no", "n", "0", "false", "nein", "non"}
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What one judge said of one item; `None` where nothing was said."""
+    """The answers of one judge for one item; `None` where there is none."""
 
     adequate: tuple[bool | None, ...]
     fluent: tuple[bool | None, ...]
     better: int | Literal["equal"] | None = None
-    """Place of the better candidate."""
+    """Index of the better candidate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """All that one judge said."""
+    """All answers of one judge."""
 
     judge: str
     form: str
@@ -44,23 +44,23 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """How a system did: shares of yes with their 95 % intervals, and how often it was the better one."""
+    """The result of a system: shares of yes with their 95 % intervals, and of comparisons won."""
 
     system: str
     rates: Mapping[str, tuple[int, int]]
-    """How often yes was said, of how many answers, by aspect."""
+    """Number of yes and of answers, by aspect."""
     wins: float
-    """Share of comparisons won, a tie being half; ½ where there were none."""
+    """Share of comparisons won; a tie counts half; ½ if there are none."""
     low: float
     high: float
-    """Where that share lies in 95 % of the resamples of items."""
+    """Its 95 % bootstrap interval over items."""
     first: float
-    """Share of the resamples in which it wins most; systems that tie divide the resample, so that shares sum to 1."""
+    """Share of the resamples in which it ranks first; tied systems divide the resample, so that shares sum to 1."""
     comparisons: int
-    """How many comparisons it took part in; with none, nothing is known of its wins."""
+    """Number of comparisons that it took part in."""
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all fields as plain data for JSON."""
         rates = {
             aspect: {"rate": yes / count if count else None, "interval": wilson(yes, count), "answers": count}
             for aspect, (yes, count) in self.rates.items()
@@ -73,17 +73,17 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdicts:
-    """The ranking, the best system first, and how far judges agree."""
+    """The ranking, best system first, and the agreement of the judges."""
 
     standings: Sequence[Standing]
     agreement: Mapping[str, float | None]
-    """Krippendorff's alpha by question; `None` where nothing can be said, as with one judge."""
+    """Krippendorff's alpha by question; `None` if it is undefined, as with one judge."""
     judges: Mapping[str, int]
-    """How many items each judge answered."""
+    """Number of items that each judge answered."""
     items: int
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON knows it."""
+        """Return all fields as plain data for JSON."""
         return {
             "systems": {one.system: one.facts() for one in self.standings},
             "agreement": dict(self.agreement),
@@ -106,21 +106,21 @@ class Verdicts:
 
 
 def read_answers(path: Path) -> Answers:
-    """The answers in a JSON file that the page saved, or in a CSV form that was filled in."""
+    """Read the answers from a JSON file that the page saved, or from a completed CSV form."""
     return _from_csv(path) if path.suffix.lower() == ".csv" else _from_json(path)
 
 
 def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> Verdicts:
-    """Turn answers back into systems and count; the ranking goes by comparisons won, then by adequacy and fluency."""
+    """Count answers by system; systems are ranked by comparisons won, then by adequacy and fluency."""
     _check(key, everyone)
     rates = {name: {aspect: [0, 0] for aspect in ASPECTS} for name in key.systems}
     contests = np.zeros((len(key.items), len(key.systems), 2))  # items × systems × (won, of how many)
     for row, (item, candidates) in enumerate(key.items.items()):
         for answer in (each.items[item] for each in everyone if item in each.items):
             for aspect in ASPECTS:
-                for names, said in zip(candidates, getattr(answer, aspect), strict=True):
-                    for name in names if said is not None else ():
-                        rates[name][aspect][0] += bool(said)
+                for names, value in zip(candidates, getattr(answer, aspect), strict=True):
+                    for name in names if value is not None else ():
+                        rates[name][aspect][0] += bool(value)
                         rates[name][aspect][1] += 1
             contests[row] += _contest(key, candidates, answer)
     generator = np.random.default_rng(seed)
@@ -151,9 +151,9 @@ def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> V
 
 
 def _contest(key: Key, candidates: Sequence[Sequence[str]], answer: Answer) -> np.ndarray[Any, Any]:
-    """Comparisons won and taken part in, systems × 2: the better one against each other, or all tied.
+    """Return comparisons won and taken part in, systems × 2: the better one beats each other one, or all tie.
 
-    Where two systems said the same there is nothing to compare.
+    Systems with equal outputs are not compared.
     """
     found = np.zeros((len(key.systems), 2))
     if answer.better is None:
@@ -169,7 +169,7 @@ def _contest(key: Key, candidates: Sequence[Sequence[str]], answer: Answer) -> n
 
 
 def _shares(totals: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Won of taken part in, ½ where there was nothing to win: systems."""
+    """Return the share of comparisons won for each system; ½ if it took part in none."""
     won, count = totals.T
     return np.where(count > 0, won / np.maximum(count, 1), 0.5)
 
@@ -183,19 +183,19 @@ def _agreement(key: Key, everyone: Sequence[Answers]) -> dict[str, float | None]
     for aspect in ASPECTS:
         units = [
             [
-                said
+                value
                 for each in everyone
-                if item in each.items and (said := getattr(each.items[item], aspect)[at]) is not None
+                if item in each.items and (value := getattr(each.items[item], aspect)[at]) is not None
             ]
             for item, candidates in key.items.items()
             for at in range(len(candidates))
         ]
         found[aspect] = krippendorff(units)
-    better = [  # not the place of a candidate, which is another's in every item, but who is behind it
+    better = [  # the systems of a candidate, since its index differs between items
         [
-            said if said == "equal" else key.items[item][said]
+            value if value == "equal" else key.items[item][value]
             for each in everyone
-            if item in each.items and (said := each.items[item].better) is not None
+            if item in each.items and (value := each.items[item].better) is not None
         ]
         for item in key.items
     ]
@@ -204,22 +204,24 @@ def _agreement(key: Key, everyone: Sequence[Answers]) -> dict[str, float | None]
 
 
 def _check(key: Key, everyone: Sequence[Answers]) -> None:
-    """Answers must belong to the form, to its items, and to one judge each."""
+    """Raise if answers do not belong to the form and its items, or two files are by one judge."""
     seen: set[str] = set()
     for each in everyone:
         if each.form != key.form:
             raise UsageError(
-                f"The answers of {each.judge} belong to form {each.form}, but the key to form {key.form}: name the key "
+                f"The answers of {each.judge} belong to form {each.form}, but the key to form {key.form}. Name the key "
                 "that was made with it."
             )
         if each.judge in seen:
-            raise UsageError(f"Two files are by judge {each.judge}: leave one out, or change the name in one of them.")
+            raise UsageError(f"Two files are by judge {each.judge}. Leave one out, or change the name in one of them.")
         seen.add(each.judge)
         for item, answer in each.items.items():
             count = len(key.items.get(item, ()))
             places = answer.better is None or answer.better == "equal" or answer.better in range(count)
             if not count or len(answer.adequate) != count or len(answer.fluent) != count or not places:
-                raise RegardError(f"The answer of {each.judge} to item {item} does not fit the form: it was changed.")
+                raise RegardError(
+                    f"The answer of {each.judge} to item {item} does not fit the form. The file was changed."
+                )
 
 
 def _from_json(path: Path) -> Answers:
@@ -235,7 +237,7 @@ def _from_json(path: Path) -> Answers:
         }
         return Answers(judge=str(facts.get("judge") or path.stem), form=str(facts["form"]), items=items)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise RegardError(f"{path} holds no answers: name a file that the form saved.") from None
+        raise RegardError(f"{path} contains no answers. Name a file that the form saved.") from None
 
 
 def _boolean(value: object) -> bool | None:
@@ -250,31 +252,31 @@ def _from_csv(path: Path) -> Answers:
     rows = list(csv.DictReader(io.StringIO("\n".join(lines), newline=""), delimiter=mark))
     wanted = {"form", "item", "candidate", "adequate", "fluent", "better"}
     if not rows or not wanted <= set(rows[0]):
-        raise RegardError(f"{path} is not a form: its columns must include {', '.join(sorted(wanted))}.")
+        raise RegardError(f"{path} is not a form. Its columns must include {', '.join(sorted(wanted))}.")
     items: dict[int, Answer] = {}
     try:
         ordered = sorted(rows, key=lambda row: (int(row["item"]), LETTERS.index(row["candidate"])))
     except (ValueError, TypeError):
-        raise RegardError(f"{path}: an item or a candidate was changed; only the last three columns may be.") from None
+        raise RegardError(f"{path}: an item or a candidate was changed. Change only the last three columns.") from None
     for item, group in groupby(ordered, key=lambda row: int(row["item"])):
         some = list(group)
-        said = {
+        answer = {
             aspect: tuple(_yes(row[aspect], f"{path}, item {item}") for row in some) for aspect in (*ASPECTS, "better")
         }
-        chosen = [at for at, one in enumerate(said["better"]) if one]
+        chosen = [at for at, one in enumerate(answer["better"]) if one]
         if 1 < len(chosen) < len(some):
             raise RegardError(f"{path}, item {item}: mark one candidate as better, or all if they are equal.")
         better: int | Literal["equal"] | None = None if not chosen else "equal" if len(chosen) > 1 else chosen[0]
-        if any(one is not None for values in said.values() for one in values):
-            items[item] = Answer(adequate=said["adequate"], fluent=said["fluent"], better=better)
+        if any(one is not None for values in answer.values() for one in values):
+            items[item] = Answer(adequate=answer["adequate"], fluent=answer["fluent"], better=better)
     return Answers(judge=path.stem, form=str(rows[0]["form"]), items=items)
 
 
 def _yes(text: str | None, place: str) -> bool | None:
-    said = (text or "").strip().lower()
-    if said and said not in _YES | _NO:
-        raise RegardError(f"{place}: `{said[:40]}` is neither yes nor no: write one of them, or leave it empty.")
-    return said in _YES if said else None
+    answer = (text or "").strip().lower()
+    if answer and answer not in _YES | _NO:
+        raise RegardError(f"{place}: `{answer[:40]}` is neither yes nor no. Write one of them, or leave it empty.")
+    return answer in _YES if answer else None
 
 
 def _share(share: float, interval: tuple[float, float]) -> str:

@@ -1,1 +1,1 @@
-"""Other people's formats: Hugging Face, CTranslate2, SentencePiece."""
+"""Import from and export to other formats: Hugging Face and CTranslate2."""

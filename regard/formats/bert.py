@@ -1,4 +1,4 @@
-"""BERT's encoder and ours (Devlin et al., 2019): which cell it is, and which tensor is which.
+"""Mapping of BERT's encoder (Devlin et al., 2019) to ours: configuration and tensor names.
 
 Axes: V vocabulary, D width.
 """
@@ -22,7 +22,7 @@ ACTIVATIONS: dict[str, Literal["relu", "gelu", "silu"]] = {
     "swish": "silu",
     "silu": "silu",
 }
-"""Activations by their names there; ours on the right. Approximations of GELU are none of them."""
+"""Our activations by Hugging Face's names; approximations of GELU are not supported."""
 
 LAYER = {
     "attention.query": "attention.self.query",
@@ -35,7 +35,7 @@ LAYER = {
     "feed_forward_norm": "output.LayerNorm",
 }
 HEAD = {"transform": "cls.predictions.transform.dense", "norm": "cls.predictions.transform.LayerNorm"}
-"""What guesses hidden words."""
+"""The head that predicts masked words."""
 
 TOKENS = "embeddings.word_embeddings.weight"
 BIASES = ("cls.predictions.bias", "cls.predictions.decoder.bias")
@@ -43,17 +43,17 @@ OUTPUT = "cls.predictions.decoder.weight"
 
 
 def cell_of(config: HubSettings) -> Model:
-    """The cell of a BERT configuration; refuses, by name, what no cell equals."""
+    """Return the model of a BERT configuration; raises, with the setting, if there is no equivalent."""
     place = config.place
     name = config.word("hidden_act", "gelu")
     activation = ACTIVATIONS.get(name)
     if activation is None:
-        raise RegardError(f"{place} has the activation `{name}`, but a cell has one of {', '.join(ACTIVATIONS)}.")
+        raise RegardError(f"{place} has the activation `{name}`, but Regard supports only {', '.join(ACTIVATIONS)}.")
     positions = config.word("position_embedding_type", "absolute")
     if positions != "absolute":
-        raise RegardError(f"{place} has positions of the type `{positions}`: only `absolute` ones can be imported.")
+        raise RegardError(f"{place} has positions of type `{positions}`, but only `absolute` ones can be imported.")
     if config.flag("is_decoder", False) or config.flag("add_cross_attention", False):
-        raise RegardError(f"{place} makes a decoder of BERT: only its encoder can be imported.")
+        raise RegardError(f"{place} uses BERT as a decoder, but only its encoder can be imported.")
     below_one = math.nextafter(1.0, 0.0)
     try:
         cell = Model(
@@ -77,17 +77,18 @@ def cell_of(config: HubSettings) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         raise RegardError(
-            f"{place} describes a model that no cell can be: {first['loc'][-1]} is {str(first['input'])[:40]}."
+            f"{place} describes a model without an equivalent in Regard: {first['loc'][-1]} is "
+            f"{str(first['input'])[:40]}."
         ) from error
     except UsageError as error:
-        raise RegardError(f"{place} describes a model that no cell can be: {error}") from error
+        raise RegardError(f"{place} describes a model without an equivalent in Regard: {error}") from error
 
 
 def encoder_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int) -> dict[str, Tensor]:
-    """The token vectors and the encoder under our names; `rows` V are the old numbers of our tokens, `size` of them.
+    """Return token vectors and encoder under our names; `rows` V are the old ids of our tokens, `size` their number.
 
-    Every token is of the first type there, as in single texts: its vector is added to those of the positions. Token
-    vectors are multiplied by √D here, so those of the positions are too: the norm behind them takes it away again.
+    Every token has the first token type, as in single texts; its vector is added to the position vectors. Token vectors
+    are multiplied by √D in our model, so the position vectors are too; the norm after them cancels the factor.
     """
     encoder, positions = cell.encoder, cell.positions
     assert isinstance(encoder, TransformerEncoder)
@@ -118,7 +119,7 @@ def encoder_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int
 
 
 def head_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int) -> dict[str, Tensor] | None:
-    """What guesses hidden words, under our names; nothing where the checkpoint has none, or one unlike ours."""
+    """Return the head for masked words under our names; `None` if the checkpoint has none, or a different one."""
     dense, width = HEAD["transform"], cell.width
     if f"{dense}.weight" not in checkpoint or getattr(cell.encoder, "activation", None) != "gelu":
         return None
@@ -136,7 +137,7 @@ def head_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int) -
 
 
 def _norm(checkpoint: Checkpoint, ours: str, theirs: str, width: int) -> dict[str, Tensor]:
-    """A norm's weight and bias, which older files call gamma and beta."""
+    """Return a norm's weight and bias, which older files call gamma and beta."""
     old = {"weight": "gamma", "bias": "beta"}
     return {
         f"{ours}.{one}": checkpoint.get(f"{theirs}.{one}", f"{theirs}.{other}", shape=(width,))

@@ -13,13 +13,13 @@ from regard.foundation.errors import RegardError
 
 BIAS = "final_logits_bias"
 RULED_OUT = -1e9
-"""The bias of a token that is never produced."""
+"""Bias of a token that is never generated."""
 
 WHOLE, PARTS, TORCH = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 
 
 class Checkpoint:
-    """Tensors by name, as 32-bit numbers; asking for one that is missing or of another shape says so."""
+    """Tensors by name as float32; raises for one that is missing or has another shape."""
 
     def __init__(self, directory: Path) -> None:
         self.path, self._tensors = _read(directory)
@@ -29,23 +29,25 @@ class Checkpoint:
         return name in self._tensors
 
     def get(self, *names: str, shape: tuple[int, ...]) -> Tensor:
-        """The tensor under the first of these names that there is."""
+        """Return the tensor under the first of these names that exists."""
         name = next((name for name in names if name in self._tensors), None)
         if name is None:
-            raise RegardError(f"{self.path} has no tensor {names[0]}: the weights are not whole, or of another model.")
+            raise RegardError(
+                f"{self.path} has no tensor {names[0]}. The weights are incomplete, or belong to another model."
+            )
         tensor = self._tensors[name]
         if tuple(tensor.shape) != shape:
             there, wanted = ("×".join(map(str, each)) for each in (tensor.shape, shape))
-            raise RegardError(f"{self.path}: {name} is {there}, where config.json calls for {wanted}.")
+            raise RegardError(f"{self.path}: {name} is {there}, but config.json requires {wanted}.")
         return self._checked(name)
 
     def any_height(self, name: str, width: int) -> Tensor:
-        """A tensor of so many columns, and at least one row."""
+        """Return a tensor with `width` columns and at least one row."""
         rows = len(self._tensors[name]) if name in self._tensors and self._tensors[name].dim() else 1
         return self.get(name, shape=(max(1, rows), width))
 
     def any_shape(self, name: str) -> Tensor:
-        """A tensor that is known to be there, whatever its shape."""
+        """Return a tensor that is known to exist, of any shape."""
         return self._checked(name)
 
     @property
@@ -54,13 +56,13 @@ class Checkpoint:
         return list(self._tensors)
 
     def _checked(self, name: str) -> Tensor:
-        """A tensor as 32-bit numbers; refuses what no model computes with. A bias of −∞ rules a token out: −10⁹."""
+        """Return a tensor as float32; raises if it is quantized or not finite. A bias of −∞ becomes −10⁹."""
         self._used.add(name)
         tensor = self._tensors[name]
         if not tensor.is_floating_point():
             kind = str(tensor.dtype).removeprefix("torch.")
             raise RegardError(
-                f"{self.path}: {name} holds numbers of type {kind}, such as quantized weights have. Fetch the weights "
+                f"{self.path}: {name} has the type {kind}, as quantized weights have. Download the weights "
                 "as float32, float16 or bfloat16."
             )
         tensor = tensor.float()
@@ -70,23 +72,23 @@ class Checkpoint:
             count = int((~torch.isfinite(tensor)).sum())
             raise RegardError(
                 f"{self.path}: {name} has {count:,} numbers that are not finite (NaN or infinite). The weights are "
-                "damaged, or training diverged: fetch them again."
+                "damaged, or training diverged. Download them again."
             )
         return tensor
 
     @property
     def unused(self) -> list[str]:
-        """The names of the tensors that nobody has asked for."""
+        """The names of the tensors that were not used."""
         return sorted(set(self._tensors) - self._used)
 
     def refuse_layers(self, prefix: str, declared: int, setting: str) -> None:
-        """Refuse more or fewer layers than config.json declares; their names begin with `prefix` and a number."""
+        """Raise if the number of layers differs from config.json; their names begin with `prefix` and a number."""
         depths = {name.removeprefix(prefix).split(".")[0] for name in self._tensors if name.startswith(prefix)}
         there = 1 + max((int(depth) for depth in depths if depth.isdecimal()), default=-1)
         if there != declared:
             raise RegardError(
-                f"{self.path} has {there} layers {prefix}…, but config.json declares {setting} = {declared}. The two "
-                "are not of one model: fetch both again, or correct config.json."
+                f"{self.path} has {there} layers {prefix}…, but config.json declares {setting} = {declared}. They "
+                "belong to different models. Download both again, or correct config.json."
             )
 
 
@@ -100,14 +102,14 @@ def _read(directory: Path) -> tuple[Path, dict[str, Tensor]]:
         return directory / PARTS, {name: tensor for part in parts for name, tensor in part.items()}
     if (directory / TORCH).is_file():
         return directory / TORCH, _torch(directory / TORCH)
-    raise RegardError(f"There are no weights in {directory}: neither {WHOLE} nor {TORCH}.")
+    raise RegardError(f"There are no weights in {directory}: neither {WHOLE} nor {TORCH}. Download one of them.")
 
 
 def _weight_files(index: dict[str, Any], path: Path) -> set[str]:
-    """The files that an index of weights names."""
+    """Return the files that an index of weights names."""
     named = index.get("weight_map")
     if not isinstance(named, dict) or not named or not all(isinstance(name, str) for name in named.values()):
-        raise RegardError(f"{path} names no files of weights under `weight_map`: fetch it again.")
+        raise RegardError(f"{path} names no files of weights under `weight_map`. Download it again.")
     return set(named.values())
 
 
@@ -116,15 +118,15 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
-        raise RegardError(f"The weights are not whole: {path} is missing.") from None
+        raise RegardError(f"The weights are incomplete: {path} is missing. Download it.") from None
     except (SafetensorError, OSError, ValueError) as error:
         first = _first_cut_off(path)
-        cut = f": it is cut off, and {first} is the first tensor that is not whole" if first else f" ({error})"
-        raise RegardError(f"{path} cannot be read{cut}. Fetch it again.") from error
+        cut = f": it is cut off, and {first} is the first incomplete tensor" if first else f" ({error})"
+        raise RegardError(f"{path} cannot be read{cut}. Download it again.") from error
 
 
 def _first_cut_off(path: Path) -> str | None:
-    """The first tensor that a truncated safetensors file does not hold whole, where its header can be read."""
+    """Return the first incomplete tensor of a truncated safetensors file, or `None` if its header cannot be read."""
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
@@ -140,26 +142,26 @@ def _first_cut_off(path: Path) -> str | None:
 def _torch(path: Path) -> dict[str, Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # the library raises whatever the damaged bytes lead it to
+    except Exception as error:  # damaged bytes can raise any exception
         raise RegardError(
-            f"{path} cannot be read as weights only: it is cut off or damaged, or holds more than weights, which is "
-            "never run. Fetch it again, or fetch model.safetensors."
+            f"{path} cannot be read as weights only: it is cut off or damaged, or contains code, which is "
+            "never run. Download it again, or download model.safetensors."
         ) from error
     if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise RegardError(f"{path} holds something else than tensors by name.")
+        raise RegardError(f"{path} does not contain tensors by name.")
     return dict(content)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file, or a sentence that says why not."""
+    """Read a JSON object from a file; raises `RegardError` if that is impossible."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise RegardError(f"There is no {path.name} in {path.parent}: a Hugging Face model has one.") from None
+        raise RegardError(f"There is no {path.name} in {path.parent}, but a Hugging Face model has one.") from None
     except RecursionError:
         raise RegardError(f"{path} is nested too deeply to be the settings of a model.") from None
     except (OSError, ValueError) as error:
         raise RegardError(f"{path} cannot be read ({error}).") from error
     if not isinstance(content, dict):
-        raise RegardError(f"{path} does not hold a JSON object.")
+        raise RegardError(f"{path} is not a JSON object.")
     return content

@@ -1,4 +1,4 @@
-"""The ctranslate2 library: whether it is here, what this processor can do with it, and how it names tokens."""
+"""The ctranslate2 library: whether it is installed, which types this processor supports, and its token names."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,12 +11,12 @@ TYPES = ("float32", "int8", "int16", "float16", "bfloat16")
 
 
 def installed() -> bool:
-    """Whether the library is here; it is not imported for that."""
+    """Return whether the library is installed, without importing it."""
     return find_spec("ctranslate2") is not None
 
 
 def library() -> Any:
-    """The library, or the command that installs it."""
+    """Import the library; raises with the command that installs it."""
     try:
         import ctranslate2
     except ImportError as error:
@@ -30,25 +30,25 @@ def library() -> Any:
 
 
 def supports(quantize: str) -> bool:
-    """Whether this processor computes in a type."""
+    """Return whether this processor supports a type."""
     return quantize in library().get_supported_compute_types("cpu")
 
 
 def check_type(quantize: str) -> None:
-    """Refuse a type of numbers that does not exist."""
+    """Raise if a type does not exist."""
     if quantize not in TYPES:
-        raise UsageError(f"--quantize is one of {', '.join(TYPES)}, not `{quantize}`.")
+        raise UsageError(f"--quantize must be one of {', '.join(TYPES)}, not `{quantize}`.")
 
 
 def check_supported(quantize: str) -> None:
-    """Refuse a type that this processor lacks."""
+    """Raise if this processor does not support a type."""
     if not supports(quantize):
         known = ", ".join(sorted(library().get_supported_compute_types("cpu")))
-        raise RegardError(f"This processor has no {quantize} arithmetic in CTranslate2; it has {known}.")
+        raise RegardError(f"CTranslate2 does not support {quantize} on this processor. Use {known}.")
 
 
 def unique_names(tokens: Sequence[str]) -> list[str]:
-    """Tokens with a name of their own each, as CTranslate2 needs; a repeated one gets its number."""
+    """Return unique names of tokens, as CTranslate2 needs; a repeated token gets its number as a suffix."""
     if len(set(tokens)) == len(tokens):
         return list(tokens)
     seen: set[str] = set()

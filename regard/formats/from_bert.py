@@ -1,4 +1,4 @@
-"""A Hugging Face BERT directory becomes a run that fills blanks, and that others start from."""
+"""Import of a Hugging Face BERT directory as a masked language model that other runs can start from."""
 
 from pathlib import Path
 
@@ -18,30 +18,31 @@ from regard.foundation.errors import RegardError
 from regard.foundation.weights import put_weights, weights_of
 from regard.models.masked_language_model import MaskedLanguageModel
 from regard.runs.run import Run
-from regard.text.wordpiece import Folding, WordPieceTokenizer, read_folding, read_vocabulary, renumbered
+from regard.text.wordpiece import Folding, WordPieceTokenizer, read_folding, read_vocabulary, renumber_pieces
 
 ENDS = 2
 """Special tokens around a text."""
 
 
 def import_bert(directory: Path, run_directory: Path, settings: HubSettings) -> Run:
-    """A complete run from a directory with config.json, weights and a WordPiece vocabulary."""
+    """Create a run from a directory with config.json, weights and a WordPiece vocabulary."""
     cell = cell_of(settings)
     vocabulary = _vocabulary(directory)
     pieces = read_vocabulary(vocabulary)
     size = settings.integer("vocab_size", least=1)
     if size != len(pieces):
         raise RegardError(
-            f"{vocabulary} has {len(pieces):,} pieces, but config.json speaks of {size:,}: they are not of one model."
+            f"{vocabulary} has {len(pieces):,} pieces, but config.json declares {size:,}. They belong to different "
+            "models."
         )
-    tokens, order = renumbered(pieces, str(vocabulary))
+    tokens, order = renumber_pieces(pieces, str(vocabulary))
     folding = read_folding(directory)
     tokenizer = WordPieceTokenizer.of_vocabulary(tokens, folding)
     checkpoint, rows = Checkpoint(directory), torch.tensor(order)
     weights = encoder_weights(cell, checkpoint, rows, len(pieces))
     head = head_weights(cell, checkpoint, rows, len(pieces))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # what is fresh is the same each time
+        torch.manual_seed(0)  # new weights are the same each time
         model = MaskedLanguageModel(cell, len(tokens))
     put_weights(model, {**weights_of(model), **weights, **(head or {})}, origin=f"The weights in {checkpoint.path}")
     config = _config(cell, directory, vocabulary, folding)
@@ -64,7 +65,9 @@ def _vocabulary(directory: Path) -> Path:
     for name in ("vocab.txt", "tokenizer.json"):
         if (directory / name).is_file():
             return directory / name
-    raise RegardError(f"There is no vocabulary in {directory}: neither vocab.txt nor tokenizer.json.")
+    raise RegardError(
+        f"There is no vocabulary in {directory}: neither vocab.txt nor tokenizer.json. Download one of them."
+    )
 
 
 def _config(cell: Model, directory: Path, vocabulary: Path, folding: Folding) -> RunConfig:
@@ -80,23 +83,23 @@ def _config(cell: Model, directory: Path, vocabulary: Path, folding: Folding) ->
 
 
 def start_settings(place: Path | str) -> str:
-    """The section of a configuration that starts from an imported run, as YAML: its cell and tokenizer come along."""
+    """Return the YAML section of a configuration that starts from an imported run."""
     return f"model:\n  start_from: {place}\n"
 
 
 def _card(run: Run, config: RunConfig, directory: Path, *, guesses: bool) -> str:
-    """The page of an imported run: what it is, where it comes from, how to use it."""
+    """Return the card of an imported run."""
     parameters = run.info["parameters"]
-    said = (
+    usage = (
         f'It fills blanks: `echo "a man rides a ___" | regard predict {run.directory}`.'
         if guesses
-        else "The file has no layer that guesses hidden words like ours: that is fresh, and its guesses mean nothing."
+        else "Its layer that predicts masked words is not imported; ours is untrained, so its predictions are random."
     )
     return f"""# {run.name}
 
-An encoder: {config.cell}. {parameters:,} parameters, trained elsewhere as BERT and imported from {directory}. {said}
+An encoder: {config.cell}. {parameters:,} parameters, trained elsewhere as BERT and imported from {directory}. {usage}
 
-Start a run of your own from it with
+Start your own run from it with
 
 ```yaml
 {start_settings(run.directory)}```

@@ -1,4 +1,4 @@
-"""A Hugging Face Marian directory becomes a run: same numbers, our names, our special tokens first.
+"""Import of a Hugging Face directory as a run: the same weights under our names, with our special tokens first.
 
 Axes: V vocabulary, E embedding width.
 """
@@ -22,7 +22,7 @@ from regard.formats.checkpoint import Checkpoint, read_json
 from regard.formats.foreign import describe_foreign
 from regard.formats.hub_settings import HubSettings
 from regard.formats.marian import ACTIVATIONS, cell_of, tensor_names
-from regard.formats.special_names import has_special_names, restored_names
+from regard.formats.special_names import has_special_names, restore_names
 from regard.foundation import durable
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import put_weights, weights_of
@@ -33,7 +33,7 @@ from regard.text.sentencepiece import SentencePieceTokenizer
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
 
 NEVER = -100.0
-"""Bias of the tokens that Marian lacks: their probability is nought in 32 bits, and a smoothed loss stays finite."""
+"""Bias of tokens that Marian lacks: their probability is 0 in float32, but a smoothed loss stays finite."""
 
 EMBEDDINGS = {
     "model.shared.weight": ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"),
@@ -41,25 +41,25 @@ EMBEDDINGS = {
     "model.encoder.embed_tokens.weight": (),
     "lm_head.weight": (),
 }
-"""Tensors with a row for each token, and the other names of tied ones."""
+"""Tensors with a row per token, and the names of those tied to them."""
 
 
 @dataclass(frozen=True)
 class Renumbering:
-    """A Marian vocabulary in our order: the special tokens, then all others as they came."""
+    """A Marian vocabulary in our order: the special tokens, then all others in their order."""
 
     tokens: list[str]
-    """Every token at its new place."""
+    """All tokens in the new order."""
     rows: Tensor
-    """The old number of each, V; of `<sep>` and `<mask>`, which Marian lacks, that of padding."""
+    """The old id of each, V; for `<sep>` and `<mask>`, which Marian lacks, that of padding."""
     size: int
-    """How many tokens there were."""
+    """Number of tokens of the Marian vocabulary."""
     added: tuple[int, ...] = ()
     """The special tokens that the vocabulary lacks."""
 
     @property
     def bias(self) -> Tensor:
-        """What is added to the output bias V, so that nothing that Marian lacks is ever likely."""
+        """Added to the output bias V, so that tokens that Marian lacks are never generated."""
         bias = torch.zeros(len(self.tokens))
         bias[list(self.added)] = NEVER
         return bias
@@ -72,16 +72,16 @@ COPIES = (
     "model.decoder.embed_tokens.weight",
     "final_logits_bias",
 )
-"""Tensors that may stand in a file besides those that a model uses: other names of the embeddings."""
+"""Tensors that a file may contain in addition to those of the model: copies of the embeddings."""
 
 
 def import_run(directory: Path, run_directory: Path) -> Run:
-    """A complete run from a directory with config.json, weights and a vocabulary: of a Marian model, or of BERT."""
+    """Create a run from a Hugging Face directory of a Marian model or of BERT."""
     is_converted = (directory / "model.bin").is_file() and not any(directory.glob("*.safetensors"))
     if (is_converted or not (directory / "config.json").is_file()) and (foreign := describe_foreign(directory)):
         raise UsageError(foreign)
     if not directory.is_dir():
-        raise UsageError(f"{directory} is not a directory: name one with config.json, weights and a vocabulary.")
+        raise UsageError(f"{directory} is not a directory. Name one with config.json, weights and a vocabulary.")
     Run.refuse_occupied(run_directory)
     settings = HubSettings.read(directory / "config.json")
     if settings.word("model_type", "unknown") == "bert":
@@ -135,8 +135,8 @@ def import_run(directory: Path, run_directory: Path) -> Run:
 def renumbering(path: Path, settings: HubSettings, size: int) -> Renumbering:
     """Read a Marian vocabulary of `size` tokens and put it into our order.
 
-    An export of Regard has our special tokens in front already: they stay as they are, so that a model can go out and
-    come in any number of times.
+    An export of Regard already begins with our special tokens; it is kept unchanged, so that a model can be exported
+    and imported any number of times.
     """
     content = read_json(path)
     numbers = {token: number for token, number in content.items() if type(number) is int}
@@ -145,7 +145,7 @@ def renumbering(path: Path, settings: HubSettings, size: int) -> Renumbering:
         raise RegardError(f"{path} does not number its tokens from 0 without gaps.")
     if len(by_number) != size:
         raise RegardError(
-            f"{path} has {len(by_number):,} tokens, but config.json speaks of {size:,}: they are not of one model."
+            f"{path} has {len(by_number):,} tokens, but config.json declares {size:,}. They belong to different models."
         )
     marks = {
         PAD: settings.token("pad_token_id", numbers.get("<pad>"), size),
@@ -155,13 +155,14 @@ def renumbering(path: Path, settings: HubSettings, size: int) -> Renumbering:
     }
     tokens = [by_number[number] for number in range(size)]
     if marks == {mark: mark for mark in marks} and has_special_names(tokens):
-        return Renumbering(restored_names(tokens), torch.arange(size), size)
+        return Renumbering(restore_names(tokens), torch.arange(size), size)
     taken = {PAD: "padding", EOS: "end", UNK: "unknown"}
     for one, other in ((PAD, EOS), (PAD, UNK), (EOS, UNK)):
         if marks[one] == marks[other]:
             raise RegardError(
                 f"{settings.place} and {path.name} have one token, number {marks[one]} (`{tokens[marks[one]]}`), for "
-                f"{taken[one]} and {taken[other]}: a model has one for each. Correct pad_token_id and eos_token_id."
+                f"{taken[one]} and {taken[other]}, but a model needs one for each. Correct pad_token_id and "
+                "eos_token_id."
             )
     first = [marks.get(special, marks[PAD]) for special in range(len(SPECIALS))]
     rest = [number for number in range(size) if number not in {marks[mark] for mark in taken}]
@@ -171,12 +172,12 @@ def renumbering(path: Path, settings: HubSettings, size: int) -> Renumbering:
 
 def _unknown(path: Path, numbers: Mapping[str, int]) -> int:
     if "<unk>" not in numbers:
-        raise RegardError(f"{path} has no token <unk> for what it does not know: it is no vocabulary of Marian.")
+        raise RegardError(f"{path} has no token <unk>. It is not a Marian vocabulary.")
     return numbers["<unk>"]
 
 
 def _weights(cell: Model, checkpoint: Checkpoint, source: Renumbering, target: Renumbering) -> dict[str, Tensor]:
-    """All tensors under our names, vocabulary rows in our order."""
+    """Return all tensors under our names, vocabulary rows in our order."""
     for side in ("encoder", "decoder"):
         layers = getattr(cell, side).layers
         checkpoint.refuse_layers(f"model.{side}.layers.", layers, f"{side}_layers")
@@ -195,7 +196,8 @@ def _weights(cell: Model, checkpoint: Checkpoint, source: Renumbering, target: R
             for other in others:
                 if not torch.equal(checkpoint.get(other, shape=(order.size, shapes[ours][1])), found):
                     raise RegardError(
-                        f"{checkpoint.path}: {other} differs from {theirs}, but config.json says that they are one. "
+                        f"{checkpoint.path}: {other} differs from {theirs}, but config.json declares that they are "
+                        "tied. "
                         "Correct share_encoder_decoder_embeddings or tie_word_embeddings in config.json."
                     )
             weights[ours] = found[order.rows]  # V×E
@@ -209,17 +211,19 @@ def _sketch(cell: Model, source: Renumbering, target: Renumbering) -> dict[str, 
 
 
 def _check_positions(cell: Model, checkpoint: Checkpoint) -> None:
-    """Refuse position vectors other than sinusoids, where the file has any."""
+    """Raise if the file has position vectors other than sinusoids."""
     for side in ("encoder", "decoder"):
         name = f"model.{side}.embed_positions.weight"
         if name in checkpoint:
             there = checkpoint.any_shape(name)
             if not torch.allclose(there, sinusoids(len(there), there.shape[1]), atol=1e-4):
-                raise RegardError(f"{checkpoint.path}: {name} holds no sinusoids, which the positions of Marian are.")
+                raise RegardError(
+                    f"{checkpoint.path}: {name} does not contain sinusoids, which Marian's positions are."
+                )
 
 
 def _check_activation(cell: Model, directory: Path) -> None:
-    """Refuse an activation other than that of marian-nmt's own settings, where they lie beside the model."""
+    """Raise if the activation differs from marian-nmt's own settings, if these are in the directory."""
     assert cell.decoder is not None
     own = getattr(cell.decoder, "activation", None)
     for path in sorted(directory.glob("*.yml")):
@@ -227,13 +231,13 @@ def _check_activation(cell: Model, directory: Path) -> None:
             found = re.search(r"^\s*transformer-ffn-activation:\s*[\"']?(\w+)", path.read_text("utf-8"), re.MULTILINE)
             if found and ACTIVATIONS.get(found[1]) != own:
                 raise RegardError(
-                    f"{path} says that the model was trained with the activation `{found[1]}`, but config.json has "
+                    f"{path} states that the model was trained with the activation `{found[1]}`, but config.json has "
                     f"`{own}`. Correct activation_function in config.json."
                 )
 
 
 def _config(cell: Model, directory: Path, settings: HubSettings, *, shared: bool) -> RunConfig:
-    """The configuration of the run, with the search that the model came with."""
+    """Return the configuration of the run, with the search settings of the original."""
     place, values = settings.place, dict(settings.values)
     if (directory / "generation_config.json").is_file():
         own = HubSettings.read(directory / "generation_config.json")
@@ -255,12 +259,12 @@ def _config(cell: Model, directory: Path, settings: HubSettings, *, shared: bool
 
 
 def _card(run: Run, config: RunConfig, directory: Path) -> str:
-    """The page of an imported run: what it is, where it comes from, how to use it."""
+    """Return the card of an imported run."""
     parameters = run.info["parameters"]
     return f"""# {run.name}
 
 A sequence-to-sequence model: {config.model.cell}. {parameters:,} parameters, trained elsewhere with Marian and imported
-from {directory}. Its quality has not been measured here: `regard evaluate` does that.
+from {directory}. Its quality has not been measured; use `regard evaluate`.
 
 ```
 regard translate {run.directory} < in.txt

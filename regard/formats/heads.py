@@ -1,6 +1,6 @@
-"""Pruned heads put back with weights of nought, for formats that know no attention with fewer heads than the others.
+"""Restore pruned heads with zero weights, for formats that need the same number of heads in every attention.
 
-A head whose values and output are nought adds nothing: the numbers stay the same.
+A head with zero values and outputs adds nothing, so the results are the same.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from regard.config.model import Model
 
 
 def whole_heads(cell: Model, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a cell with as many heads in every attention as in those that were not pruned."""
+    """Return the weights of a model with pruned heads restored as zeros."""
     whole = dict(weights)
     heads = settled(cell.attention.heads)
     for name, kept in (cell.pruned or {}).items():

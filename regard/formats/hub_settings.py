@@ -1,4 +1,4 @@
-"""The JSON settings of a Hugging Face directory, read strictly: every value has the type that it must have."""
+"""Strict reading of the JSON settings of a Hugging Face directory."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from regard.foundation.errors import RegardError
 
 
 class HubSettings:
-    """The settings of a `config.json` or `generation_config.json`; a wrong type is refused with file, name and value.
+    """The settings of a `config.json` or `generation_config.json`; errors name the file, the setting and its value.
 
     A setting that is missing or `null` has its default; one without a default is required.
     """
@@ -20,14 +20,14 @@ class HubSettings:
 
     @classmethod
     def read(cls, path: Path) -> "HubSettings":
-        """The settings of a file."""
+        """Return the settings of a file."""
         return cls(read_json(path), str(path))
 
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
 
     def integer(self, name: str, default: int | None = None, *, least: int = 0, most: int = 2**31 - 1) -> int:
-        """A whole number between two bounds."""
+        """Return a whole number between two bounds."""
         value = self.values.get(name)
         if value is None and default is not None:
             return default
@@ -38,7 +38,7 @@ class HubSettings:
         return value
 
     def number(self, name: str, default: float, *, least: float, most: float) -> float:
-        """A finite number between two bounds."""
+        """Return a finite number between two bounds."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -48,7 +48,7 @@ class HubSettings:
         return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
+        """Return a boolean."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -57,7 +57,7 @@ class HubSettings:
         return value
 
     def word(self, name: str, default: str | None = None) -> str:
-        """A piece of text."""
+        """Return a string."""
         value = self.values.get(name)
         if value is None and default is not None:
             return default
@@ -66,7 +66,7 @@ class HubSettings:
         return value
 
     def token(self, name: str, default: int | None, size: int) -> int:
-        """The number of a token of a vocabulary of `size`; of several, as newer files list them, the first."""
+        """Return the id of a token of a vocabulary of `size`; if a list is given, as in newer files, the first."""
         value = self.values.get(name)
         value = value[0] if isinstance(value, list) and value else value
         value = default if value is None else value
@@ -78,5 +78,5 @@ class HubSettings:
         found = "is missing" if value is None else f"is {str(value)[:40]!r}" if isinstance(value, str) else None
         found = found or f"is {str(value)[:40]}"
         return RegardError(
-            f"{self.place}: `{name}` {found}, where {wanted} is needed. Correct the file or fetch it again."
+            f"{self.place}: `{name}` {found}, but it must be {wanted}. Correct the file or download it again."
         )

@@ -1,7 +1,7 @@
-"""Marian's Transformer and ours: which cell is which configuration, and which tensor is which.
+"""Mapping between Marian's Transformer and ours: configurations and tensor names.
 
-Hugging Face knows two encoder-decoders that our cells can equal number for number: `marian` (Junczys-Dowmunt et al.,
-2018), where norms stand behind each block, and `pegasus` (Zhang et al., 2020), where they stand before it.
+Two encoder-decoders of Hugging Face are numerically equal to ours: `marian` (Junczys-Dowmunt et al., 2018), with norms
+after each block, and `pegasus` (Zhang et al., 2020), with norms before it.
 """
 
 import math
@@ -22,10 +22,10 @@ ACTIVATIONS: dict[str, Literal["relu", "gelu", "silu"]] = {
     "swish": "silu",
     "silu": "silu",
 }
-"""Activations by their names there; ours on the right."""
+"""Our activations by Hugging Face's names."""
 
 UNLIKE = ("normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits")
-"""Settings of related models that old Marian files list as off."""
+"""Settings of related models, which must be off."""
 
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
 LAYER = {
@@ -37,17 +37,23 @@ LAYER = {
 
 
 def cell_of(config: HubSettings) -> Model:
-    """The cell of a Marian configuration; refuses, by name, what no cell equals."""
+    """Return the model of a Marian configuration; raises, with the setting, if there is no equivalent."""
     place = config.place
     kind = config.word("model_type", "unknown")
     if kind != "marian":
-        raise RegardError(f"{place} holds a model of type `{kind}`: regard import reads those of `marian` and `bert`.")
+        raise RegardError(
+            f"{place} describes a model of type `{kind}`, but regard import reads only `marian` and `bert`."
+        )
     heads = config.integer("encoder_attention_heads", least=1)
     if heads != config.integer("decoder_attention_heads", least=1):
-        raise RegardError(f"{place} has encoder and decoder with different numbers of heads, which no cell has.")
+        raise RegardError(
+            f"{place} has encoder and decoder with different numbers of heads, which Regard does not support."
+        )
     for name in UNLIKE:
         if config.flag(name, False):
-            raise RegardError(f"{place} has `{name}`, which Hugging Face's Marian does not: no cell equals the model.")
+            raise RegardError(
+                f"{place} has `{name}`, which is not a setting of Marian, so the model cannot be imported."
+            )
     activation = _activation(config)
     sides: dict[str, dict[str, Any]] = {
         side: {
@@ -61,7 +67,9 @@ def cell_of(config: HubSettings) -> Model:
     shared = config.flag("share_encoder_decoder_embeddings", True)
     tied = config.flag("tie_word_embeddings", True)
     if shared and not tied:
-        raise RegardError(f"{place} shares its embeddings, but not with its output layer, which no cell does.")
+        raise RegardError(
+            f"{place} shares its embeddings, but not with its output layer, which Regard does not support."
+        )
     below_one = math.nextafter(1.0, 0.0)
     try:
         cell = Model(
@@ -81,59 +89,60 @@ def cell_of(config: HubSettings) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         raise RegardError(
-            f"{place} describes a model that no cell can be: {first['loc'][-1]} is {str(first['input'])[:40]}."
+            f"{place} describes a model without an equivalent in Regard: {first['loc'][-1]} is "
+            f"{str(first['input'])[:40]}."
         ) from error
     except UsageError as error:
-        raise RegardError(f"{place} describes a model that no cell can be: {error}") from error
+        raise RegardError(f"{place} describes a model without an equivalent in Regard: {error}") from error
 
 
 def _activation(config: HubSettings) -> Literal["relu", "gelu", "silu"]:
-    """The activation of both sides; one that has another than the other is refused."""
+    """Return the activation of both sides; raises if they differ."""
     name = config.word("activation_function", "gelu")
     for other in ("encoder_activation_function", "decoder_activation_function"):
         if config.word(other, name) != name:
             raise RegardError(
                 f"{config.place} has the {other.replace('_', ' ')} `{config.word(other)}` and the activation function "
-                f"`{name}`, but Marian has one activation for both sides. Correct the one that is wrong."
+                f"`{name}`, but Marian has one activation for both sides. Correct the wrong one."
             )
     activation = ACTIVATIONS.get(name)
     if activation is None:
         raise RegardError(
-            f"{config.place} has the activation `{name}`, but a cell has one of {', '.join(ACTIVATIONS)}."
+            f"{config.place} has the activation `{name}`, but Regard supports only {', '.join(ACTIVATIONS)}."
         )
     return activation
 
 
 def config_of(cell: Model, source_size: int, target_size: int, max_length: int) -> dict[str, Any]:
-    """The Hugging Face configuration that equals a cell; refuses, naming the part, a cell that has none."""
+    """Return the Hugging Face configuration of a model; raises, with the setting, if there is no equivalent."""
     encoder, decoder = cell.encoder, cell.decoder
     for name, side in (("encoder", encoder), ("decoder", decoder)):
         if not isinstance(side, TransformerEncoder | TransformerDecoder):
-            raise _no_equal(f"model.{name}.kind `{side.kind if side else None}`", "a Transformer")
+            raise _no_equivalent(f"model.{name}.kind `{side.kind if side else None}`", "a Transformer")
         if side.norm != "layer":
-            raise _no_equal(f"model.{name}.norm `{side.norm}`", "LayerNorm")
+            raise _no_equivalent(f"model.{name}.norm `{side.norm}`", "LayerNorm")
         if side.activation not in ACTIVATIONS.values():
-            raise _no_equal(f"model.{name}.activation `{side.activation}`", "relu, gelu or silu")
+            raise _no_equivalent(f"model.{name}.activation `{side.activation}`", "relu, gelu or silu")
         if side.width != cell.embeddings.width:
-            raise _no_equal(
-                f"model.{name}.width {side.width} beside embeddings {cell.embeddings.width} wide", "one width"
+            raise _no_equivalent(
+                f"model.{name}.width {side.width} with embeddings {cell.embeddings.width} wide", "one width"
             )
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
     if encoder.norm_place != decoder.norm_place:
-        raise _no_equal("norms before the blocks of one side and behind those of the other", "one place")
+        raise _no_equivalent("pre-norm on one side and post-norm on the other", "the same on both sides")
     if encoder.activation != decoder.activation:
-        raise _no_equal("an activation of its own on each side", "one activation")
+        raise _no_equivalent("different activations on the two sides", "one activation")
     check_attention(cell, "Hugging Face's Marian")
     if cell.norm_epsilon != 1e-5:
-        raise _no_equal(f"model.norm_epsilon {cell.norm_epsilon:g}", "1e-05")
+        raise _no_equivalent(f"model.norm_epsilon {cell.norm_epsilon:g}", "1e-05")
     positions = settled(cell.positions)
     if positions.kind != "sinusoidal":
-        raise _no_equal(f"model.positions.kind `{positions.kind}`", "sinusoidal positions")
+        raise _no_equivalent(f"model.positions.kind `{positions.kind}`", "sinusoidal positions")
     tie = settled(cell.embeddings.tie)
     pre = encoder.norm_place == "pre"
     if pre and tie != "all":
-        raise _no_equal(f"model.embeddings.tie `{tie}` with norms before the blocks", "all embeddings tied there")
+        raise _no_equivalent(f"model.embeddings.tie `{tie}` with pre-norm", "all embeddings tied")
     kind, architecture = ("pegasus", "PegasusForConditionalGeneration") if pre else ("marian", "MarianMTModel")
     config: dict[str, Any] = {
         "architectures": [architecture],
@@ -165,7 +174,7 @@ def config_of(cell: Model, source_size: int, target_size: int, max_length: int) 
 
 
 def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str, Any]:
-    """How Hugging Face shall search, to search as the run does."""
+    """Return the generation settings of Hugging Face that are equal to the run's search."""
     return {
         "pad_token_id": PAD,
         "bos_token_id": BOS,
@@ -180,22 +189,22 @@ def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str
 
 
 def check_attention(cell: Model, name: str) -> None:
-    """Refuse, naming the part, attention that no other Transformer has."""
+    """Raise, with the setting, if the attention has no equivalent in other toolkits."""
     attention, join = cell.attention, cell.join
     if cell.embeddings.norm:
-        raise _no_equal("model.embeddings.norm", "no norm before the first layer", name)
+        raise _no_equivalent("model.embeddings.norm", "no norm before the first layer", name)
     if join is None or join.kind != "attention":
-        raise _no_equal(f"model.join.kind `{join.kind if join else None}`", "attention to the source", name)
+        raise _no_equivalent(f"model.join.kind `{join.kind if join else None}`", "attention to the source", name)
     if attention.score != "scaled-dot":
-        raise _no_equal(f"model.attention.score `{attention.score}`", "scaled-dot", name)
+        raise _no_equivalent(f"model.attention.score `{attention.score}`", "scaled-dot", name)
     if not attention.project:
-        raise _no_equal("model.attention.project off", "projections", name)
+        raise _no_equivalent("model.attention.project off", "projections", name)
     if attention.keys_values != "split":
-        raise _no_equal("model.attention.keys_values `shared`", "keys and values apart", name)
+        raise _no_equivalent("model.attention.keys_values `shared`", "separate keys and values", name)
 
 
 def tensor_names(cell: Model) -> dict[str, str]:
-    """Every tensor of a Transformer cell by our name, with its name in a Marian (or Pegasus) checkpoint.
+    """Return the names of all tensors of a Transformer in a Marian (or Pegasus) checkpoint, by our names.
 
     The embeddings and the output layer come last; `output_bias` V is `final_logits_bias` 1×V there.
     """
@@ -230,5 +239,5 @@ def _weights_and_biases(parts: Mapping[str, str]) -> dict[str, str]:
     return {f"{one}.{each}": f"{other}.{each}" for one, other in parts.items() for each in ("weight", "bias")}
 
 
-def _no_equal(part: str, there: str, name: str = "Hugging Face's Marian") -> RegardError:
-    return RegardError(f"This cell has no equal there: {part}, where {name} has {there}.")
+def _no_equivalent(part: str, there: str, name: str = "Hugging Face's Marian") -> RegardError:
+    return RegardError(f"This model has no equivalent: it has {part}, but {name} has {there}.")

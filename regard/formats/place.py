@@ -1,4 +1,4 @@
-"""Where an export goes: a directory that is whole or not there."""
+"""Output directories of exports, which are created atomically."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ from regard.foundation.errors import RegardError, UsageError
 
 @contextmanager
 def fresh_directory(directory: Path) -> Iterator[Path]:
-    """A directory to fill, put in place in one act when it is full; refuses a place where something stands already."""
+    """Yield a temporary directory that is renamed to `directory` at the end; raises if that is not empty."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UsageError(f"{directory} exists and is not an empty directory: choose another.")
+        raise UsageError(f"{directory} exists and is not an empty directory. Choose another.")
     aside = directory.with_name(f".{directory.name}.aside-{os.getpid()}")
     try:
         aside.mkdir(parents=True)

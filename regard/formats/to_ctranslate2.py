@@ -1,4 +1,4 @@
-"""A run becomes a CTranslate2 model, straight from our weights.
+"""Export of a run as a CTranslate2 model.
 
 Axes: V vocabulary, E embedding width, T positions, K head width.
 """
@@ -23,25 +23,25 @@ from regard.tasks.vocabularies import load_tokenizers
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
 
 POSITIONS = 1024
-"""Sinusoids go on for ever; there, a table of them ends here, or a little behind the longest text of the run."""
+"""Smallest number of sinusoidal positions in the table that CTranslate2 needs."""
 NEVER = -1e9
-"""Bias of the tokens that search never says: padding, `<s>`, `<sep>` and `<mask>`."""
+"""Bias of the tokens that search never generates: padding, `<s>`, `<sep>` and `<mask>`."""
 RMS_EPSILON = 1e-6
-"""What RMSNorm adds to the mean square, here as there."""
+"""Epsilon of RMSNorm, the same in both."""
 
 Weights = Mapping[str, Tensor]
 
 
 def export_ctranslate2(run: Run, directory: Path, quantize: str | None = None) -> list[str]:
-    """Write the run's model for CTranslate2; what a reader should know of it, in sentences."""
+    """Write the run's model for CTranslate2; return remarks as whole sentences."""
     check_type(quantize or "float32")
     library()
     with fresh_directory(directory) as place:
         write_ctranslate2(run, place, quantize or "float32")
-    told = [f'{directory}: {quantize or "float32"}, as ctranslate2.Translator("{directory}") loads it.']
+    notes = [f'{directory}: {quantize or "float32"}, as ctranslate2.Translator("{directory}") loads it.']
     if quantize is not None and not supports(quantize):
-        told.append(f"This processor has no {quantize} arithmetic: here it will be computed in another type.")
-    return told
+        notes.append(f"This processor does not support {quantize}; another type will be used on it.")
+    return notes
 
 
 def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
@@ -65,22 +65,22 @@ def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
 
 
 def check_cell(cell: Model) -> None:
-    """Refuse, naming the part, a cell that CTranslate2 cannot compute."""
+    """Raise, with the setting, if CTranslate2 does not support a model."""
     for name, side in (("encoder", cell.encoder), ("decoder", cell.decoder)):
         if not isinstance(side, TransformerEncoder | TransformerDecoder):
-            raise _cannot(f"model.{name}.kind `{side.kind if side else None}`")
+            raise _unsupported(f"model.{name}.kind `{side.kind if side else None}`")
         if side.width != cell.embeddings.width:
-            raise _cannot(f"model.{name}.width {side.width} beside embeddings {cell.embeddings.width} wide")
+            raise _unsupported(f"model.{name}.width {side.width} with embeddings {cell.embeddings.width} wide")
     if _side(cell.encoder).norm != _side(cell.decoder).norm:
-        raise _cannot("a norm of its own on each side")
+        raise _unsupported("different norms on the two sides")
     check_attention(cell, "CTranslate2's Transformer")
     kind = settled(cell.positions).kind
     if kind not in ("sinusoidal", "learned", "none", "rotary"):
-        raise _cannot(f"model.positions.kind `{kind}`")
+        raise _unsupported(f"model.positions.kind `{kind}`")
 
 
-def _cannot(part: str) -> RegardError:
-    return RegardError(f"CTranslate2 cannot compute this cell: it has no {part}.")
+def _unsupported(part: str) -> RegardError:
+    return RegardError(f"CTranslate2 does not support this model: it has no {part}.")
 
 
 def _side(side: Any) -> TransformerEncoder | TransformerDecoder:
@@ -137,7 +137,7 @@ def _spec(cell: Model, weights: Weights, longest: int) -> Any:
 
 
 def _table(kind: str, weights: Weights, side: str, longest: int, width: int) -> Tensor:
-    """Position vectors T×E."""
+    """Return position vectors T×E."""
     if kind == "learned":
         return weights[f"{side}.entrance.places.weight"]
     return sinusoids(longest, width) if kind == "sinusoidal" else torch.zeros(longest, width)
@@ -166,7 +166,7 @@ def _layer(spec: Any, weights: Weights, name: str, side: TransformerEncoder | Tr
 
 
 def _fused(spec: Any, weights: Weights, *names: str) -> None:
-    """One linear map out of several side by side."""
+    """Concatenate several linear layers into one."""
     spec.weight = torch.cat([weights[f"{name}.weight"] for name in names])
     spec.bias = torch.cat([weights[f"{name}.bias"] for name in names])
 

@@ -1,4 +1,4 @@
-"""A run becomes a directory that Hugging Face's `transformers` loads: same logits, our token numbers."""
+"""Export of a run as a Hugging Face directory with the same logits and our token ids."""
 
 import json
 from pathlib import Path
@@ -20,15 +20,15 @@ from regard.text.specials import BOS, EOS, MASK, PAD, SEP, SPECIALS, UNK
 from regard.text.tokenizer import Tokenizer
 
 LEAST_POSITIONS = 512
-"""Sinusoids go on for ever; there, a table of them is made this long at least."""
+"""Smallest number of sinusoidal positions in the table of the export."""
 
 
 def export_huggingface(run: Run, directory: Path) -> list[str]:
-    """Write the run's model as a Marian (or Pegasus) directory; what a reader should know of it, in sentences."""
+    """Write the run's model as a Marian (or Pegasus) directory; return remarks as whole sentences."""
     config = run.config
     source, target = load_tokenizers(run.tokenizers)
     longest = max(config.data.cleaning.max_length + 1, config.decoding.max_length)
-    if not isinstance(config.data.train, Elsewhere):  # an imported model goes out with the limit that it came with
+    if not isinstance(config.data.train, Elsewhere):  # an imported model keeps its limit
         longest = max(LEAST_POSITIONS, longest + 1)
     settings = config_of(config.model, source.size, target.size, longest)
     weights = run.read_weights({"source": source.fingerprint, "target": target.fingerprint})
@@ -39,8 +39,8 @@ def export_huggingface(run: Run, directory: Path) -> list[str]:
         _write(place / "config.json", settings)
         _write(place / "generation_config.json", _generation(config))
         save_file(tensors, place / "model.safetensors", metadata={"format": "pt"})
-        told = _tokenizers(place, source, target)
-    return [f"{directory}: {settings['architectures'][0]}, as transformers.AutoModelForSeq2SeqLM loads it.", told]
+        note = _tokenizers(place, source, target)
+    return [f"{directory}: {settings['architectures'][0]}, as transformers.AutoModelForSeq2SeqLM loads it.", note]
 
 
 def _generation(config: RunConfig) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _generation(config: RunConfig) -> dict[str, Any]:
 
 
 def _tokenizers(place: Path, source: Tokenizer, target: Tokenizer) -> str:
-    """Write the tokenizers in a form that `transformers` loads, as far as it has one; a sentence on what there is."""
+    """Write the tokenizers in a format that `transformers` loads, if there is one; return a remark."""
     if isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer):
         (place / "source.spm").write_bytes(source.model)
         (place / "target.spm").write_bytes(target.model)
@@ -59,13 +59,11 @@ def _tokenizers(place: Path, source: Tokenizer, target: Tokenizer) -> str:
             _write(place / "target_vocab.json", _numbers(target))
         settings: dict[str, Any] = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": not joint}
         if SPECIALS[BOS] in target.vocabulary[len(SPECIALS) :]:
-            settings["bos_token"] = list(_numbers(target))[BOS]  # a name that decoding would not leave out by itself
+            settings["bos_token"] = list(_numbers(target))[BOS]  # a name that decoding does not skip by default
         _write(place / "tokenizer_config.json", settings)
-        return "The tokenizer is MarianTokenizer's: AutoTokenizer loads it."
+        return "The tokenizer is a MarianTokenizer; AutoTokenizer loads it."
     if isinstance(source, SentencePieceTokenizer) or isinstance(target, SentencePieceTokenizer):
-        raise RegardError(
-            "One side has a SentencePiece tokenizer and the other has not: transformers has no such pair."
-        )
+        raise RegardError("Only one side has a SentencePiece tokenizer, which transformers does not support.")
     _fast(place / "tokenizer.json", source)
     special = {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK, "sep": SEP, "mask": MASK}
     _write(
@@ -78,13 +76,13 @@ def _tokenizers(place: Path, source: Tokenizer, target: Tokenizer) -> str:
         },
     )
     if source.fingerprint == target.fingerprint:
-        return "The tokenizer serves both sides: AutoTokenizer loads it."
+        return "The tokenizer is the same for both sides; AutoTokenizer loads it."
     _fast(place / "target_tokenizer.json", target)
-    return "AutoTokenizer loads the source tokenizer; the target's is target_tokenizer.json beside it."
+    return "AutoTokenizer loads the source tokenizer; the target's is target_tokenizer.json."
 
 
 def _fast(path: Path, tokenizer: Tokenizer) -> None:
-    """A `tokenizer.json` that adds the end symbol by itself."""
+    """Write a `tokenizer.json` that adds the end symbol."""
     tokenizer.save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     end = {"SpecialToken": {"id": SPECIALS[EOS], "type_id": 0}}

@@ -1,1 +1,1 @@
-"""What everything stands on: errors, durable files, devices, weights, progress. Imports nothing else of Regard."""
+"""Foundations: errors, durable files, devices, weights, progress. Imports nothing else of Regard."""

@@ -1,4 +1,4 @@
-"""What commands show besides their results: progress bars and notes on standard error, and aligned columns."""
+"""Terminal output: progress bars and notes on standard error, and aligned columns."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def bar() -> Iterator[Progress | None]:
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: str = "") -> str:
-    """Rows in aligned columns, those numbered in `right` flush right."""
+    """Return rows in aligned columns, those numbered in `right` flush right."""
     wide = max(map(len, rows), default=0)
     filled = [[*row, *[""] * (wide - len(row))] for row in rows]
     widths = [max(len(row[place]) for row in filled) for place in range(wide)]

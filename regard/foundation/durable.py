@@ -1,4 +1,4 @@
-"""Files that survive a crash: written next to their place, flushed to the disk, and only then renamed into it."""
+"""Atomic writes: files are written under a temporary name, flushed to disk, and then renamed."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step: afterwards it holds either the old content or the new, never a part."""
+    """Replace a file atomically: it has either the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
     build(path, lambda aside: aside.write_bytes(data))
 
@@ -15,10 +15,10 @@ def write(path: Path, content: str | bytes) -> None:
 def build(
     path: Path, make: Callable[[Path], object], before_rename: Callable[[Path], object] = lambda aside: None
 ) -> None:
-    """Let `make` write a new file, then rename it to `path` in one step; a failure leaves nothing behind.
+    """Let `make` write a new file, then rename it to `path` atomically; a failure leaves no file.
 
-    The new file has a random name and is created exclusively, so that nothing prepared in the directory, such as a
-    symbolic link, can redirect the write. `before_rename` is called with it when it is complete.
+    The new file has a random name and is created exclusively, so that a prepared symbolic link in the
+    directory cannot redirect the write. `before_rename` is called with it when it is complete.
     """
     if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
         make(path)

@@ -1,17 +1,17 @@
-"""What a user can mend: every expected failure of Regard is one of these."""
+"""Errors that a user can fix; every expected failure of Regard is one of these."""
 
 
 class RegardError(Exception):
-    """A failure told in one or two sentences with its remedy; the command line prints it and exits 1."""
+    """An expected failure; its message states the problem and the remedy. The command line exits with 1."""
 
     exit_code = 1
 
 
 class UsageError(RegardError):
-    """The command or the configuration asks for something impossible; the command line exits 2."""
+    """The command or the configuration is wrong. The command line exits with 2."""
 
     exit_code = 2
 
 
 class TooFew(RegardError):
-    """What is left of a corpus does not suffice to learn from."""
+    """A corpus has too few usable examples."""

@@ -1,4 +1,4 @@
-"""What to type to install an optional package: a command that works however this copy of Regard was installed."""
+"""The command that installs an optional package, for any kind of installation of Regard."""
 
 import re
 import shlex

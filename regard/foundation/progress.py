@@ -1,10 +1,10 @@
-"""How long work tells how far it is: a function that the command line turns into a bar."""
+"""Progress reports: a function that the command line shows as a bar."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with (what is being done, how much is done, how much there is or None if nobody knows)."""
+"""Called with (task, number done, total or None if it is unknown)."""
 
 _EVERY = 1000
 
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 def reported(items: Iterable[Item], task: str, progress: Progress | None, total: int | None = None) -> Iterator[Item]:
-    """The same items; every thousand of them, and at the end, `progress` hears of it."""
+    """Yield the items, and call `progress` after every thousand and at the end."""
     done = 0
     for done, item in enumerate(items, start=1):
         yield item

@@ -18,13 +18,13 @@ from regard.foundation.errors import RegardError
 M = TypeVar("M", bound=nn.Module)
 
 FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}
-"""The functions that models make tensors of a given size with."""
+"""The functions with which models allocate tensors."""
 SPARE = 10_000_000
-"""Elements that a model may have beyond its weights, such as tables of positions."""
+"""Elements that a model may have in addition to its weights, such as position tables."""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and persistent buffers of a model by name; what has several names comes under its first."""
+    """Return parameters and persistent buffers by name; shared tensors appear once, under their first name."""
     first: dict[tuple[object, ...], str] = {}
     weights: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
@@ -35,7 +35,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str = "The weights") -> None:
-    """Copy weights into a model, and refuse those that do not fit it or are not finite numbers."""
+    """Copy weights into a model; raises if they do not fit it or are not finite."""
     own = weights_of(model)
     _check_shapes(own, {name: tuple(tensor.shape) for name, tensor in weights.items()}, origin)
     for name, tensor in own.items():
@@ -43,7 +43,7 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
         if given.is_floating_point() != tensor.is_floating_point():
             there, here = (str(one.dtype).removeprefix("torch.") for one in (given, tensor))
             raise RegardError(
-                f"{origin} cannot be used: {name} holds {there} numbers, and the model computes with {here}. Quantised "
+                f"{origin} cannot be used: {name} has {there} numbers, but the model uses {here}. Quantised "
                 "weights must be converted back to float32 first."
             )
         if not torch.isfinite(given).all():
@@ -54,25 +54,25 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
 
 
 def build_to_fit(build: Callable[[], M], elements: int, origin: str) -> M:
-    """Build a model for weights of so many elements; one that is far larger is refused before it takes memory."""
+    """Build a model for weights with `elements` elements; raises before allocation if it would be far larger."""
     try:
         with _Budget(2 * elements + SPARE):
             return build()
     except _OverBudget:
         raise RegardError(
-            f"{origin} do not belong to this model: they have at most {elements:,} elements, and the model would have "
+            f"{origin} do not belong to this model: they have at most {elements:,} elements, but the model would have "
             "many more. Was the model section of config.yaml edited?"
         ) from None
 
 
 class _OverBudget(Exception):
-    """A model that is too large is being built."""
+    """The model being built is too large."""
 
 
 class _Budget(TorchFunctionMode):
     """Counts the elements of new tensors and stops when there are too many.
 
-    Building on the meta device first would find the same, but imports so much of torch that start-up doubles.
+    Building on the meta device would give the same answer, but imports so much of torch that start-up time doubles.
     """
 
     def __init__(self, elements: int) -> None:
@@ -98,7 +98,7 @@ def _check_shapes(own: Mapping[str, Tensor], given: Mapping[str, tuple[int, ...]
         )
     for name, tensor in own.items():
         if tuple(tensor.shape) != given[name]:
-            there, here = shape_in_words(given[name]), shape_in_words(tensor.shape)
+            there, here = format_shape(given[name]), format_shape(tensor.shape)
             raise RegardError(
                 f"{origin} do not belong to this model: {name} is {there} there and {here} here. "
                 "Was the model section of config.yaml edited?"
@@ -106,38 +106,38 @@ def _check_shapes(own: Mapping[str, Tensor], given: Mapping[str, tuple[int, ...]
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any] | None = None) -> None:
-    """Write tensors into a safetensors file that others may read; equal content gives equal bytes."""
+    """Write tensors to a safetensors file; equal content gives equal bytes."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # One entry only: the library writes several in an order that changes from run to run.
+    # One entry only: the library writes several in a random order.
     save_file(plain, path, metadata={"regard": json.dumps(facts or {}, sort_keys=True)})
     path.chmod(0o644)
 
 
 def read_weights(path: Path, fingerprints: Mapping[str, str] | None = None) -> dict[str, Tensor]:
-    """Read weights; given the fingerprints of tokenizers, refuse those that the weights were not trained with."""
-    with _opened(path) as file:
+    """Read weights; given fingerprints of tokenizers, raises if the weights were trained with others."""
+    with _open(path) as file:
         known = _facts(file.metadata()).get("tokenizers", {})
         if not isinstance(known, dict):
             raise ValueError("its metadata does not describe tokenizers")
         for side, fingerprint in (fingerprints or {}).items():
             if known.get(side, fingerprint) != fingerprint:
                 raise RegardError(
-                    f"The {side} tokenizer does not belong to the model in {path}: it was trained with another. "
-                    "Put back the tokenizers/ directory that came with these weights."
+                    f"The {side} tokenizer does not belong to the model in {path}, which was trained with another. "
+                    "Restore the tokenizers/ directory of these weights."
                 )
         return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Open a safetensors file; whatever is wrong with it is reported in a sentence."""
+def _open(path: Path) -> Iterator[Any]:
+    """Open a safetensors file; raises `RegardError` if it cannot be read."""
     try:
         with safe_open(path, framework="pt") as file:
             yield file
     except FileNotFoundError:
         raise RegardError(f"There are no weights at {path}.") from None
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        raise RegardError(f"The weights in {path} cannot be read ({error}): the file is damaged.") from error
+        raise RegardError(f"The weights in {path} cannot be read ({error}). The file is damaged.") from error
 
 
 def _facts(metadata: Mapping[str, str] | None) -> dict[str, Any]:
@@ -147,6 +147,6 @@ def _facts(metadata: Mapping[str, str] | None) -> dict[str, Any]:
     return facts
 
 
-def shape_in_words(shape: Iterable[int]) -> str:
-    """The size of a tensor, as people write it."""
+def format_shape(shape: Iterable[int]) -> str:
+    """Return the shape of a tensor, such as `2×3`."""
     return "×".join(map(str, shape)) or "a single number"

@@ -1,15 +1,15 @@
-"""Do judges agree more than chance would have them?"""
+"""Agreement of judges beyond chance."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
 
 def krippendorff(units: Iterable[Sequence[Hashable]]) -> float | None:
-    """Krippendorff's α = 1 − Dₒ/Dₑ for nominal values (Krippendorff, 2011); each unit holds the values it was given.
+    """Return Krippendorff's α = 1 − Dₒ/Dₑ for nominal values (Krippendorff, 2011); a unit is the values of its judges.
 
-    Dₒ is the share of disagreeing pairs within units, each value counted once; Dₑ the share if the same values were
-    dealt at random. Units with fewer than two values say nothing. `None` where nothing can be said: no pairs, or all
-    values alike.
+    Dₒ is the share of disagreeing pairs within units, each value counted once; Dₑ the expected share if the same values
+    were assigned at random. Units with fewer than two values are ignored. `None` if α is undefined: there are no pairs,
+    or all values are equal.
     """
     pairable = [unit for unit in units if len(unit) > 1]
     values = Counter(value for unit in pairable for value in unit)

@@ -10,16 +10,16 @@ from regard.metrics.metric import Metric, References, Statistics
 
 
 class _Share(Metric):
-    """100 · Σ parts / Σ wholes; of several references, the one that is kindest to the hypothesis counts.
+    """100 · Σ parts / Σ wholes; of several references, the best for the hypothesis is used.
 
     Parts and wholes are summed over the corpus before they are divided (pooled), so a long text counts more than a
-    short one; a mean of sentence scores is another number.
+    short one, unlike in a mean of sentence scores.
     """
 
     count: Callable[[str, str], tuple[float, float]]
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """Part and whole of each sentence."""
+        """Return part and whole of each sentence: sentences × 2."""
         choose = max if self.larger_is_better else min
         rows = [
             choose((self.count(hypothesis, one) for one in several), key=lambda row: row[0] / max(row[1], 1.0))
@@ -28,24 +28,24 @@ class _Share(Metric):
         return np.asarray(rows, dtype=np.float64)
 
     def score(self, totals: Statistics) -> float:
-        """The share in per cent; of nothing, a perfect one."""
+        """Return the share in per cent; the best score if there is nothing to score."""
         part, whole = totals.tolist()
         return 100.0 * part / whole if whole else 100.0 * self.larger_is_better
 
 
 class Exact(_Share):
-    """Exact match: how many outputs are equal to a reference, character for character."""
+    """Exact match: share of outputs that are equal to a reference, character for character."""
 
     label = "exact match"
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Whether both are equal."""
+        """Return whether both are equal."""
         return float(hypothesis == reference), 1.0
 
 
 class Edits(_Share):
-    """Edit distance: characters put in, taken out or replaced, of those of the longer text (Levenshtein, 1966)."""
+    """Edit distance: characters inserted, deleted or replaced / characters of the longer text (Levenshtein, 1966)."""
 
     label = "edit distance"
     larger_is_better = False
@@ -53,12 +53,12 @@ class Edits(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Edits, and the length of the longer text."""
+        """Return edits, and the length of the longer text."""
         return float(edit_distance(hypothesis, reference)), float(max(len(hypothesis), len(reference)))
 
 
 class WordErrorRate(_Share):
-    """Word error rate: words put in, taken out or replaced, of those of the reference; it can exceed 100."""
+    """Word error rate: words inserted, deleted or replaced / words of the reference; it can exceed 100."""
 
     label = "WER"
     larger_is_better = False
@@ -66,13 +66,13 @@ class WordErrorRate(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Edits, and the number of words of the reference."""
+        """Return edits, and the number of words of the reference."""
         words = reference.split()
         return float(word_edit_distance(hypothesis.split(), words)), float(len(words))
 
 
 class CharacterErrorRate(_Share):
-    """Character error rate: characters put in, taken out or replaced, of those of the reference.
+    """Character error rate: characters inserted, deleted or replaced / characters of the reference.
 
     White space counts as one space between words, and not at all at the ends.
     """
@@ -83,47 +83,47 @@ class CharacterErrorRate(_Share):
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Edits, and the number of characters of the reference."""
+        """Return edits, and the number of characters of the reference."""
         spoken, right = (" ".join(text.split()) for text in (hypothesis, reference))
         return float(edit_distance(spoken, right)), float(len(right))
 
 
 class TokenAccuracy(_Share):
-    """Token accuracy: tokens between white space that are right at their place, of those of the longer text."""
+    """Token accuracy: whitespace-separated tokens that are right at their position / tokens of the longer text."""
 
     label = "token accuracy"
     signature = "unit:white-space token|norm:longer|corpus:pooled"
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """Right tokens, and the number of tokens of the longer text."""
-        said, wanted = hypothesis.split(), reference.split()
-        right = sum(a == b for a, b in zip(said, wanted, strict=False))
-        return float(right), float(max(len(said), len(wanted)))
+        """Return the number of right tokens, and the number of tokens of the longer text."""
+        output, expected = hypothesis.split(), reference.split()
+        right = sum(a == b for a, b in zip(output, expected, strict=False))
+        return float(right), float(max(len(output), len(expected)))
 
 
 class TokenF1(_Share):
-    """F1 of the words between white space, in any order: 2·shared / (said + true) (Rajpurkar et al., 2016)."""
+    """F1 of words in any order: 2·shared / (output words + reference words) (Rajpurkar et al., 2016)."""
 
     label = "F1"
     signature = "unit:white-space token|mean:answer"
 
     @staticmethod
     def count(hypothesis: str, reference: str) -> tuple[float, float]:
-        """The F1 of one answer, of 1."""
-        said, wanted = Counter(hypothesis.split()), Counter(reference.split())
-        shared, whole = (said & wanted).total(), said.total() + wanted.total()
+        """Return the F1 of one answer, and 1."""
+        output, expected = Counter(hypothesis.split()), Counter(reference.split())
+        shared, whole = (output & expected).total(), output.total() + expected.total()
         return (2.0 * shared / whole if whole else 1.0), 1.0
 
 
 def edit_distance(one: str, other: str) -> int:
-    """The fewest single-character insertions, deletions and replacements between two texts (Levenshtein, 1966)."""
+    """Return the Levenshtein distance of two texts: the fewest insertions, deletions and replacements of characters."""
     across = np.frombuffer(other.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     return _edit_distance([ord(character) for character in one], across)
 
 
 def word_edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
-    """The fewest insertions, deletions and replacements of words between two lists of words."""
+    """Return the fewest insertions, deletions and replacements of words between two lists of words."""
     numbers: dict[str, int] = {}
     ids = [[numbers.setdefault(word, len(numbers)) for word in words] for words in (one, other)]
     return _edit_distance(ids[0], np.asarray(ids[1], dtype=np.uint32))

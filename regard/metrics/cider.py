@@ -1,4 +1,4 @@
-"""CIDEr-D, for captions: how much of what people agree on is said."""
+"""CIDEr-D, a metric for captions: consensus with several references."""
 
 import math
 import re
@@ -18,44 +18,44 @@ SIGMA = 6.0
 class Cider(Metric):
     """CIDEr-D: the mean over n ≤ 4 of clipped TF-IDF cosines of n-grams, · exp(−Δlength²/2σ²) (Vedantam et al., 2015).
 
-    The document of an n-gram is the set of references of one picture. As papers print it: 100 times the reference
-    code's value, which itself is 10 times the mean cosine.
+    The document of an n-gram is the set of references of one image. The scale is that of papers: 100 times the value of
+    the reference code, which is 10 times the mean cosine.
     """
 
     label = "CIDEr-D"
     signature = f"n:{ORDERS}|sigma:{SIGMA:g}|case:lc|tok:words|df:these references|scale:1000"
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """The mean similarity of each sentence to its references, and one."""
+        """Return the mean similarity of each sentence to its references, and one."""
         known = [[grams(one) for one in several] for several in references]
         seen = Counter(gram for several in known for gram in {gram for one in several for gram in one})
         pictures = math.log(max(1, len(references)))
         weight = {gram: pictures - math.log(count) for gram, count in seen.items()}
         rows = []
         for hypothesis, several in zip(hypotheses, known, strict=True):
-            said = grams(hypothesis)
-            rows.append((sum(_similarity(said, one, weight, pictures) for one in several) / len(several), 1.0))
+            output = grams(hypothesis)
+            rows.append((sum(_similarity(output, one, weight, pictures) for one in several) / len(several), 1.0))
         return np.asarray(rows, dtype=np.float64)
 
     def score(self, totals: Statistics) -> float:
-        """1000 times the mean similarity."""
+        """Return 1000 times the mean similarity."""
         return float(1000.0 * totals[0] / totals[1])
 
 
 def grams(text: str) -> Grams:
-    """How often each n-gram of lower-cased words occurs, for n from 1 to 4."""
+    """Return the counts of all n-grams of lower-cased words, for n from 1 to 4."""
     words = re.findall(r"\w+", text.lower())
     return Counter(tuple(words[at : at + n]) for n in range(1, ORDERS + 1) for at in range(len(words) - n + 1))
 
 
-def _similarity(said: Grams, wanted: Grams, weight: dict[tuple[str, ...], float], unseen: float) -> float:
+def _similarity(hypothesis: Grams, reference: Grams, weight: dict[tuple[str, ...], float], unseen: float) -> float:
     products, norms = [0.0] * ORDERS, [[0.0] * ORDERS, [0.0] * ORDERS]
-    for side, bag in enumerate((said, wanted)):
+    for side, bag in enumerate((hypothesis, reference)):
         for gram, count in bag.items():
             norms[side][len(gram) - 1] += (count * weight.get(gram, unseen)) ** 2
-    for gram, count in said.items():
+    for gram, count in hypothesis.items():
         idf = weight.get(gram, unseen)
-        products[len(gram) - 1] += min(count, wanted[gram]) * wanted[gram] * idf * idf
-    lengths = [sum(count for gram, count in bag.items() if len(gram) == 1) for bag in (said, wanted)]
+        products[len(gram) - 1] += min(count, reference[gram]) * reference[gram] * idf * idf
+    lengths = [sum(count for gram, count in bag.items() if len(gram) == 1) for bag in (hypothesis, reference)]
     cosines = [product / math.sqrt(a * b) if a and b else 0.0 for product, a, b in zip(products, *norms, strict=True)]
     return math.exp(-((lengths[0] - lengths[1]) ** 2) / (2 * SIGMA**2)) * sum(cosines) / ORDERS

@@ -1,6 +1,6 @@
-"""Words that carry grammar rather than content: METEOR discounts them.
+"""Function words, which METEOR weights less than content words.
 
-METEOR 1.5 takes those that make up more than a thousandth of a large corpus; these lists are our own, by word class:
+METEOR 1.5 uses words that make up more than a thousandth of a large corpus; these lists are our own, by word class:
 articles, pronouns, prepositions, conjunctions, auxiliaries, particles (an apostrophe ends a word) and marks.
 """
 
@@ -33,9 +33,14 @@ han he había haber no más
 _MARKS = ". , ; : ! ? - – — ( ) [ ] \" ' « » „ “ ” ‚ ‘ ’ … / ¿ ¡"
 
 
-def _listed(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset((words + " " + _MARKS).split())
 
 
-FUNCTION_WORDS = {"en": _listed(_ENGLISH), "de": _listed(_GERMAN), "fr": _listed(_FRENCH), "es": _listed(_SPANISH)}
-"""By language; for any other, all words count alike."""
+FUNCTION_WORDS = {
+    "en": _word_set(_ENGLISH),
+    "de": _word_set(_GERMAN),
+    "fr": _word_set(_FRENCH),
+    "es": _word_set(_SPANISH),
+}
+"""Function words by language; other languages have none."""

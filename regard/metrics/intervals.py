@@ -1,4 +1,4 @@
-"""How far an estimate can be trusted: intervals of shares, and of anything that is computed from counts."""
+"""Confidence intervals of shares, and of any score that is computed from counts."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Z = 1.959964
-"""Standard deviations around the mean that hold 95 % of a normal distribution."""
+"""Standard deviations around the mean that contain 95 % of a normal distribution."""
 
 SAMPLES = 1000
 """Resamples of a bootstrap interval."""
@@ -19,7 +19,7 @@ Totals = NDArray[np.float64]
 
 
 def wilson(successes: float, count: int, z: float = Z) -> Interval:
-    """The interval of a binomial share: (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n) (Wilson, 1927)."""
+    """Return the interval of a binomial share: (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n) (Wilson, 1927)."""
     if not count:
         return 0.0, 1.0
     share = successes / count
@@ -30,9 +30,9 @@ def wilson(successes: float, count: int, z: float = Z) -> Interval:
 
 
 def small_sample_factor(count: int) -> float:
-    """Return by how much a bootstrap of `count` units is too narrow: √(n/(n−1)) · t₀.₉₇₅,ₙ₋₁ / z₀.₉₇₅.
+    """Return the factor by which a bootstrap of `count` units is too narrow: √(n/(n−1)) · t₀.₉₇₅,ₙ₋₁ / z₀.₉₇₅.
 
-    Student's quantile is taken from its Cornish-Fisher expansion; 1.10 for 20 units, 1.01 for 200, 1 without end
+    Student's quantile is taken from its Cornish-Fisher expansion; 1.10 for 20 units, 1.01 for 200, 1 in the limit
     (Hesterberg, 2015).
     """
     if count < 2:
@@ -53,7 +53,7 @@ def bootstrap_interval(
 ) -> Interval | None:
     """Return the 95 % interval of a score by a bootstrap over sentences; `None` for fewer than two of them.
 
-    `statistics` are what is counted in each sentence (N×C); `score` makes totals (…×C) into scores (…). The percentile
+    `statistics` are the counts of each sentence (N×C); `score` maps totals (…×C) to scores (…). The percentile
     interval is widened by `small_sample_factor` and kept between `low` and `high`.
     """
     found = resampled_scores(statistics, score, samples=samples, seed=seed)
@@ -84,25 +84,24 @@ def resampled_scores(
     generator = np.random.default_rng([seed, 3])
     portion = max(1, _CHUNK // len(rows))
     parts = [
-        score(_drawn(generator, len(rows), min(portion, samples - start)) @ rows)
-        for start in range(0, samples, portion)
+        score(_draw(generator, len(rows), min(portion, samples - start)) @ rows) for start in range(0, samples, portion)
     ]
     return np.concatenate(parts)
 
 
 def resample_counts(count: int, samples: int = SAMPLES, seed: int = 1) -> Totals:
-    """Return how often each of `count` sentences occurs in each resample: samples × count."""
-    return _drawn(np.random.default_rng([seed, 3]), count, samples)
+    """Return the number of times that each of `count` sentences occurs in each resample: samples × count."""
+    return _draw(np.random.default_rng([seed, 3]), count, samples)
 
 
-def _drawn(generator: np.random.Generator, count: int, samples: int) -> Totals:
+def _draw(generator: np.random.Generator, count: int, samples: int) -> Totals:
     drawn = generator.integers(0, max(1, count), (samples, count))
     flat = drawn + count * np.arange(samples)[:, None]
     return np.bincount(flat.ravel(), minlength=samples * count).reshape(samples, count).astype(np.float64)
 
 
 def ratio(totals: Totals) -> Totals:
-    """Return the first total over the second, 0 where there is none: the score of a share or of a mean."""
+    """Return the first total divided by the second, or 0 if that is 0: the score of a share or of a mean."""
     found: Totals = np.divide(
         totals[..., 0], totals[..., 1], out=np.zeros_like(totals[..., 0]), where=totals[..., 1] != 0
     )
@@ -115,7 +114,7 @@ def ratio_intervals(
     """Return the 95 % intervals (K×2) of K ratios Σ parts / Σ wholes by one bootstrap over sentences.
 
     `parts` are N×K, `wholes` N×K or N×1; a ratio of nothing is 0. `None` for fewer than two sentences. `counts` are
-    those of `resample_counts`, where many ratios share them.
+    those of `resample_counts`, for several ratios that share them.
     """
     above, below = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
     if len(above) < 2:
@@ -137,7 +136,7 @@ def score_intervals(
     samples: int = SAMPLES,
     seed: int = 1,
 ) -> Totals | None:
-    """Return the 95 % intervals (K×2) of K scores at once: `score` makes totals (…×C) into scores (…×K)."""
+    """Return the 95 % intervals (K×2) of K scores at once: `score` maps totals (…×C) to scores (…×K)."""
     found = resampled_scores(statistics, score, counts=counts, samples=samples, seed=seed)
     if found is None:
         return None

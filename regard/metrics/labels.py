@@ -10,11 +10,11 @@ from regard.metrics.scoring import Scores
 Counts = NDArray[np.int64]
 
 BINS = 10
-"""Of probabilities, in which answers are counted that are as sure."""
+"""Number of probability bins of the calibration error."""
 
 
 def confusion(outputs: Sequence[str], references: Sequence[str], labels: Sequence[str]) -> Counts:
-    """How often each true label (row) was taken for each (column)."""
+    """Return the confusion matrix: counts of each true label (row) and each predicted label (column)."""
     number = {label: place for place, label in enumerate(labels)}
     table = np.zeros((len(labels), len(labels)), dtype=np.int64)
     for output, reference in zip(outputs, references, strict=True):
@@ -23,21 +23,20 @@ def confusion(outputs: Sequence[str], references: Sequence[str], labels: Sequenc
 
 
 def score_labels(outputs: Sequence[str], references: Sequence[str], labels: Sequence[str]) -> Scores:
-    """Accuracy, and macro-F1: the mean over the labels that occur of F1 = 2·right / (said + true)."""
+    """Return accuracy, and macro-F1: the mean over occurring labels of F1 = 2·right / (predicted + true)."""
     table = confusion(outputs, references, labels)
-    right, true, said = np.diag(table), table.sum(1), table.sum(0)
-    occurs = true + said > 0
-    f1 = {label: 200 * float(right[n]) / float(true[n] + said[n]) for n, label in enumerate(labels) if occurs[n]}
+    right, true, predicted = np.diag(table), table.sum(1), table.sum(0)
+    occurs = true + predicted > 0
+    f1 = {label: 200 * float(right[n]) / float(true[n] + predicted[n]) for n, label in enumerate(labels) if occurs[n]}
     whole = max(1, int(table.sum()))
     values = {"accuracy": 100 * float(right.sum()) / whole, "macro_f1": float(np.mean(list(f1.values()) or [0.0]))}
     return Scores(values=values, details={"macro_f1": f1}, sentences=len(outputs))
 
 
 def calibration(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float]:
-    """How far probabilities are from being honest: Σ n_b/n · |how often right − how sure|, in per cent.
+    """Return the expected calibration error, Σ n_b/n · |accuracy − mean probability|, in per cent.
 
-    Answers are put into ten bins by the probability they were given with: the expected calibration error (Naeini et
-    al., 2015; Guo et al., 2017).
+    Answers are put into ten bins by their probability (Naeini et al., 2015; Guo et al., 2017).
     """
     chance, hit = np.nan_to_num(np.asarray(sure, dtype=np.float64)), np.asarray(right, dtype=np.float64)
     if not len(chance):
@@ -48,28 +47,28 @@ def calibration(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float
 
 
 def score_numbers(outputs: Sequence[float], references: Sequence[float]) -> Scores:
-    """Correlation with the references, of the numbers (Pearson) and of their ranks (Spearman), times 100.
+    """Return the correlation with the references, of the numbers (Pearson) and of their ranks (Spearman), times 100.
 
-    The mean squared error also sees a shift or a wrong scale, which no correlation does.
+    The mean squared error is included, since a correlation ignores a shift or a wrong scale.
     """
-    said, true = np.asarray(outputs, dtype=np.float64), np.asarray(references, dtype=np.float64)
+    predicted, true = np.asarray(outputs, dtype=np.float64), np.asarray(references, dtype=np.float64)
     values = {
-        "pearson": 100 * correlation(said, true),
-        "spearman": 100 * correlation(ranks(said), ranks(true)),
-        "squared_error": float(np.mean((said - true) ** 2)) if len(said) else 0.0,
+        "pearson": 100 * correlation(predicted, true),
+        "spearman": 100 * correlation(ranks(predicted), ranks(true)),
+        "squared_error": float(np.mean((predicted - true) ** 2)) if len(predicted) else 0.0,
     }
     return Scores(values=values, sentences=len(outputs))
 
 
 def correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Pearson's r; 0 where one side does not vary, and so tells nothing."""
+    """Return Pearson's r; 0 if one side is constant."""
     if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
     return float(np.corrcoef(one, other)[0, 1])
 
 
 def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rank of each value from 1; equals share the mean of theirs."""
+    """Return the rank of each value from 1; equal values share their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     means = ends - (counts - 1) / 2

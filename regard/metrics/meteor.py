@@ -1,4 +1,4 @@
-"""METEOR: words of the output matched to those of the reference, and how scattered the matches lie."""
+"""METEOR: weighted matches between the words of output and reference, with a penalty for fragmentation."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,25 +14,25 @@ from regard.metrics.function_words import FUNCTION_WORDS
 from regard.metrics.metric import Metric, References, Statistics
 
 BEAM = 40
-"""Partial alignments kept, as in METEOR."""
+"""Number of partial alignments kept, as in METEOR."""
 CHOICES = 12
-"""Links tried for a word in each of them, those that go on with a chunk and the nearest first: a bound on babble."""
+"""Links tried per word and partial alignment, those that continue a chunk and the nearest first; limits the cost."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The tuned numbers of a language (the ranking task of METEOR 1.5: Denkowski and Lavie, 2014)."""
+    """Tuned parameters of a language (the ranking task of METEOR 1.5: Denkowski and Lavie, 2014)."""
 
     alpha: float
-    """Share of recall in the harmonic mean of precision and recall."""
+    """α: share of recall in the harmonic mean of precision and recall."""
     beta: float
-    """How sharply fragmentation is punished."""
+    """β: exponent of the fragmentation penalty."""
     gamma: float
-    """How much of the score fragmentation can take."""
+    """γ: largest fragmentation penalty."""
     delta: float = 0.5
-    """Weight of a content word; a function word has the rest of 1."""
+    """δ: weight of a content word; a function word has 1 − δ."""
     stem: float = 0.0
-    """Weight of a match of stems; of the words themselves it is 1."""
+    """Weight of a match of stems; an exact match has 1."""
     synonym: float = 0.0
     """Weight of a match of synonyms."""
     stemmer: str = ""
@@ -47,11 +47,11 @@ LANGUAGES = {
     "ru": Settings(0.75, 1.40, 0.70, 0.50, stem=0.5, stemmer="russian"),
     "other": Settings(0.75, 1.40, 0.70),
 }
-"""By language; `other` is METEOR's language-independent set, with exact matches only."""
+"""Parameters by language; `other` is METEOR's language-independent set, with exact matches only."""
 
 
 class Link(NamedTuple):
-    """A word of the hypothesis, a word of the reference, and how much their match weighs."""
+    """A match: a word of the hypothesis, a word of the reference, and its weight."""
 
     hypothesis: int
     reference: int
@@ -70,7 +70,7 @@ class Meteor(Metric):
 
     def __init__(self, language: str = "other", settings: Settings | None = None) -> None:
         if language not in LANGUAGES:
-            raise UsageError(f"METEOR does not know the language `{language}`: choose from {', '.join(LANGUAGES)}.")
+            raise UsageError(f"METEOR does not support the language `{language}`. Choose from {', '.join(LANGUAGES)}.")
         self.settings = settings or LANGUAGES[language]
         self._function_words = FUNCTION_WORDS.get(language, frozenset())
         self._stem = _stemmer(self.settings.stemmer) if self.settings.stem else None
@@ -84,48 +84,48 @@ class Meteor(Metric):
         )
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """Matched and possible weight of both sides, chunks and matches of each sentence: sentences × 6."""
+        """Return matched and possible weight of both sides, chunks and matches of each sentence: sentences × 6."""
         rows = []
         for hypothesis, several in zip(hypotheses, references, strict=True):
-            said = words(hypothesis)
-            rows.append(max((self._counts(said, words(one)) for one in several), key=self.score))
+            output = words(hypothesis)
+            rows.append(max((self._counts(output, words(one)) for one in several), key=self.score))
         return np.stack(rows)
 
     def score(self, totals: Statistics) -> float:
-        """The formula, in per cent."""
-        matched_said, said, matched_wanted, wanted, chunks, matches = totals.tolist()
-        if not said and not wanted:
+        """Return the formula, in per cent."""
+        matched_output, hypothesis, matched_reference, reference, chunks, matches = totals.tolist()
+        if not hypothesis and not reference:
             return 100.0
         if not matches:
             return 0.0
-        precision, recall, alpha = matched_said / said, matched_wanted / wanted, self.settings.alpha
+        precision, recall, alpha = matched_output / hypothesis, matched_reference / reference, self.settings.alpha
         mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
         return float(100.0 * (1 - self.settings.gamma * (chunks / matches) ** self.settings.beta) * mean)
 
-    def _counts(self, said: list[str], wanted: list[str]) -> Statistics:
-        links = align(said, wanted, self._match)
+    def _counts(self, hypothesis: list[str], reference: list[str]) -> Statistics:
+        links = align(hypothesis, reference, self._match)
         chunks = sum(
             not (at and links[at - 1][:2] == (link.hypothesis - 1, link.reference - 1)) for at, link in enumerate(links)
         )
-        if len(links) == len(said) == len(wanted) and chunks == 1:
+        if len(links) == len(hypothesis) == len(reference) and chunks == 1:
             chunks = 0
         return np.array(
             [
-                sum(link.weight * self._weight(said[link.hypothesis]) for link in links),
-                sum(map(self._weight, said)),
-                sum(link.weight * self._weight(wanted[link.reference]) for link in links),
-                sum(map(self._weight, wanted)),
+                sum(link.weight * self._weight(hypothesis[link.hypothesis]) for link in links),
+                sum(map(self._weight, hypothesis)),
+                sum(link.weight * self._weight(reference[link.reference]) for link in links),
+                sum(map(self._weight, reference)),
                 chunks,
                 len(links),
             ]
         )
 
     def _weight(self, word: str) -> float:
-        """What a word counts."""
+        """Return the weight of a word."""
         return 1 - self.settings.delta if word in self._function_words else self.settings.delta
 
     def _match(self, one: str, other: str) -> float:
-        """What a match of two words weighs; 0 if they do not match."""
+        """Return the weight of a match of two words; 0 if they do not match."""
         if one == other:
             return 1.0
         synonyms = self._synonyms
@@ -135,7 +135,7 @@ class Meteor(Metric):
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased words, and marks one by one."""
+    """Return lower-cased words and single punctuation marks."""
     return re.findall(r"\w+|[^\w\s]", text.lower())
 
 
@@ -144,26 +144,26 @@ class _Partial(NamedTuple):
 
     links: tuple[Link, ...] = ()
     used: int = 0
-    """Bits of the reference words that are taken."""
+    """Bit mask of the aligned reference words."""
     chunks: int = 0
     weight: float = 0.0
     distance: int = 0
 
     def cost(self) -> tuple[float, ...]:
-        """More matches first, then fewer chunks, then weightier and nearer matches."""
+        """Return the sort key: more matches, then fewer chunks, then larger weight, then smaller distance."""
         return -len(self.links), self.chunks, -self.weight, self.distance
 
     def follows(self, link: Link) -> bool:
-        """Whether a link goes on with the last chunk."""
+        """Return whether a link continues the last chunk."""
         return bool(self.links) and self.links[-1][:2] == (link.hypothesis - 1, link.reference - 1)
 
     def nearest(self, links: Sequence[Link]) -> list[Link]:
-        """The few links most worth trying."""
+        """Return the most promising links."""
         order = sorted(links, key=lambda link: (not self.follows(link), abs(link.hypothesis - link.reference)))
         return order[:CHOICES]
 
     def with_link(self, link: Link) -> "_Partial":
-        """This alignment and one link more."""
+        """Return this alignment with one more link."""
         return _Partial(
             (*self.links, link),
             self.used | 1 << link.reference,
@@ -173,13 +173,13 @@ class _Partial(NamedTuple):
         )
 
 
-def align(said: Sequence[str], wanted: Sequence[str], match: Callable[[str, str], float]) -> tuple[Link, ...]:
-    """One-to-one links between the words of two sentences: as many as possible, in as few chunks as a beam finds."""
+def align(hypothesis: Sequence[str], reference: Sequence[str], match: Callable[[str, str], float]) -> tuple[Link, ...]:
+    """Return one-to-one links between two sentences: as many as possible, in as few chunks as a beam search finds."""
     choices = [
-        [Link(at, place, weight) for place, other in enumerate(wanted) if (weight := match(one, other))]
-        for at, one in enumerate(said)
+        [Link(at, place, weight) for place, other in enumerate(reference) if (weight := match(one, other))]
+        for at, one in enumerate(hypothesis)
     ]
-    demand = [0] * len(wanted)
+    demand = [0] * len(reference)
     for links in choices:
         for link in links:
             demand[link.reference] += 1
@@ -215,7 +215,7 @@ def _stemmer(name: str) -> Callable[[str], str]:
 
 @cache
 def _wordnet() -> Callable[[str], frozenset[str]] | None:
-    """The synonym sets of an English word, where nltk and its WordNet are installed."""
+    """Return the synonym sets of an English word, or `None` if nltk or its WordNet is not installed."""
     try:
         from nltk.corpus import wordnet
 

@@ -1,4 +1,4 @@
-"""What a metric is: statistics of each sentence, and a score of their sum."""
+"""The contract of a metric: statistics of each sentence, and a score of their sum."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,26 +9,26 @@ from numpy.typing import NDArray
 
 Statistics = NDArray[np.float64]
 References = Sequence[tuple[str, ...]]
-"""For each sentence, one or more right answers."""
+"""For each sentence, one or more references."""
 
 
 class Metric(ABC):
-    """score(Σ statistics(sentence)): so a corpus, a sentence and a resampled corpus are scored by one path."""
+    """score(Σ statistics(sentence)), so that a corpus, a sentence and a resampled corpus are scored alike."""
 
     label: ClassVar[str]
-    """How it is written."""
+    """Its display name."""
     larger_is_better: ClassVar[bool] = True
     signature: str = ""
-    """All settings that make the number comparable; complete once `statistics` has seen the references."""
+    """All settings that make scores comparable; complete after `statistics` has been called."""
 
     @abstractmethod
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """What is counted in each sentence: sentences × counts."""
+        """Return the counts of each sentence: sentences × counts."""
 
     @abstractmethod
     def score(self, totals: Statistics) -> float:
-        """The score of summed statistics."""
+        """Return the score of summed statistics."""
 
     def details(self, totals: Statistics) -> dict[str, float]:
-        """What the score is made of."""
+        """Return the components of the score."""
         return {}

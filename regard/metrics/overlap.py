@@ -1,6 +1,6 @@
-"""BLEU, chrF and TER, computed by sacrebleu (Post, 2018): its numbers, its signatures.
+"""BLEU, chrF and TER, computed by sacrebleu (Post, 2018), with its signatures.
 
-sacrebleu is imported when a metric is made, since opening a run needs none.
+sacrebleu is imported when a metric is created, since opening a run does not need it.
 """
 
 from collections.abc import Sequence
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEUScore
 
 TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none")
-"""What BLEU can count in: sacrebleu's words of most languages, of Chinese, Japanese and Korean, its pieces, or none."""
+"""Tokenizers of BLEU: sacrebleu's for most languages, for Chinese, Japanese and Korean, its subwords, or none."""
 
 
 class _Sacre(Metric):
-    """A metric of sacrebleu, through the two halves of its `corpus_score` (a law in the tests keeps them the same)."""
+    """A metric of sacrebleu, through the two halves of its `corpus_score` (a test checks that the result is equal)."""
 
     _inner: Any
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
-        """Its counts of each sentence."""
-        streams = list(zip_longest(*references))  # as sacrebleu wants them: all first references, all second ones, …
+        """Return its counts of each sentence."""
+        streams = list(zip_longest(*references))  # sacrebleu's layout: all first references, all second ones, …
         rows = self._inner._extract_corpus_statistics(list(hypotheses), streams)
         self.signature = str(self._inner.get_signature())
         return np.asarray(rows, dtype=np.float64)
 
     def score(self, totals: Statistics) -> float:
-        """Its score of summed counts."""
+        """Return its score of summed counts."""
         return float(self._whole(totals).score)
 
     def _whole(self, totals: Statistics) -> Any:
@@ -46,24 +46,24 @@ class Bleu(_Sacre):
 
     def __init__(self, tokenizer: str = TOKENIZERS[0]) -> None:
         if tokenizer not in TOKENIZERS:
-            raise UsageError(f"BLEU has no tokenizer `{tokenizer}`: choose from {', '.join(TOKENIZERS)}.")
+            raise UsageError(f"BLEU has no tokenizer `{tokenizer}`. Choose from {', '.join(TOKENIZERS)}.")
         from sacrebleu.metrics.bleu import BLEU
 
         try:
-            self._inner = BLEU(tokenize=tokenizer, force=True)  # tokenised text is the user's choice
-        except RuntimeError:  # sacrebleu's word for a missing extra
+            self._inner = BLEU(tokenize=tokenizer, force=True)  # no warning about tokenised text
+        except RuntimeError:  # raised by sacrebleu for a missing extra
             extra = tokenizer.partition("-")[0]
             raise RegardError(
-                f'The tokenizer {tokenizer} needs more of sacrebleu. Install it with: pip install "sacrebleu[{extra}]"'
+                f'The tokenizer {tokenizer} needs an extra. Install it with: pip install "sacrebleu[{extra}]"'
             ) from None
         except OSError as error:
             raise RegardError(
-                f"sacrebleu could not fetch the tokenizer {tokenizer} ({error}): try again with a network, or choose "
+                f"sacrebleu could not fetch the tokenizer {tokenizer} ({error}). Try again with a network, or choose "
                 "bleu:char."
             ) from None
 
     def details(self, totals: Statistics) -> dict[str, float]:
-        """The four precisions, BLEU with fewer orders, brevity, and lengths in words."""
+        """Return the four precisions, BLEU with fewer orders, brevity, and lengths in words."""
         whole: BLEUScore = self._whole(totals)
         orders = range(1, 5)
         precisions = {f"precision-{n}": whole.precisions[n - 1] for n in orders}
@@ -84,7 +84,7 @@ class Chrf(_Sacre):
 
 
 class Ter(_Sacre):
-    """TER = edits (words in, out, replaced, blocks moved) / words of the reference (Snover et al., 2006)."""
+    """TER = edits (insertions, deletions, replacements, shifts) / words of the reference (Snover et al., 2006)."""
 
     label = "TER"
     larger_is_better = False
@@ -96,12 +96,12 @@ class Ter(_Sacre):
 
 
 def _counts(totals: Statistics) -> list[float]:
-    """Whole numbers as such: sacrebleu prints and divides them as it would its own."""
+    """Return whole numbers as integers, as sacrebleu's own counts are."""
     return [int(value) if value.is_integer() else value for value in totals.tolist()]
 
 
 def _up_to(whole: "BLEUScore", order: int) -> float:
-    """BLEU with n-grams up to an order."""
+    """Return BLEU with n-grams up to an order."""
     from sacrebleu.metrics.bleu import BLEU
 
     counts, totals = whole.counts[:order], whole.totals[:order]

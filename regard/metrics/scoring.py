@@ -1,4 +1,4 @@
-"""Scores of text: one path from outputs and references to a number, for training, commands and programs alike."""
+"""Scores of text outputs against references, the same for training, the command line and Python."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
@@ -30,9 +30,9 @@ BLEU, METEOR = "bleu", "meteor"
 
 USUAL = ("bleu", "chrf", "exact")
 SHORT = ("exact", "chrf")
-"""Headline metrics of sentences, and of targets of a few words."""
+"""Default metrics of sentences, and of short targets."""
 FOUR_GRAM = 4.0
-"""Words of the mean reference below which BLEU, whose longest matches are of four words, says nothing."""
+"""Mean reference length in words below which BLEU, which counts four-grams, is not meaningful."""
 
 NAMES = {
     **{name: METRICS[name].label for name in ("bleu", "chrf", "meteor", "cider", "exact", "f1", "wer", "cer")},
@@ -43,30 +43,30 @@ NAMES = {
     "spearman": "Spearman",
     "squared_error": "squared error",
 }
-"""The scores that training reports (text's, labels', numbers'), and how each is written; CIDEr-D goes beyond 100."""
+"""Display names of all metrics that training reports; CIDEr-D can exceed 100."""
 
 
 SMALLER_IS_BETTER = ("squared_error", "wer", "cer")
-"""Of these, those that are errors."""
+"""Metrics that are errors."""
 
 
-def written(metric: str, value: float, digits: int = 1) -> str:
-    """A score as people read it: per cent with so many digits, an error in its own unit with three."""
+def format_score(metric: str, value: float, digits: int = 1) -> str:
+    """Format a score: per cent with `digits` decimals, an error in its own unit with three."""
     return f"{value:.3f}" if metric == "squared_error" else f"{value:.{digits}f}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """How good some outputs are, by several metrics; most go from 0 to 100."""
+    """Scores of outputs by several metrics; most are from 0 to 100."""
 
     values: Mapping[str, float]
     """Score by metric."""
     signatures: Mapping[str, str] = field(default_factory=dict)
-    """Signature by metric: what makes a number comparable."""
+    """Signature by metric, which makes scores comparable."""
     details: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What a score is made of, by metric."""
+    """Components of each score, by metric."""
     sentences: int = 0
-    """How many examples were scored: texts, sentences with all their tags, captions of pictures."""
+    """Number of scored examples: texts, tagged sentences, captions."""
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]
@@ -82,7 +82,7 @@ def score_text(
     *,
     language: str = "other",
 ) -> Scores:
-    """Score each output against its reference, or its several; `language` matters to METEOR alone."""
+    """Score each output against its reference or references; only METEOR uses `language`."""
     several = check(hypotheses, references)
     values: dict[str, float] = {}
     signatures: dict[str, str] = {}
@@ -98,7 +98,7 @@ def score_text(
 
 
 def are_short(references: Sequence[str | Sequence[str]]) -> bool:
-    """Whether references have fewer than four words or marks on average, so that BLEU is not meaningful."""
+    """Return whether references have fewer than four words or marks on average, so that BLEU is not meaningful."""
     counts = [len(words(one if isinstance(one, str) else one[0])) for one in references if one]
     return bool(counts) and sum(counts) / len(counts) < FOUR_GRAM
 
@@ -109,46 +109,46 @@ def headline_metrics(references: Sequence[str | Sequence[str]]) -> tuple[str, ..
 
 
 def make(names: Sequence[str], language: str = "other") -> dict[str, Metric]:
-    """Metrics by their names; a mistyped one is told with the nearest.
+    """Create metrics by name; the error for an unknown name suggests the nearest.
 
     `bleu:zh` is BLEU with another tokenizer, `meteor:de` is METEOR for another language than `language`.
     """
-    return {name: _made(name, language) for name in names}
+    return {name: _create(name, language) for name in names}
 
 
 def label(name: str) -> str:
-    """How a metric is written."""
+    """Return the display name of a metric."""
     kind, _, form = name.partition(":")
     return f"{METRICS[kind].label} ({form})" if form else METRICS[kind].label
 
 
 def utility(name: str) -> Callable[[str, str], float]:
-    """A metric of one sentence as minimum Bayes risk wants it: the more, the better."""
-    metric = _made(name, "other")
+    """Return a metric of one sentence as the utility of minimum Bayes risk decoding; larger is better."""
+    metric = _create(name, "other")
     sign = 1.0 if metric.larger_is_better else -1.0
     return lambda output, reference: sign * metric.score(metric.statistics([output], [(reference,)])[0])
 
 
-def _made(name: str, language: str) -> Metric:
+def _create(name: str, language: str) -> Metric:
     kind, colon, form = name.partition(":")
     if kind not in METRICS:
         meant = difflib.get_close_matches(kind.lower(), METRICS, n=1)
-        hint = f"did you mean `{meant[0]}`?" if meant else f"choose from {', '.join(METRICS)}."
-        raise UsageError(f"There is no metric `{kind}`: {hint}")
+        hint = f"Did you mean `{meant[0]}`?" if meant else f"Choose from {', '.join(METRICS)}."
+        raise UsageError(f"There is no metric `{kind}`. {hint}")
     if kind == METEOR:
         return Meteor(form if colon else language)
     if kind == BLEU and colon:
         return Bleu(form)
     if colon:
-        raise UsageError(f"`{name}` is not known: only `bleu:TOKENIZER` and `meteor:LANGUAGE` have forms.")
+        raise UsageError(f"`{name}` is not a metric. Only `bleu:TOKENIZER` and `meteor:LANGUAGE` have variants.")
     return METRICS[kind]()
 
 
 def check(hypotheses: Sequence[str], references: Sequence[str | Sequence[str]]) -> References:
-    """The references of each output; numbers that differ are refused."""
+    """Return the references of each output; raises if the numbers differ."""
     if len(hypotheses) != len(references):
         raise UsageError(
-            f"There are {len(hypotheses):,} outputs for {len(references):,} references: they must be as many."
+            f"There are {len(hypotheses):,} outputs for {len(references):,} references. The numbers must be equal."
         )
     several = [(one,) if isinstance(one, str) else tuple(one) for one in references]
     if not all(several):

@@ -1,4 +1,4 @@
-"""Whether one system is better than another, or was only lucky with these sentences."""
+"""Significance of the difference between two systems on the same sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +14,7 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Significance:
-    """A difference of scores on the same sentences, and how far it can be trusted."""
+    """A difference of scores on the same sentences, with its interval and p-values."""
 
     difference: float
     """Score of the second system minus that of the first."""
@@ -27,7 +27,7 @@ class Significance:
     """Two-sided p of approximate randomisation, before any correction."""
     bootstrap_corrected: float
     randomisation_corrected: float
-    """The same after Holm's correction for the number of systems; equal to the raw values for two systems."""
+    """The p-values after Holm's correction for the number of systems; equal to the raw values for two systems."""
 
     @property
     def significant(self) -> bool:
@@ -44,8 +44,8 @@ def compare_statistics(
 ) -> Significance:
     """Run both tests on the statistics (sentences × counts) of two systems; the same seed gives the same answer.
 
-    The bootstrap distribution of the difference is centred on the observed difference d, so that d* − d is what
-    chance alone does: p = share of |d* − d| ≥ |d|. Resamples of n sentences vary too little and have normal rather
+    The bootstrap distribution of the difference is centred on the observed difference d, so that d* − d is the
+    effect of chance: p = share of |d* − d| ≥ |d|. Resamples of n sentences vary too little and have normal rather
     than Student's tails; both are corrected by the factor of `small_sample_factor` (Hesterberg, 2015).
     """
     difference = metric.score(second.sum(0)) - metric.score(first.sum(0))
@@ -91,7 +91,7 @@ def _share_as_large(by_chance: Statistics, difference: float) -> float:
 
 
 def confidence(metric: Metric, found: Statistics, *, samples: int = 200, seed: int = 1) -> tuple[float, float]:
-    """Where the score of one system lies in 95 % of resamples of its sentences."""
+    """Return the 95 % bootstrap interval of the score of one system."""
     generator = np.random.default_rng([seed, 2])
     draws = (np.bincount(generator.integers(0, len(found), len(found)), minlength=len(found)) for _ in range(samples))
     scores = [metric.score(times.astype(np.float64) @ found) for times in draws]
@@ -102,7 +102,7 @@ def confidence(metric: Metric, found: Statistics, *, samples: int = 200, seed: i
 def bootstrap(
     metric: Metric, first: Statistics, second: Statistics, samples: int, generator: np.random.Generator
 ) -> Statistics:
-    """Differences on sentences drawn with replacement, the same for both systems (Koehn, 2004)."""
+    """Return differences on sentences drawn with replacement, the same for both systems (Koehn, 2004)."""
     count = len(first)
     found = np.empty(samples)
     for at in range(samples):
@@ -114,7 +114,7 @@ def bootstrap(
 def randomise(
     metric: Metric, first: Statistics, second: Statistics, samples: int, generator: np.random.Generator
 ) -> Statistics:
-    """Differences after the outputs of each sentence were swapped or not, by a coin (Riezler and Maxwell, 2005)."""
+    """Return differences after randomly swapping the outputs of each sentence (Riezler and Maxwell, 2005)."""
     one, other, change = first.sum(0), second.sum(0), second - first
     found = np.empty(samples)
     for at in range(samples):

@@ -1,1 +1,1 @@
-"""What a run directory holds, read as untrusted input: nothing outside it is touched, and every file is checked."""
+"""Run directories, read as untrusted input: every file is checked, and nothing outside is touched."""

@@ -1,7 +1,8 @@
-"""Everything a run needs to go on as if it had never stopped, on the disk.
+"""Checkpoints: the complete state of a run on disk, from which training resumes exactly.
 
-A checkpoint is a directory `step-00000500` of tensors and one JSON file; nothing is pickled. It is written aside,
-flushed and renamed, and the pointer `latest` moves last: a kill at any moment leaves the checkpoint before it whole.
+A checkpoint is a directory `step-00000500` of tensors and one JSON file; nothing is pickled. It is written to a
+temporary directory, flushed and renamed, and the pointer `latest` is updated last. If the process is killed at any
+moment, the previous checkpoint stays complete.
 """
 
 import errno
@@ -24,7 +25,7 @@ from regard.foundation.weights import write_tensors
 from regard.runs.records import DamagedFile, parse, read_file, read_json, seal, unseal
 
 FORMAT = 1
-"""Version of the checkpoint layout; a newer one is refused, never guessed at."""
+"""Version of the checkpoint layout; newer ones are rejected."""
 
 _NAME = re.compile(r"step-[0-9]{8,12}")
 MODEL, TRAINING, STATE, LATEST = "model.safetensors", "training.safetensors", "state.json", "latest"
@@ -42,14 +43,14 @@ class Checkpoint:
     state: Mapping[str, Any]
     """Cursor, schedule, counters, best score: plain JSON."""
     score: float | None = None
-    """How good the validation at this very step was (larger is better), if there was one."""
+    """Validation score at this step (larger is better), if there was a validation."""
     regular: bool = True
-    """Whether the step is one where checkpoints are always taken; an interruption or a new best may fall between."""
+    """Whether the step is a multiple of `checkpoint_every`; interruptions and new best scores give other steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Header:
-    """What `state.json` holds; its tensors are in the files that `checksums` names."""
+    """The content of `state.json`; tensors are in the files that `checksums` names."""
 
     format: int
     step: int
@@ -60,7 +61,7 @@ class _Header:
 
 
 class Damaged(Exception):
-    """A checkpoint that is not as it was written."""
+    """A checkpoint is damaged or was changed."""
 
 
 class Checkpoints:
@@ -81,20 +82,20 @@ class Checkpoints:
         self.warn = warn
         self._warned: set[int] = set()
         self.check_state = check_state
-        """Raises `DamagedFile` for a state that the run cannot be continued from."""
+        """`check_state` raises `DamagedFile` for a state from which the run cannot be resumed."""
 
     def steps(self) -> list[int]:
-        """The steps there are checkpoints of, ascending."""
+        """Return the steps that have checkpoints, ascending."""
         return sorted(
             int(path.name.removeprefix("step-")) for path in self.directory.glob("step-*") if _NAME.fullmatch(path.name)
         )
 
     def path(self, step: int) -> Path:
-        """Where the checkpoint of a step stands."""
+        """Return the directory of the checkpoint of a step."""
         return self.directory / f"step-{step:08d}"
 
     def save(self, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint in one act, move the pointer to it, and remove those no longer kept."""
+        """Write a checkpoint atomically, update the pointer, and remove those that are no longer kept."""
         aside = self.directory / f".aside-{checkpoint.step:08d}"
         target = self.path(checkpoint.step)
         try:
@@ -114,11 +115,11 @@ class Checkpoints:
         return target
 
     def load(self, step: int) -> Checkpoint:
-        """Read the checkpoint of a step, every byte checked; raises `Damaged` with what is wrong."""
+        """Read the checkpoint of a step, checking all files; raises `Damaged` with the reason."""
         return _read(self.path(step), self.check_state)
 
     def latest(self) -> Checkpoint | None:
-        """Return the newest whole checkpoint, or `None` if none was ever written; warns of a damaged one."""
+        """Return the newest intact checkpoint, or `None` if none was written; warns about damaged ones."""
         for step in self._candidates():
             try:
                 return self.load(step)
@@ -128,7 +129,7 @@ class Checkpoints:
         return None
 
     def latest_weights(self) -> Path | None:
-        """Return the file with the weights of the newest whole checkpoint, its checksum compared."""
+        """Return the file with the weights of the newest intact checkpoint, after checking its checksum."""
         for step in self._candidates():
             try:
                 directory = self.path(step)
@@ -140,7 +141,7 @@ class Checkpoints:
         return None
 
     def _candidates(self) -> Iterator[int]:
-        """The steps to try, newest first, from the one that the pointer names."""
+        """Yield the steps to try, newest first, from the one that the pointer names."""
         steps = self.steps()
         pointed = self._pointed()
         if pointed in steps:
@@ -149,23 +150,23 @@ class Checkpoints:
 
     def _warn_damaged(self, step: int, damage: Damaged) -> None:
         if step not in self._warned:
-            self.warn(f"The checkpoint of step {step} is damaged ({damage}): going back to the one before it.")
+            self.warn(f"The checkpoint of step {step} is damaged ({damage}). Using the one before it.")
         self._warned.add(step)
 
     def _refuse_if_any(self) -> None:
         if self.steps() or self._pointed() is not None:
             raise RegardError(
-                f"No checkpoint in {self.directory} is whole. Remove that directory to start this run again from its "
-                "configuration, or put back a copy of it."
+                f"No checkpoint in {self.directory} is intact. Remove that directory to start this run again from its "
+                "configuration, or restore a copy of it."
             )
 
     def clean(self) -> None:
-        """Remove what a kill in the middle of writing or removing has left."""
+        """Remove incomplete directories that a killed process has left."""
         for leftover in self.directory.glob(".*-*"):
             shutil.rmtree(leftover, ignore_errors=True)
 
     def forget_after(self, step: int) -> None:
-        """Drop the checkpoints of a future that a run has gone back behind."""
+        """Remove the checkpoints after a step to which a run has returned."""
         if self.path(step).exists():
             durable.write(self.directory / LATEST, f"{self.path(step).name}\n")
         for later in self.steps():
@@ -173,7 +174,7 @@ class Checkpoints:
                 _remove(self.path(later))
 
     def last_regular(self, count: int, *, up_to: int) -> list[int]:
-        """The newest regular steps, at most `count` of them, ascending."""
+        """Return the newest regular steps, at most `count` of them, ascending."""
         headers = self._headers()
         return [step for step, header in headers.items() if step <= up_to and header.regular][-count:]
 
@@ -185,7 +186,7 @@ class Checkpoints:
         return int(name.removeprefix("step-")) if _NAME.fullmatch(name) else None
 
     def _headers(self) -> dict[int, _Header]:
-        """The headers that can be read, by step, ascending."""
+        """Return the headers that can be read, by step, ascending."""
         found = {}
         for step in self.steps():
             try:
@@ -209,11 +210,13 @@ class Checkpoints:
         remedy = "Free some space" if full else "Make the directory writable"
         good = self._pointed()
         kept = (
-            f"the checkpoint of step {good} stands in {self.path(good)}" if good is not None else "none was yet written"
+            f"the checkpoint of step {good} is in {self.path(good)}"
+            if good is not None
+            else "none has been written yet"
         )
         return (
             f"The checkpoint could not be written to {self.directory}: {reason}. Nothing earlier was lost: {kept}. "
-            f"{remedy}, then continue with: regard train --resume {self.directory.parent}"
+            f"{remedy}, then resume with: regard train --resume {self.directory.parent}"
         )
 
 
@@ -253,7 +256,7 @@ def _read(directory: Path, check_state: Callable[[Mapping[str, Any], Path], obje
 
 
 def _read_header(directory: Path) -> _Header:
-    """Return what `state.json` says, its checksum and types checked."""
+    """Read `state.json`, checking its checksum and types."""
     path = directory / STATE
     try:
         content = read_json(path)
@@ -261,7 +264,7 @@ def _read_header(directory: Path) -> _Header:
         if isinstance(version, int) and version > FORMAT:
             raise RegardError(
                 f"{directory} was written by a newer Regard (checkpoint format {version}, this one reads up to "
-                f"{FORMAT}): upgrade Regard."
+                f"{FORMAT}). Upgrade Regard."
             )
         header = parse(_Header, unseal(content, path, demanded=True), path)
     except DamagedFile as error:
@@ -285,7 +288,7 @@ def _checksum(path: Path) -> str:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a checkpoint such that a kill in the middle leaves no half of it under its name."""
+    """Remove a checkpoint; it is renamed first, so that a killed process leaves no incomplete one under its name."""
     if directory.exists():
         doomed = directory.with_name(f".doomed-{directory.name.lstrip('.')}")
         shutil.rmtree(doomed, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A run holds plain files and directories only, and nothing in it leads outside."""
+"""Check that a run contains only plain files and directories, and no links out of it."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from regard.foundation.errors import RegardError
 
 
 def check_contained(directory: Path) -> None:
-    """Refuse a run with a symbolic link that leaves it, or with a pipe, socket or device in place of a file."""
+    """Raise if a run contains a symbolic link to the outside, or a pipe, socket or device."""
     inside = directory.resolve()
     for entry in _entries(directory):
         if entry.is_symlink():
@@ -17,13 +17,13 @@ def check_contained(directory: Path) -> None:
             if not target.is_relative_to(inside):
                 raise RegardError(
                     f"{entry.path} is a symbolic link that leads out of the run, to {target}. "
-                    f"A run must be complete in itself: copy it with its links followed (cp -rL {directory} COPY)."
+                    f"A run must be self-contained. Copy it with its links followed (cp -rL {directory} COPY)."
                 )
             mode = target.stat().st_mode if target.exists() else stat.S_IFREG
         else:
             mode = entry.stat(follow_symlinks=False).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise RegardError(f"{entry.path} is neither a file nor a directory: remove it, or fetch the run again.")
+            raise RegardError(f"{entry.path} is neither a file nor a directory. Remove it, or download the run again.")
 
 
 def _entries(directory: Path) -> Iterator[os.DirEntry[str]]:

@@ -1,8 +1,7 @@
-"""The hashes of a run's files: sizes and small files are compared when a run is opened, the rest when it is used.
+"""The manifest: hashes of a run's files. Sizes and small files are checked when a run is opened, others when used.
 
-A file that is about to be replaced has two entries, before and after, so that a kill between the two writes leaves a
-run that opens. Checkpoints and token stores carry checksums of their own; journal and card are for people and may be
-edited.
+A file that is about to be replaced has two entries, before and after, so that the run can be opened even if the process
+is killed in between. Checkpoints and token stores have their own checksums; journal and card may be edited.
 """
 
 import hashlib
@@ -17,9 +16,9 @@ from regard.runs.records import DamagedFile, read_record, seal
 
 MANIFEST = "manifest.json"
 SMALL = 1 << 24
-"""Files up to this size are hashed whenever a run is opened."""
+"""Files up to this size in bytes are hashed whenever a run is opened."""
 UNLISTED_SUFFIXES = (".tokens", ".offsets")
-"""Files that the header of a token store has checksums of."""
+"""Files whose checksums are in the header of a token store."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,12 @@ class Digest:
 
 
 ABSENT = Digest(-1, "")
-"""Stands for the file before it is written for the first time."""
+"""The digest of a file that does not exist yet."""
 
 
 @dataclass
 class Manifest:
-    """The files of a run by their path within it, each with the digests that it may have."""
+    """The files of a run by relative path, each with its valid digests."""
 
     files: dict[str, list[Digest]] = field(default_factory=dict)
     format: int = 1
@@ -53,7 +52,7 @@ class Manifest:
         path = directory / MANIFEST
         if not path.exists() and not path.is_symlink():
             if demanded:
-                raise DamagedFile(f"{path} is missing: the run is incomplete. Fetch or copy it again.")
+                raise DamagedFile(f"{path} is missing, so the run is incomplete. Download or copy it again.")
             return cls()
         return read_record(path, cls, sealed=True)
 
@@ -62,7 +61,7 @@ class Manifest:
         durable.write(directory / MANIFEST, json.dumps(seal(asdict(self)), indent=1) + "\n")
 
     def check(self, directory: Path, names: Iterable[str] | None = None) -> None:
-        """Compare files with their digests (all by default) and refuse one that was changed."""
+        """Compare files (by default all) with their digests; raises if one was changed."""
         for name in self.files if names is None else names:
             if name in self.files:
                 self._check_size(directory, name)
@@ -79,11 +78,11 @@ class Manifest:
                 self.check(directory, [name])
 
     def under(self, folder: str) -> Iterator[str]:
-        """The names of the files listed in a folder of the run."""
+        """Yield the names of the files listed in a folder of the run."""
         return (name for name in list(self.files) if name.startswith(f"{folder}/"))
 
     def add_folder(self, directory: Path, folder: str) -> bool:
-        """List the files of a folder that are not listed yet; returns whether there were any."""
+        """Add the files of a folder that are not listed yet; return whether there were any."""
         added = False
         for path in sorted((directory / folder).rglob("*")):
             name = path.relative_to(directory).as_posix()
@@ -98,15 +97,19 @@ class Manifest:
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise DamagedFile(f"{directory / MANIFEST} is damaged: {name!r} is not a file of the run.")
         if not path.is_file():
-            removed = name.startswith("data/") and not (directory / "data").exists()  # to save room
+            removed = (
+                name.startswith("data/") and not (directory / "data").exists()
+            )  # removed by the user to save space
             if ABSENT not in self.files[name] and not removed:
-                raise RegardError(f"{path} is missing: the run is incomplete. Copy it back, or fetch the run again.")
+                raise RegardError(
+                    f"{path} is missing, so the run is incomplete. Restore it, or download the run again."
+                )
         elif path.stat().st_size not in {digest.bytes for digest in self.files[name]}:
             raise _changed(directory, name)
 
 
 def _changed(directory: Path, name: str) -> RegardError:
     return RegardError(
-        f"{directory / name} is not the file that this run was saved with. Put the original back; if you changed it on "
+        f"{directory / name} was changed after the run was saved. Restore the original; if you changed it on "
         f"purpose, accept it with: regard runs {directory} --accept-changes"
     )

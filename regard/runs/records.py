@@ -1,4 +1,4 @@
-"""Strict reading of the JSON files of a run: each is a dataclass, and what does not fit it is refused by name.
+"""Strict reading of the JSON files of a run: each is a dataclass, and errors name the value that does not fit.
 
 A run may come from anywhere, so its files are read as untrusted input: regular files only, of a bounded size, with
 the types that the dataclass declares. This module does without pydantic, whose import would double the time that the
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class DamagedFile(RegardError):
-    """A file of a run that cannot be read, or does not hold what it should."""
+    """A file of a run cannot be read, or has invalid content."""
 
 
 def read_file(path: Path, largest: int = LARGEST) -> bytes:
-    """Return the content of a regular file; a symbolic link, pipe, device or directory is refused."""
+    """Return the content of a regular file; raises for a symbolic link, pipe, device or directory."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -43,7 +43,7 @@ def read_file(path: Path, largest: int = LARGEST) -> bytes:
         raise DamagedFile(f"{path} cannot be read: it is not a regular file.")
     with os.fdopen(handle, "rb") as file:
         if facts.st_size > largest:
-            raise DamagedFile(f"{path} has {facts.st_size:,} bytes, and at most {largest:,} are expected.")
+            raise DamagedFile(f"{path} has {facts.st_size:,} bytes, but at most {largest:,} are allowed.")
         return file.read()
 
 
@@ -57,7 +57,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_record(path: Path, kind: type[T], *, sealed: bool = False) -> T:
-    """Return a JSON file as the dataclass `kind`; `sealed` demands that its checksum is there and is right."""
+    """Read a JSON file as the dataclass `kind`; `sealed` requires a correct checksum."""
     return parse(kind, unseal(read_json(path), path, demanded=sealed), path)
 
 
@@ -68,15 +68,15 @@ def seal(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unseal(content: Any, path: Path, *, demanded: bool) -> dict[str, Any]:
-    """Return sealed content without its checksum, after comparing the two."""
+    """Return sealed content without its checksum, after checking it."""
     if not isinstance(content, dict):
-        raise DamagedFile(f"{path} is damaged: it holds {_describe(content)} instead of a JSON object.")
+        raise DamagedFile(f"{path} is damaged: it contains {_describe(content)} instead of a JSON object.")
     if CHECKSUM not in content:
         if demanded:
             raise DamagedFile(f"{path} is damaged: its checksum is missing.")
         return content
     if seal(content) != content:
-        raise DamagedFile(f"{path} was changed after it was written: its checksum does not fit.")
+        raise DamagedFile(f"{path} was changed after it was written: its checksum is wrong.")
     return {key: value for key, value in content.items() if key != CHECKSUM}
 
 
@@ -154,5 +154,5 @@ def _describe(value: Any) -> str:
     try:
         text = json.dumps(value)
     except ValueError:  # a number with more digits than Python prints
-        return "a number of thousands of digits"
+        return "a number with thousands of digits"
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -1,4 +1,4 @@
-"""A run: a directory that is complete, with configuration, tokenizers, weights, metrics and card."""
+"""A run: a self-contained directory with configuration, tokenizers, weights, metrics and card."""
 
 import json
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=nn.Module)
 
 FORMAT = 2
-"""Version of the run directory's layout: 2 adds a manifest and a checksum of `run.json`. A newer one is refused."""
+"""Version of the run directory's layout: 2 adds a manifest and a checksum of `run.json`. Newer ones are rejected."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class _Result:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunInfo:
-    """The types of what `run.json` says; it may say more."""
+    """The required content of `run.json`, which may have more keys."""
 
     format: int
     regard: str = "unknown"
@@ -69,7 +69,7 @@ class _RunInfo:
 
 
 class Run:
-    """One run directory: where its parts stand, and what is known about it."""
+    """One run directory: the paths of its parts, and its recorded facts."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -77,7 +77,7 @@ class Run:
 
     @classmethod
     def create(cls, directory: Path, config: "RunConfig") -> Self:
-        """Make a new run in one act: a directory with its configuration, refused where something stands already."""
+        """Create a new run atomically: a directory with its configuration; raises if the directory is in use."""
         from regard.config.loading import dump
 
         cls.refuse_occupied(directory)
@@ -102,7 +102,8 @@ class Run:
                 durable.flush(directory.parent)
         except OSError as error:
             raise RegardError(
-                f"The run {directory} cannot be made: {error.strerror or error}. Choose another place with --run DIR."
+                f"The run {directory} cannot be created: {error.strerror or error}. Choose another directory with "
+                "--run DIR."
             ) from error
         finally:
             if not exists:
@@ -111,22 +112,22 @@ class Run:
 
     @staticmethod
     def refuse_occupied(directory: Path) -> None:
-        """Refuse in a sentence a place where something stands already."""
+        """Raise if a directory is not empty."""
         if (directory / "run.json").is_file():
             raise UsageError(
-                f"There is a run in {directory} already: choose another place (with regard train, --run), or continue "
+                f"There is already a run in {directory}. Choose another place (with regard train, --run), or resume "
                 f"training with regard train --resume {directory}."
             )
         if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
             raise UsageError(
-                f"{directory} exists and is not an empty directory: choose another place (with regard train, --run)."
+                f"{directory} exists and is not an empty directory. Choose another place (with regard train, --run)."
             )
 
     @classmethod
     def open(cls, directory: "Path | str | Run") -> "Run":
-        """Open an existing run, checked cheaply; refuses what is not a run, is damaged, or is from a newer Regard.
+        """Open an existing run after quick checks; raises if it is not a run, damaged, or from a newer Regard.
 
-        A run that is open already is returned as it is, so that functions can take either.
+        A run that is already open is returned unchanged, so that functions can take either.
         """
         if isinstance(directory, Run):
             return directory
@@ -153,7 +154,7 @@ class Run:
                     raise RegardError(f"{checkpoints.path(step)} is damaged: {damage}.") from None
 
     def accept_changes(self) -> list[str]:
-        """Take the files as they are now for the run's own; returns the names of those that had changed."""
+        """Update the manifest to the current files; return the names of those that had changed."""
         check_contained(self.directory)
         self._upgrade()
         manifest = Manifest.load(self.directory)
@@ -167,7 +168,7 @@ class Run:
         return changed
 
     def record(self, *folders: str) -> None:
-        """Add the files of some folders to the manifest; those that are listed already stay as they are."""
+        """Add the files of some folders to the manifest; entries that exist are kept."""
         manifest = self._manifest()
         added = [manifest.add_folder(self.directory, folder) for folder in folders]
         if any(added):
@@ -179,13 +180,13 @@ class Run:
         manifest.check(self.directory, manifest.under(folder))
 
     def remove_leftovers(self) -> None:
-        """Remove what a killed process was writing."""
+        """Remove temporary files that a killed process has left."""
         for leftover in self.directory.rglob(".*.aside"):
             if leftover.is_file():
                 leftover.unlink(missing_ok=True)
 
     def _upgrade(self) -> None:
-        """Give a run of the first format, which had no manifest, one of the files that it has now."""
+        """Create the manifest of a run of the first format, which had none, from its current files."""
         manifest = Manifest.load(self.directory)
         for name in ("config.yaml", "model.safetensors"):
             if (self.directory / name).is_file():
@@ -198,7 +199,7 @@ class Run:
         return Manifest.load(self.directory, demanded=self.info["format"] > 1)
 
     def _replace(self, name: str, make: Callable[[Path], object]) -> None:
-        """Write a file of the manifest such that the run opens whenever the process is killed."""
+        """Replace a file of the manifest so that the run stays valid even if the process is killed."""
         manifest, path = self._manifest(), self.directory / name
         known = [Digest.of(path) if path.is_file() else ABSENT]
 
@@ -217,7 +218,7 @@ class Run:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What `run.json` says, every known fact of the right type."""
+        """The content of `run.json`, with checked types."""
         path = self.directory / "run.json"
         content = read_json(path)
         version = content.get("format") if isinstance(content, dict) else None
@@ -226,7 +227,7 @@ class Run:
         if version > FORMAT:
             raise RegardError(
                 f"{self.directory} comes from a newer Regard ({content.get('regard', 'unknown')}; run format "
-                f"{version}, this one reads up to {FORMAT}): upgrade Regard."
+                f"{version}, this one reads up to {FORMAT}). Upgrade Regard."
             )
         content = unseal(content, path, demanded=version > 1)
         parse(_RunInfo, content, path)
@@ -246,7 +247,7 @@ class Run:
         return self.load_config()
 
     def load_config(self, overrides: Sequence[str] = ()) -> "RunConfig":
-        """Return the run's configuration, some settings changed; the extensions that it needs must be loaded."""
+        """Return the run's configuration with some settings changed; the extensions that it needs must be loaded."""
         from regard.config.loading import load
 
         key = tuple(overrides)
@@ -279,7 +280,7 @@ class Run:
 
     @property
     def metrics(self) -> Path:
-        """The file of everything measured, one JSON object a line."""
+        """The file of all measurements, one JSON object per line."""
         return self.directory / "metrics.jsonl"
 
     @property
@@ -289,13 +290,13 @@ class Run:
 
     @property
     def weights(self) -> Path:
-        """The weights to use: the final ones, or while there are none those of the newest checkpoint."""
+        """The weights to use: the final ones, or those of the newest checkpoint if there are none."""
         final = self.directory / "model.safetensors"
         if final.is_file():
             return final
         if self.info.get("status") == "finished":
             raise RegardError(
-                f"{final} is gone, and with it what this run has become: copy it back, or train a new run."
+                f"{final} is missing: the final weights of this run are lost. Restore the file, or train a new run."
             )
         if self.checkpoints.is_dir():
             from regard.runs.checkpoints import Checkpoints
@@ -315,7 +316,7 @@ class Run:
         return "stopped" if status == "running" and not self._locked() else status
 
     def save_weights(self, weights: Mapping[str, Any]) -> Path:
-        """Write the final weights in one act, sealed with the fingerprints of the run's tokenizers."""
+        """Write the final weights atomically, with the fingerprints of the run's tokenizers."""
         from regard.foundation.weights import write_tensors
 
         path = self.directory / "model.safetensors"
@@ -326,7 +327,7 @@ class Run:
         except OSError as error:
             raise RegardError(
                 f"The final weights could not be written to {path}: {error.strerror or error}. The checkpoints are "
-                f"whole; make room and continue with: regard train --resume {self.directory}"
+                f"intact. Free some space, then resume with: regard train --resume {self.directory}"
             ) from error
         return path
 
@@ -340,7 +341,7 @@ class Run:
         return read_weights(path, fingerprints)
 
     def load_model(self, build: "Callable[[], M]", fingerprints: Mapping[str, str]) -> "M":
-        """Build a model and put the run's weights into it; refuses tokenizers that do not belong to them."""
+        """Build a model and load the run's weights; raises if the tokenizers do not belong to them."""
         from regard.foundation.weights import build_to_fit, put_weights
 
         self._check_tokenizers(fingerprints)
@@ -351,7 +352,7 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the run for this process; the system lets go of it when the process ends, however it ends."""
+        """Lock the run for this process; the system releases the lock when the process ends for any reason."""
         try:
             path = self.directory / ".lock"
             handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -360,8 +361,7 @@ class Run:
         with os.fdopen(handle, "a") as file:
             if not _try_lock(file.fileno()):
                 raise RegardError(
-                    f"Another process is training {self.directory} at this moment: wait for it, "
-                    "or choose another --run."
+                    f"Another process is training {self.directory}. Wait for it, or choose another --run."
                 )
             yield
 
@@ -379,8 +379,8 @@ class Run:
         for side, known in self._fingerprints().items():
             if fingerprints.get(side, known) != known:
                 raise RegardError(
-                    f"The {side} tokenizer in {self.tokenizers} does not belong to the model of this run: it was "
-                    "trained with another one. Put back the tokenizers/ directory that came with it."
+                    f"The {side} tokenizer in {self.tokenizers} does not belong to the model of this run, which was "
+                    "trained with another one. Restore the tokenizers/ directory of the run."
                 )
 
 
@@ -390,7 +390,7 @@ def _write_info(directory: Path, info: Mapping[str, Any]) -> None:
 
 
 def runs_under(directory: Path) -> list[Run]:
-    """The runs in a directory (itself included), by name."""
+    """Return the runs in a directory (itself included), by name."""
     if (directory / "run.json").is_file():
         return [Run(directory)]
     if not directory.is_dir():
@@ -400,7 +400,7 @@ def runs_under(directory: Path) -> list[Run]:
 
 
 def age(created: str) -> float:
-    """Seconds since a run was made."""
+    """Return the seconds since a run was created."""
     return max(0.0, time.time() - datetime.fromisoformat(created).timestamp())
 
 
@@ -417,7 +417,7 @@ def _not_a_run(directory: Path) -> str:
 
 
 def _try_lock(handle: int) -> bool:
-    """Whether the lock could be had; it is held until the file is closed."""
+    """Try to get the lock, which is held until the file is closed; return whether it succeeded."""
     try:
         if sys.platform == "win32":
             import msvcrt

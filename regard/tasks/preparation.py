@@ -11,8 +11,8 @@ from pathlib import Path
 from regard.config.data import FEW_EXAMPLES, Corpus, Generated, JsonTexts, TextFiles
 from regard.config.run import RunConfig
 from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, survey, with_fate
-from regard.data.corpus import Pair, describe, located
-from regard.data.joining import NO_NUMBER, with_joined
+from regard.data.corpus import Pair, describe, read_located
+from regard.data.joining import NO_NUMBER, add_joined_pairs
 from regard.data.lines import check_rereadable
 from regard.data.store import StoreWriter, TokenStore
 from regard.foundation import durable
@@ -144,7 +144,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         if missing := task.output.missing([pair for _, pair in some]):
             report.notes.append(f"The {name} data {missing}")
     numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
-    joined = with_joined(numbered, data.joined, config.training.seed) if data.joined else numbered
+    joined = add_joined_pairs(numbered, data.joined, config.training.seed) if data.joined else numbered
     too_long = stored(joined, task, cleaning.max_length, directory / "data" / "train")
     if too_long := [number for number in too_long if number != NO_NUMBER]:
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
@@ -248,7 +248,7 @@ def _source(corpus: Corpus, kind: TaskKind, every: int) -> Callable[[], Iterable
 
 def sound(corpus: Corpus, kind: TaskKind) -> Iterator[tuple[str, Pair]]:
     """Yield the pairs of a corpus with their places; raises an error for an invalid pair."""
-    for place, pair in located(corpus):
+    for place, pair in read_located(corpus):
         if problem := kind.problem(pair):
             raise RegardError(f"{place} {problem}")
         yield place, pair

@@ -1,1 +1,1 @@
-"""From raw text to tokens and back: normalising and tokenizers."""
+"""Text normalisation and tokenizers."""

@@ -1,4 +1,4 @@
-"""BPE-dropout: words cut differently each time they are seen (Provilkov et al., 2020), from a seed."""
+"""BPE dropout: words are segmented differently each time they are read (Provilkov et al., 2020), from a seed."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -15,17 +15,17 @@ _BLOCK = 256
 
 
 class BpeDropout:
-    """Cuts ids of a BPE tokenizer anew: byte-pair encoding in which each merge is passed over with a probability.
+    """Segments the ids of a BPE tokenizer again, skipping each merge with a probability.
 
-    At every step each candidate merge is dropped with probability p, and of those left the best is made, until none
-    is left. With p = 0 the ids come back as they were; with any p the text does. (The `tokenizers` library has dropout
-    too, but nobody can seed it, and a resumed run must see what an uninterrupted one would have seen.)
+    At every step each candidate merge is dropped with probability p, and the best of the others is applied, until none
+    is left. With p = 0 the ids are unchanged; with any p the text is. (The `tokenizers` library has dropout too, but it
+    cannot be seeded, and a resumed run must see the same tokens as an uninterrupted one.)
     """
 
     def __init__(self, tokenizer: Tokenizer, probability: float):
         if tokenizer.kind not in ("bpe", "characters"):
             raise UsageError(
-                f"text.bpe_dropout drops merges, and a tokenizer of kind {tokenizer.kind} has none: use kind bpe, or "
+                f"text.bpe_dropout drops merges, but a tokenizer of kind {tokenizer.kind} has none. Use kind bpe, or "
                 "set text.bpe_dropout=0."
             )
         self.probability = probability
@@ -41,7 +41,7 @@ class BpeDropout:
     def __call__(
         self, ids: Sequence[int] | NDArray[np.unsignedinteger[Any]], generator: np.random.Generator
     ) -> NDArray[np.unsignedinteger[Any]]:
-        """The same text as other ids."""
+        """Return the same text as other ids."""
         draws = _draws(generator)
         cut: list[int] = []
         word: list[int] = []
@@ -54,13 +54,13 @@ class BpeDropout:
         return np.asarray(cut, dtype=np.uint32)
 
     def _cut(self, symbols: list[int], draws: Iterator[float]) -> list[int]:
-        """One word, from its characters: merge by merge, the best first, the leftmost of equals."""
+        """Segment one word from its characters, applying the best merge first, the leftmost of equal ones."""
         merges, probability = self._merges, self.probability
         candidates = [merges.get(pair) for pair in pairwise(symbols)]
         while True:
             best, place = None, 0
             for here, candidate in enumerate(candidates):
-                # a candidate behind the best so far needs no draw: it would not be made in any case
+                # a candidate worse than the best so far needs no draw, since it would not be applied
                 better = candidate is not None and (best is None or candidate[0] < best[0])
                 if better and (not probability or next(draws) >= probability):
                     best, place = candidate, here
@@ -75,7 +75,7 @@ class BpeDropout:
 
 
 def _leaves(token: int, parts: dict[int, tuple[int, int]]) -> list[int]:
-    """The characters that a token was merged from."""
+    """Return the characters that a token was merged from."""
     if token not in parts:
         return [token]
     left, right = parts[token]
@@ -83,6 +83,6 @@ def _leaves(token: int, parts: dict[int, tuple[int, int]]) -> list[int]:
 
 
 def _draws(generator: np.random.Generator) -> Iterator[float]:
-    """Uniform numbers, drawn by the block."""
+    """Yield uniform random numbers, drawn in blocks."""
     while True:
         yield from generator.random(_BLOCK).tolist()

@@ -1,4 +1,4 @@
-"""Several texts as one: those that a tab divides are read with the separator between them."""
+"""Sources of several texts: texts separated by tabs are joined with the separator token."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -26,17 +26,17 @@ class Joined(Tokenizer):
 
     @cached_property
     def kind(self) -> Kind:
-        """Which of the kinds it is."""
+        """Its kind."""
         return self.one.kind
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all that determines its behaviour."""
+        """Hash of everything that determines its behaviour."""
         return self.one.fingerprint
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """Every token at the place of its id."""
+        """All tokens, in the order of their ids."""
         return self.one.vocabulary
 
     @cached_property
@@ -45,11 +45,11 @@ class Joined(Tokenizer):
         return self.one.merges
 
     def normalise(self, text: str) -> str:
-        """What is left of a text after tokenising and detokenising."""
+        """Return the text after tokenising and detokenising."""
         return self.one.normalise(text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids."""
+        """Return the text of ids."""
         return self.one.decode(ids)
 
     def save(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class Joined(Tokenizer):
         self.one.save(path)
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of all texts; a separator is a word of its own, and spans the tab that it stands for."""
+        """Return the tokens of all texts; a separator is a separate word that spans its tab."""
         whole = Encoded([], [], [], [])
         start = word = 0
         for part in text.split(TAB):
@@ -71,23 +71,23 @@ class Joined(Tokenizer):
         return whole
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids alone."""
+        """Return only the ids."""
         rows = [text.split(TAB) for text in texts]
         ids = iter(self.one.encode_batch([part for row in rows for part in row]))
         return [list(chain(next(ids), *([SEP, *next(ids)] for _ in row[1:]))) for row in rows]
 
 
 def check_parts(text: str, texts: int) -> None:
-    """Refuse a source of more texts or fewer than a model reads, where it reads several."""
+    """Raise if a source does not have as many texts as the model reads, if it reads several."""
     if texts > 1 and (count := text.count(TAB) + 1) != texts:
         raise UsageError(
-            f"This run reads {texts} texts at once (or a picture and a question), with a tab between them, but "
-            f"{'only one is' if count == 1 else f'{count} are'} there: give both."
+            f"This run reads {texts} texts at once (or a picture and a question), separated by a tab, but "
+            f"{'only one was' if count == 1 else f'{count} were'} given. Give both."
         )
 
 
 def _extend(whole: Encoded, part: Encoded, start: int, word: int) -> None:
-    """Add a part that begins at a character and at a word."""
+    """Append a part whose first character and first word have the given indices."""
     whole.ids.extend(part.ids)
     whole.tokens.extend(part.tokens)
     whole.offsets.extend((first + start, last + start) for first, last in part.offsets)

@@ -1,4 +1,4 @@
-"""Learning tokenizers from a corpus: streaming, and the same corpus always gives the same tokenizer."""
+"""Training of tokenizers on a corpus, streaming and deterministic."""
 
 import json
 from collections import Counter
@@ -20,12 +20,12 @@ from regard.text.tokenizer import BYTES, Tokenizer, splitter
 
 DEFAULT_VOCABULARY = 8000
 MOST_LINES = 1_000_000
-"""Sentences looked at: far more than 8,000 tokens need, and a bound on time and memory."""
+"""Largest number of sentences that are used, which bounds time and memory."""
 LONGEST_LINE = 10_000
-"""Characters; a longer line is no sentence and teaches a tokenizer nothing."""
+"""In characters; longer lines are not sentences and are ignored."""
 
 _MOST = 1 << 31
-"""Nothing occurs more often than this; the library cannot hold much larger numbers."""
+"""Largest count, since the library cannot represent much larger ones."""
 
 
 class SentencePair(Protocol):
@@ -45,9 +45,9 @@ Lines = Callable[[], Iterator[str]]
 
 
 def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tuple[Tokenizer, Tokenizer]:
-    """Tokenizers of source and target, one object twice if they share a vocabulary.
+    """Train the tokenizers of source and target; the same object twice if they share a vocabulary.
 
-    `pairs` is read several times; once less if it is known how many there are.
+    `pairs` is read several times, once less if its `count` is given.
     """
     count = sum(1 for _ in pairs()) if count is None else count
     if config.shared:
@@ -57,18 +57,18 @@ def train_tokenizers(config: Text, pairs: Pairs, count: int | None = None) -> tu
 
 
 def train_target(config: Text, pairs: Pairs, count: int) -> Tokenizer:
-    """The target's own tokenizer, where it has one."""
+    """Train the separate tokenizer of the target."""
     name = "text.target" if config.target else "text.tokenizer"
     return train(config.target or config.tokenizer, _lines(pairs, count, "target"), name)
 
 
 def train_tokenizer(config: Text, pairs: Pairs, count: int, side: str) -> Tokenizer:
-    """The tokenizer of the one side that is text; `pairs`, of which there are `count`, is read several times."""
+    """Train the tokenizer of the only side that is text; `pairs`, of which there are `count`, is read several times."""
     return train(config.tokenizer, _lines(pairs, count, side), "text.tokenizer")
 
 
 def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
-    """A tokenizer learnt from lines (or read, where it is trained already); `name` is the place of its settings."""
+    """Train a tokenizer on lines, or read one that is already trained; `name` is the path of its settings."""
     if settings.kind == "sentencepiece" and settings.model is not None:
         from regard.text.sentencepiece import SentencePieceTokenizer
 
@@ -80,7 +80,7 @@ def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
     settings = settings.model_copy(update={"min_frequency": min(settings.min_frequency, _MOST)})
     units = _units(settings, lines)
     if not units:
-        raise RegardError(f"{name} has nothing to learn from: every line of the corpus is empty.")
+        raise RegardError(f"{name} cannot be trained: every line of the corpus is empty.")
     if settings.kind == "words":
         return Tokenizer.of(settings, _words(settings, units, name))
     alphabet = _alphabet(settings, units, name)
@@ -94,7 +94,7 @@ def train(settings: Settings, lines: Lines, name: str) -> Tokenizer:
 
 
 def _lines(pairs: Pairs, count: int, *sides: str) -> Lines:
-    """An even sample of the sentences of one or both sides."""
+    """Return an even sample of the sentences of one or both sides."""
     step = 1 + count * len(sides) // MOST_LINES
 
     def lines() -> Iterator[str]:
@@ -108,7 +108,7 @@ def _lines(pairs: Pairs, count: int, *sides: str) -> Lines:
 
 
 def _units(settings: Settings, lines: Lines) -> Counter[str]:
-    """What no token reaches across (a word, a punctuation mark, a digit), with its frequency."""
+    """Return the units that tokens do not cross (words, punctuation marks, digits), with their counts."""
     normal, split = normaliser(settings), splitter(settings.kind)
     words: Counter[str] = Counter()
     for line in lines():
@@ -121,15 +121,15 @@ def _units(settings: Settings, lines: Lines) -> Counter[str]:
 
 
 def _by_frequency(counts: Counter[str], least: int) -> list[str]:
-    """Keys seen at least so often, the most frequent first, the alphabet deciding between equals."""
+    """Return the keys with at least `least` occurrences, most frequent first, ties in alphabetical order."""
     return sorted((key for key, count in counts.items() if count >= least), key=lambda key: (-counts[key], key))
 
 
 def _alphabet(settings: Settings, units: Counter[str], name: str) -> list[str]:
-    """Characters with a token of their own; all others are spelt in bytes.
+    """Return the characters that have their own token; all others are spelt in bytes.
 
-    Those seen `min_frequency` times, the most frequent first; of a vocabulary's places, the special tokens and the
-    bytes come first, and of the rest the alphabet takes at most half (all, for kind `characters`).
+    These are the characters with at least `min_frequency` occurrences, most frequent first. The special tokens and the
+    bytes come first in a vocabulary, and the alphabet takes at most half of the rest (all, for kind `characters`).
     """
     characters: Counter[str] = Counter()
     for unit, count in units.items():
@@ -139,7 +139,7 @@ def _alphabet(settings: Settings, units: Counter[str], name: str) -> list[str]:
     if room < 1:
         least = len(SPECIALS) + len(BYTES) + 1
         raise RegardError(
-            f"{name}.vocabulary is {settings.vocabulary}, but {settings.kind} needs at least {least}: "
+            f"{name}.vocabulary is {settings.vocabulary}, but {settings.kind} needs at least {least}, for "
             f"{len(SPECIALS)} special tokens, {len(BYTES)} bytes and one character."
         )
     frequent = _by_frequency(characters, settings.min_frequency)
@@ -148,19 +148,20 @@ def _alphabet(settings: Settings, units: Counter[str], name: str) -> list[str]:
 
 
 def _check_size(settings: Settings, size: int, name: str) -> None:
-    """Refuse to pretend that a corpus supports a vocabulary that it does not."""
+    """Raise if the corpus does not support the configured vocabulary size."""
     if settings.vocabulary and size < settings.vocabulary:
         raise RegardError(
             f"{name}.vocabulary is {settings.vocabulary}, but the corpus supports only {size} tokens of kind "
-            f"{settings.kind} (with min_frequency {settings.min_frequency}): set {name}.vocabulary={size}, or leave it "
-            "out to take as many as there are."
+            f"{settings.kind} (with min_frequency {settings.min_frequency}). Set {name}.vocabulary={size}, or remove "
+            "it "
+            "to use all of them."
         )
 
 
 def _words(settings: Settings, units: Counter[str], name: str) -> models.Model:
     frequent = _by_frequency(units, settings.min_frequency)
     if not frequent:
-        raise TooFew(f"no word occurs {settings.min_frequency:,} times, as {name}.min_frequency asks: make it smaller.")
+        raise TooFew(f"No word occurs {settings.min_frequency:,} times ({name}.min_frequency). Make it smaller.")
     _check_size(settings, len(SPECIALS) + len(frequent), name)
     room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(SPECIALS)
     tokens = [*SPECIALS, *frequent[:room]]
@@ -168,13 +169,13 @@ def _words(settings: Settings, units: Counter[str], name: str) -> models.Model:
 
 
 def _bpe(settings: Settings, lines: Lines, units: Counter[str], alphabet: list[str], name: str) -> models.Model:
-    """Byte-pair encoding (Sennrich et al., 2016)."""
+    """Train byte-pair encoding (Sennrich et al., 2016)."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.normalizer, inner.pre_tokenizer = normaliser(settings), splitter(settings.kind)
     first = [*SPECIALS, *BYTES]
     possible = len(alphabet) + sum(
         map(len, units)
-    )  # a merge joins two places of some unit; room is made for all at once
+    )  # a merge joins two positions of a unit; memory is reserved for all at once
     trainer = trainers.BpeTrainer(
         vocab_size=min((settings.vocabulary or DEFAULT_VOCABULARY) - len(first), possible),
         min_frequency=settings.min_frequency,
@@ -183,10 +184,10 @@ def _bpe(settings: Settings, lines: Lines, units: Counter[str], alphabet: list[s
         show_progress=False,
     )
     inner.train_from_iterator(lines(), trainer)
-    learnt = json.loads(inner.to_str())["model"]
-    tokens = [*first, *sorted(learnt["vocab"], key=learnt["vocab"].__getitem__)]
+    trained = json.loads(inner.to_str())["model"]
+    tokens = [*first, *sorted(trained["vocab"], key=trained["vocab"].__getitem__)]
     _check_size(settings, len(tokens), name)
-    return _bpe_model(tokens, [(left, right) for left, right in learnt["merges"]])
+    return _bpe_model(tokens, [(left, right) for left, right in trained["merges"]])
 
 
 def _bpe_model(tokens: list[str], merges: list[tuple[str, str]]) -> models.Model:
@@ -194,7 +195,7 @@ def _bpe_model(tokens: list[str], merges: list[tuple[str, str]]) -> models.Model
 
 
 def _unigram(settings: Settings, units: Counter[str], alphabet: list[str], name: str) -> models.Model:
-    """A unigram language model (Kudo, 2018)."""
+    """Train a unigram language model (Kudo, 2018)."""
     first = [*SPECIALS, *BYTES]
     room = (settings.vocabulary or DEFAULT_VOCABULARY) - len(first)
     pieces = unigram.learn(units, alphabet, room, settings.min_frequency)

@@ -1,15 +1,15 @@
-"""The one place that says what happens to text before it is split into tokens.
+"""Normalisation of text before it is split into tokens.
 
-In this order, and nothing else:
+The steps, in this order:
 
-1. lone surrogates (half characters that no file can hold) become U+FFFD;
+1. lone surrogates (half characters, which UTF-8 cannot represent) become U+FFFD;
 2. the Unicode normal form of the configuration: NFC, NFKC or none;
-3. lower case, if asked for (and the normal form again, which lower-casing can disturb);
-4. every run of whitespace becomes one space, none stays at either end;
+3. lower case, if configured (and the normal form again, which lower-casing can change);
+4. every run of whitespace becomes one space, and is removed at both ends;
 5. `▁` (U+2581), with which tokens mark the start of a word, becomes `_`.
 
-Steps 2 to 5 are a normaliser of the `tokenizers` library and are saved inside `tokenizer.json`. It ends by putting one
-space before the text, so that the first word looks like every other; `Tokenizer.normalise` leaves that space out.
+Steps 2 to 5 are a normaliser of the `tokenizers` library and are saved inside `tokenizer.json`. It adds one
+space before the text, so that the first word looks like all others; `Tokenizer.normalise` omits that space.
 """
 
 import re
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 WORD_START = "▁"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WHITESPACE = r"[\s\x1c-\x1f\x85]+"
-"""All that Python's `str.split` splits at: Unicode white space and the four separators of ASCII."""
+"""Everything at which Python's `str.split` splits: Unicode white space and the four separators of ASCII."""
 
 
 def without_surrogates(text: str) -> str:
-    """The same text, as long, with U+FFFD for each lone surrogate, which UTF-8 cannot hold."""
+    """Return the text, of the same length, with U+FFFD for each lone surrogate."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def normaliser(settings: "Settings") -> normalizers.Normalizer:
-    """Steps 2 to 5, and the space before the text."""
+    """Return the normaliser of steps 2 to 5, which also adds the space before the text."""
     forms: dict[str, list[normalizers.Normalizer]] = {
         "nfc": [normalizers.NFC()],
         "nfkc": [normalizers.NFKC()],

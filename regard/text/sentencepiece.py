@@ -1,4 +1,4 @@
-"""SentencePiece models (Kudo and Richardson, 2018) as tokenizers: trained elsewhere, read by their own library."""
+"""SentencePiece models (Kudo and Richardson, 2018) as tokenizers, read with the sentencepiece library."""
 
 import hashlib
 import json
@@ -18,9 +18,9 @@ from regard.text.tokenizer import BYTES, Encoded, Kind, Tokenizer
 class SentencePieceTokenizer(Tokenizer):
     """A SentencePiece model with a vocabulary: our special tokens first, then pieces in any order.
 
-    The vocabulary need not be the model's own: in Marian's models two SentencePiece models share one. What the model
-    cuts and the vocabulary lacks is unknown. Tokens such as `>>de<<`, where the vocabulary has them, name the wanted
-    language at the start of a source, as in multilingual Marian models.
+    The vocabulary may differ from the model's own: in Marian, two SentencePiece models share one. A piece that is not
+    in the vocabulary is unknown. Tokens such as `>>de<<`, if the vocabulary has them, select the target language at the
+    start of a source, as in multilingual Marian models.
     """
 
     def __init__(self, model: bytes, vocabulary: Sequence[str], *, origin: str) -> None:
@@ -33,15 +33,15 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def of_model(cls, path: Path) -> Self:
-        """The tokenizer of a model file with the model's own vocabulary."""
+        """Return the tokenizer of a model file with the model's own vocabulary."""
         try:
             model = path.read_bytes()
         except OSError as error:
             raise RegardError(f"The SentencePiece model {path} cannot be read: {error.strerror or error}.") from error
         processor = _processor(model, str(path))
         numbers = range(processor.get_piece_size())
-        said = [one for one in numbers if not (processor.is_control(one) or processor.is_unknown(one))]
-        return cls(model, [*SPECIALS, *(processor.id_to_piece(one) for one in said)], origin=str(path))
+        regular = [one for one in numbers if not (processor.is_control(one) or processor.is_unknown(one))]
+        return cls(model, [*SPECIALS, *(processor.id_to_piece(one) for one in regular)], origin=str(path))
 
     @cached_property
     def size(self) -> int:
@@ -50,32 +50,32 @@ class SentencePieceTokenizer(Tokenizer):
 
     @cached_property
     def kind(self) -> Kind:
-        """It is `sentencepiece`."""
+        """`sentencepiece`."""
         return "sentencepiece"
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all that determines its behaviour."""
+        """Hash of everything that determines its behaviour."""
         return hashlib.sha256(self.model + json.dumps(self._vocabulary).encode()).hexdigest()
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """Every token at the place of its id."""
+        """All tokens, in the order of their ids."""
         return self._vocabulary
 
     @cached_property
     def merges(self) -> list[tuple[str, str]]:
-        """None that could be dropped: the model does not tell them."""
+        """Empty: the model does not expose its merges."""
         return []
 
     def normalise(self, text: str) -> str:
-        """What is left of a text after tokenising and detokenising, as far as nothing in it is unknown."""
+        """Return the text after tokenising and detokenising, if it has no unknown pieces."""
         normal: str = self._processor.normalize(without_surrogates(text))
         return normal.replace(WORD_START, " ").strip(" ")
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of a text, without special tokens."""
-        code, rest = self._coded(without_surrogates(text))
+        """Return the tokens of a text, without special tokens."""
+        code, rest = self._split_language_code(without_surrogates(text))
         start = len(text) - len(rest)
         tokens: list[str] = self._processor.encode(rest, out_type=str)
         offsets = [(start + first, start + last) for first, last in self._offsets(rest, tokens)]
@@ -89,55 +89,55 @@ class SentencePieceTokenizer(Tokenizer):
         return Encoded([self._ids[code], *ids], [code, *tokens], [(0, len(code)), *offsets], [0, *words])
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids alone of many texts: as `encode`."""
-        coded = [self._coded(without_surrogates(text)) for text in texts]
+        """Return only the ids of several texts."""
+        coded = [self._split_language_code(without_surrogates(text)) for text in texts]
         cut: list[list[str]] = self._processor.encode([rest for _, rest in coded], out_type=str) if coded else []
         rows = [[self._ids.get(token, UNK) for token in tokens] for tokens in cut]
         return [[self._ids[code], *row] if code else row for (code, _), row in zip(coded, rows, strict=True)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
+        """Return the text of ids; special tokens are dropped, except `<unk>`."""
         tokens: list[str] = []
         for index in ids:
             number = int(index)
             if not 0 <= number < self.size:
-                raise RegardError(f"token {number} is not in this tokenizer's vocabulary of {self.size} tokens.")
+                raise RegardError(f"Token {number} is not in this tokenizer's vocabulary of {self.size} tokens.")
             if number == UNK:
                 tokens[len(tokens) - (tokens[-1:] == [WORD_START]) :] = [WORD_START + SPECIALS[UNK]]
             elif number >= len(SPECIALS):
                 tokens.append(self._vocabulary[number])
         text: str = self._processor.decode_pieces(tokens) if tokens else ""
-        return text.replace(WORD_START, " ").strip(" ")  # pieces of another model keep their mark
+        return text.replace(WORD_START, " ").strip(" ")  # pieces of another model keep their `▁`
 
     def save(self, path: Path) -> None:
-        """Write the vocabulary to `path`, and the model beside it as `.spm`, as other tools read it."""
+        """Write the vocabulary to `path`, and the model next to it as `.spm`, which other tools can read."""
         content = {"sentencepiece": path.with_suffix(".spm").name, "vocabulary": self._vocabulary}
         durable.write(path.with_suffix(".spm"), self.model)
         durable.write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def read(cls, path: Path, content: Mapping[str, Any]) -> Self:
-        """What `save` wrote, its JSON read already."""
+        """Load a tokenizer that `save` wrote, given its parsed JSON."""
         vocabulary = content["vocabulary"]
         if not isinstance(vocabulary, list) or tuple(vocabulary[: len(SPECIALS)]) != SPECIALS:
             raise ValueError(f"its first tokens are not {' '.join(SPECIALS)}")
-        beside = path.with_name(Path(str(content["sentencepiece"])).name)
+        model_path = path.with_name(Path(str(content["sentencepiece"])).name)
         try:
-            model = beside.read_bytes()
+            model = model_path.read_bytes()
         except OSError as error:
-            raise RegardError(f"The tokenizer {path} needs {beside}: {error.strerror or error}.") from error
-        return cls(model, vocabulary, origin=str(beside))
+            raise RegardError(f"The tokenizer {path} needs {model_path}: {error.strerror or error}.") from error
+        return cls(model, vocabulary, origin=str(model_path))
 
-    def _coded(self, text: str) -> tuple[str, str]:
-        """The language code at the start of a text, where the vocabulary has it, and the rest."""
+    def _split_language_code(self, text: str) -> tuple[str, str]:
+        """Return the language code at the start of a text, if the vocabulary has it, and the rest."""
         code = next((code for code in self._codes if text.startswith(code)), "")
         return code, text[len(code) :]
 
     def _offsets(self, text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
-        """Spans of raw characters, white space left out; `▁` alone spans the white space it stands for."""
+        """Return spans of raw characters without white space; `▁` alone spans the white space that it represents."""
         normal, places = self._processor.normalize(text, with_offsets=True)
         spans: list[tuple[int, int]] = []
-        here = spelt = 0  # in the normalised text; bytes of a character that have been spelt
+        here = spelt = 0  # position in the normalised text; bytes of the current character so far
         for token in tokens:
             first, spelt = here, spelt + 1 if token in self._bytes else 0
             if not spelt:
@@ -158,7 +158,7 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 def _processor(model: bytes, origin: str) -> Any:
-    """The library's reader of a model; says what to install, or that the model is none."""
+    """Return the library's processor of a model; raises if the library is missing or the model invalid."""
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError:
@@ -169,7 +169,7 @@ def _processor(model: bytes, origin: str) -> Any:
     try:
         whole = bool(model) and processor.LoadFromSerializedProto(model)
     except (RuntimeError, OSError, ValueError) as error:
-        raise RegardError(f"{origin} is not a SentencePiece model, or is damaged: fetch it again.") from error
+        raise RegardError(f"{origin} is not a SentencePiece model, or is damaged. Download it again.") from error
     if not whole:
         raise RegardError(f"{origin} is not a SentencePiece model: it is empty or damaged.")
     return processor

@@ -1,24 +1,24 @@
-"""Cutting text into sentences, and what is still too long into smaller pieces; nothing is ever lost.
+"""Sentence splitting; sentences that are too long are split further, and no character is lost.
 
-A few rules that hold in many scripts, no model: a sentence ends at a full stop, question or exclamation mark (with the
-quotes and brackets that close behind it) before white space, and in scripts without spaces wherever such a mark stands.
-A full stop ends none behind an abbreviation, an initial or a short number (`Dr.`, `J.`, `9. Mai`), nor before a small
-letter. A line break always ends one.
+A few rules that hold in many scripts: a sentence ends at a full stop, question or exclamation mark (with closing quotes
+and brackets after it) before white space, and in scripts without spaces at every such mark. A full stop after an
+abbreviation, an initial or a short number (`Dr.`, `J.`, `9. Mai`), or before a lower-case letter, does not end a
+sentence. A line break always does.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-_GO_ON = """
+_ABBREVIATIONS = """
     mr mrs ms dr prof st rev hon sgt capt lt jr sr vs etc cf ca approx nos vol fig figs eq eqs pp eds inc ltd corp dept
     jan feb apr jun jul aug sep sept oct nov dec
     bzw usw evtl ggf inkl exkl vgl nr str tel bd hrsg jh mio mrd abs geb gest hl dipl sog zzgl
     mme mlle cie sté tél sra srta ud uds pág págs núm avda sig sigg dott ecc pag dhr mevr bijv enz blz
     г гг ул им стр рис тыс млн
 """
-ABBREVIATIONS = frozenset(_GO_ON.split())
-"""Words with a full stop that mostly go on; those that as often end a sentence (`no.`, `Sun.`) are left out."""
+ABBREVIATIONS = frozenset(_ABBREVIATIONS.split())
+"""Abbreviations that rarely end a sentence; those that often do (`no.`, `Sun.`) are not listed."""
 
 _CLOSING = "\"'”’»›“‘」』）)\\]｣》〉"
 _SPACED_END = re.compile(rf"(?:[.!?…؟۔।॥።]+[{_CLOSING}]*)(\s+)|(\s*[\n\r\u2028\u2029]\s*)")
@@ -30,14 +30,14 @@ _SPACE = re.compile(r"\s+")
 
 
 class Piece(NamedTuple):
-    """A stretch of text, and the white space behind it."""
+    """A part of a text, and the white space after it."""
 
     text: str
     space: str
 
 
 def sentences(text: str) -> list[Piece]:
-    """The sentences of a text; put together again, texts and spaces are the text (which may begin with a space)."""
+    """Return the sentences of a text; concatenated with their spaces, they give the text."""
     body = text.lstrip()
     pieces = [Piece("", text[: len(text) - len(body)])] if len(body) < len(text) else []
     start = 0
@@ -54,7 +54,7 @@ def sentences(text: str) -> list[Piece]:
 
 
 def _ends_sentence(before: str, space: str, following: str) -> bool:
-    """Whether a sentence really ends behind a mark."""
+    """Return whether a sentence ends after a mark."""
     if "\n" in space or "\r" in space:
         return True
     if following.islower():
@@ -72,12 +72,12 @@ def _ends_sentence(before: str, space: str, following: str) -> bool:
 
 
 def pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
-    """The sentences of a text, those that do not fit cut again: at clauses, else between words, else anywhere."""
+    """Return the sentences of a text; those that do not fit are split at clauses, else between words, else anywhere."""
     return [part for sentence in sentences(text) for part in _cut(sentence, fits)]
 
 
 def keep_whole(cut: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> list[Piece]:
-    """Pieces of a text, put together again wherever one of some spans of its characters reaches across a cut."""
+    """Merge neighbouring pieces of a text if one of the given character spans crosses the boundary between them."""
     whole: list[Piece] = []
     start = 0
     for piece in cut:
@@ -91,7 +91,7 @@ def keep_whole(cut: Sequence[Piece], spans: Sequence[tuple[int, int]]) -> list[P
 
 
 def _cut(piece: Piece, fits: Callable[[str], bool]) -> Iterator[Piece]:
-    """A piece in halves, and those in halves, until all fit."""
+    """Yield a piece, split into halves until all parts fit."""
     text = piece.text
     if len(text) < 2 or fits(text):
         yield piece

@@ -1,4 +1,4 @@
-"""Tokenizers: raw text to ids and back, losing nothing but what `normalising` says."""
+"""Tokenizers: raw text to ids and back, lossless except for normalisation."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Tokenizer")
 Kind = Literal["bpe", "unigram", "characters", "words", "sentencepiece", "wordpiece"]
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
-"""Tokens for single bytes: what a vocabulary has no token for is spelt in UTF-8."""
+"""Tokens for single bytes, which spell characters without a token in UTF-8."""
 
 _LONGEST_CACHED_WORD = 32
 _MOST_CACHED_WORDS = 100_000
@@ -31,21 +31,21 @@ _MOST_CACHED_WORDS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as tokens, each of which knows its characters in the raw text and its word."""
+    """The tokens of a text, with the span and the word of each."""
 
     ids: list[int]
     tokens: list[str]
     offsets: list[tuple[int, int]]
-    """Span of raw characters of each token, white space left out; `▁` alone spans the white space it stands for."""
+    """Span of raw characters of each token, without white space; `▁` alone spans the white space that it represents."""
     words: list[int]
-    """Number of the word (a run between white space, counted from 0) of each token."""
+    """Index of the whitespace-separated word of each token."""
 
 
 class Tokenizer:
     """A trained tokenizer of the `tokenizers` library; `decode(encode(x).ids) == normalise(x)` for every `str`.
 
-    (With kind `words`: for every text without an unknown word.) Words carry their leading space as `▁`, as in
-    SentencePiece (Kudo and Richardson, 2018); text that looks like a special token stays text.
+    (With kind `words`: for every text without an unknown word.) The space before a word is written `▁`, as in
+    SentencePiece (Kudo and Richardson, 2018). Text that looks like a special token stays text.
     """
 
     def __init__(self, inner: tokenizers.Tokenizer):
@@ -55,7 +55,7 @@ class Tokenizer:
 
     @classmethod
     def of(cls, settings: "Settings", model: models.Model) -> Self:
-        """The tokenizer around a trained model, with the normalising and splitting of its kind."""
+        """Return the tokenizer around a trained model, with the normalisation and pre-tokenisation of its kind."""
         inner = tokenizers.Tokenizer(model)
         inner.normalizer = normaliser(settings)
         inner.pre_tokenizer = splitter(settings.kind)
@@ -77,33 +77,33 @@ class Tokenizer:
 
     @cached_property
     def kind(self) -> Kind:
-        """Which of the kinds it is."""
+        """Its kind."""
         return _kind(json.loads(self._inner.to_str()))
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all that determines its behaviour."""
+        """Hash of everything that determines its behaviour."""
         content = json.dumps(json.loads(self._inner.to_str()), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """Every token at the place of its id."""
+        """All tokens, in the order of their ids."""
         ids: Mapping[str, int] = self._inner.get_vocab()
         return sorted(ids, key=ids.__getitem__)
 
     @cached_property
     def merges(self) -> list[tuple[str, str]]:
-        """Merges of byte-pair encoding, the first learnt first; none for kinds that do not merge."""
+        """Merges of byte-pair encoding in the order of training; empty for other kinds."""
         return [(left, right) for left, right in json.loads(self._inner.to_str())["model"].get("merges", [])]
 
     def normalise(self, text: str) -> str:
-        """What is left of a text after tokenising and detokenising; see `regard.text.normalising`."""
+        """Return the text after tokenising and detokenising; see `regard.text.normalising`."""
         normal: str = self._inner.normalizer.normalize_str(without_surrogates(text))
         return normal.removeprefix(" ")
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of a text, without special tokens."""
+        """Return the tokens of a text, without special tokens."""
         text = without_surrogates(text)
         encoding = self._inner.encode(text, add_special_tokens=False)
         pieces = encoding.tokens
@@ -117,7 +117,7 @@ class Tokenizer:
         return Encoded(encoding.ids, encoding.tokens, _spans(text, pieces, encoding.offsets), words)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids alone of many texts: as `encode`, but no word is cut twice (words do not touch each other)."""
+        """Return only the ids of several texts; words are cached, since tokens do not cross words."""
         rows = [without_surrogates(text).split() for text in texts]
         cache = self._cache
         words = {word: cache[word] for row in rows for word in row if word in cache}
@@ -129,12 +129,12 @@ class Tokenizer:
         return [list(chain.from_iterable(map(words.__getitem__, row))) for row in rows]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; special tokens are dropped, but for `<unk>`, which stands for a word."""
+        """Return the text of ids; special tokens are dropped, except `<unk>`."""
         tokens = []
         for index in ids:
             number = int(index)
             if not 0 <= number < self.size:
-                raise RegardError(f"token {number} is not in this tokenizer's vocabulary of {self.size} tokens.")
+                raise RegardError(f"Token {number} is not in this tokenizer's vocabulary of {self.size} tokens.")
             if number == UNK:
                 tokens.append(WORD_START + SPECIALS[UNK])
             elif number >= len(SPECIALS):
@@ -148,11 +148,11 @@ class Tokenizer:
 
     @staticmethod
     def load(path: Path) -> "Tokenizer":
-        """Read what `save` wrote, of whichever kind; anything else is refused."""
+        """Load a tokenizer of any kind that `save` wrote; raises for any other file."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise RegardError(f"cannot read the tokenizer {path}: {error}.") from error
+            raise RegardError(f"The tokenizer {path} cannot be read: {error}.") from error
         try:
             content = json.loads(text)
             if "sentencepiece" in content:
@@ -165,20 +165,20 @@ class Tokenizer:
             if kind == "wordpiece":
                 from regard.text.wordpiece import WordPieceTokenizer
 
-                return _tried(WordPieceTokenizer(tokenizers.Tokenizer.from_str(text)))
+                return _try_out(WordPieceTokenizer(tokenizers.Tokenizer.from_str(text)))
             tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(text))
-            tokenizer.kind = kind  # known already: finding it again would take as long as reading the file
-            return _tried(tokenizer)
+            tokenizer.kind = kind  # already known; finding it again would take as long as reading the file
+            return _try_out(tokenizer)
         except (KeyboardInterrupt, SystemExit, MemoryError, RegardError):
             raise
         except BaseException as error:  # the library panics on some hostile files, outside of Exception
             raise RegardError(
-                f"{path} is not a tokenizer of Regard, or is damaged ({type(error).__name__}: {str(error)[:200]})."
+                f"{path} is not a Regard tokenizer, or is damaged ({type(error).__name__}: {str(error)[:200]})."
             ) from error
 
 
 def splitter(kind: Kind) -> pre_tokenizers.PreTokenizer:
-    """How text is cut before the model sees it: no token ever reaches across these cuts."""
+    """Return the pre-tokenizer of a kind; tokens do not cross its boundaries."""
     words = pre_tokenizers.Metaspace(replacement=WORD_START, prepend_scheme="never", split=True)
     punctuation = pre_tokenizers.Punctuation("isolated")
     digits = pre_tokenizers.Digits(individual_digits=True)
@@ -192,7 +192,7 @@ def splitter(kind: Kind) -> pre_tokenizers.PreTokenizer:
 
 
 def _kind(content: Mapping[str, Any]) -> Kind:
-    """The kind of a `tokenizer.json`, from its model and its splitting."""
+    """Return the kind of a `tokenizer.json`, from its model and its pre-tokenizer."""
     model = content["model"]["type"]
     parts = [part["type"] for part in content["pre_tokenizer"]["pretokenizers"]]
     if model == "BPE":
@@ -201,7 +201,7 @@ def _kind(content: Mapping[str, Any]) -> Kind:
 
 
 def _check_vocabulary(content: Mapping[str, Any]) -> None:
-    """Refuse a vocabulary with gaps, or whose first tokens are not the special ones."""
+    """Raise if a vocabulary has gaps, or does not begin with the special tokens."""
     vocabulary = content["model"]["vocab"]
     if isinstance(vocabulary, list):
         tokens = [piece for piece, _ in vocabulary]
@@ -214,9 +214,9 @@ def _check_vocabulary(content: Mapping[str, Any]) -> None:
 
 
 def _check_parts(content: Mapping[str, Any]) -> None:
-    """Refuse a file without a part that `save` always writes, or with a setting that it never writes.
+    """Raise if a file lacks a part that `save` always writes, or has a setting that it never writes.
 
-    The library would fail on some of these when it is used, and on others end with a message of its own.
+    The library would fail on some of these only in use, and on others with unclear messages.
     """
     for part in ("normalizer", "pre_tokenizer", "decoder"):
         if not isinstance(content.get(part), dict):
@@ -230,8 +230,8 @@ def _check_parts(content: Mapping[str, Any]) -> None:
         raise ValueError(f"its unknown token is not {SPECIALS[UNK]}")
 
 
-def _tried(tokenizer: T) -> T:
-    """Use every part of a tokenizer once, so that one that cannot work is refused when it is loaded."""
+def _try_out(tokenizer: T) -> T:
+    """Use every part of a tokenizer once, so that a broken one is rejected when it is loaded."""
     text = "a B\u00e9 1, \U0010ffff"
     tokenizer.normalise(text)
     tokenizer.decode(tokenizer.encode(text).ids)
@@ -242,9 +242,9 @@ def _tried(tokenizer: T) -> T:
 
 
 def _spans(text: str, pieces: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans of raw characters: without white space, and with the marks that a normal form composed into a letter."""
+    """Return spans of raw characters, without white space and including combining marks that were composed."""
     spans: list[tuple[int, int]] = []
-    following = bound = len(text)  # where the next token's characters begin, and those of the next after its like
+    following = bound = len(text)  # start of the next token, and of the next token after equal ones
     for piece, (first, last) in zip(reversed(pieces), reversed(offsets), strict=True):
         start, end = first, last
         if start < following:

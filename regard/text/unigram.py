@@ -1,6 +1,6 @@
-"""Learning the pieces of a unigram language model (Kudo, 2018), the same from the same corpus every time.
+"""Deterministic training of a unigram language model of subwords (Kudo, 2018).
 
-The `tokenizers` library has a trainer, but it sums in an order that changes from call to call, and so do its pieces.
+The trainer of the `tokenizers` library sums in a random order, so its pieces differ from call to call.
 """
 
 import re
@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 
 LONGEST_PIECE = 16
 MOST_CHARACTERS = 2_000_000
-"""Characters of different units that are looked at, the most frequent units first: a bound on time and memory."""
+"""Characters of different units that are used, most frequent units first, which bounds time and memory."""
 _SEEDS = 10
-"""Candidates at the start, as a multiple of the pieces wanted."""
+"""Number of initial candidates, as a multiple of the number of pieces."""
 _KEEP = 0.75
-"""Share of the pieces that survives a round of pruning."""
+"""Share of the pieces that is kept in a round of pruning."""
 _ROUNDS = 2
 """Steps of expectation and maximisation between prunings."""
 _NEARLY = 1.1
-"""So near to the pieces wanted (as a multiple of them), the last pruning ends it."""
+"""Below this multiple of the number of pieces, one last pruning follows."""
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def learn(units: Counter[str], alphabet: Sequence[str], size: int, least: int) -> list[tuple[str, float]]:
-    """At most `size` pieces with their log-probabilities, the likeliest first; every letter of the alphabet is one.
+    """Return at most `size` pieces with log-probabilities, most likely first, including the whole alphabet.
 
-    A unit's probability is the sum over all ways of cutting it into pieces of the product of their probabilities.
-    Expectation-maximisation fits these; in between, the pieces go whose loss the others make up for best.
+    The probability of a unit is the sum over its segmentations of the product of the probabilities of their pieces.
+    Expectation-maximisation fits these; in between, the pieces whose removal costs the least likelihood are pruned.
     """
     lattice = _Lattice(units, alphabet)
     lattice.seed(_SEEDS * size, max(least, 2))
@@ -48,24 +48,24 @@ class _Substrings:
 
     length: int
     counts: NDArray[np.float64]
-    """How often each occurs."""
+    """Number of occurrences of each."""
     example: NDArray[np.int64]
-    """A node at which each begins."""
+    """One node at which each begins."""
     place: NDArray[np.int64]
-    """Every node at which one begins,"""
+    """All nodes at which one begins."""
     which: NDArray[np.int64]
-    """and which one that is."""
+    """The substring that begins at each of `nodes`."""
 
 
 class _Lattice:
-    """All units side by side, as nodes (the places between letters), and the piece, if any, from each node on."""
+    """A lattice over all units: nodes are positions between letters, edges are pieces."""
 
     def __init__(self, units: Counter[str], alphabet: Sequence[str]):
         number = {letter: place for place, letter in enumerate(alphabet, start=1)}
         known = re.compile(f"[{re.escape(''.join(alphabet))}]+")
         text, weights, room = [], [], MOST_CHARACTERS
         for unit, count in sorted(units.items(), key=lambda item: (-item[1], item[0])):
-            for run in known.findall(unit):  # other letters are spelt in bytes, which no piece crosses
+            for run in known.findall(unit):  # other letters are spelt in bytes, which pieces do not cross
                 text.append(run)
                 weights.append(count)
                 room -= len(run) + 1
@@ -83,7 +83,7 @@ class _Lattice:
         self.by_rest = _groups(self.rest)
 
     def seed(self, most: int, least: int) -> None:
-        """Begin with the letters and with the substrings that cover the most text."""
+        """Start with the letters and the substrings that cover the most text."""
         place = np.flatnonzero(self.rest > 0)
         key = np.zeros(len(self.text), dtype=np.uint64)
         found: list[_Substrings] = []
@@ -93,7 +93,7 @@ class _Lattice:
             key[place] ^= key[place] >> np.uint64(29)
             _, example, which = np.unique(key[place], return_index=True, return_inverse=True)
             count = np.bincount(which, weights=self.weight[place], minlength=len(example)).astype(np.float64)
-            kept = (count >= least) | (length == 1)  # what is rare is part of nothing frequent
+            kept = (count >= least) | (length == 1)  # substrings of rare ones are not frequent
             here, number = kept[which], np.cumsum(kept) - 1
             found.append(_Substrings(length, count[kept], place[example[kept]], place[here], number[which[here]]))
             place = place[here]
@@ -111,7 +111,7 @@ class _Lattice:
         self._keep(chosen, counts)
 
     def fit(self) -> None:
-        """One step of expectation (how often is each piece used?) and maximisation (so likely it is)."""
+        """Run one step of expectation (expected counts) and maximisation (probabilities)."""
         forward, backward = self._forward(), self._backward()
         total = backward[self.first]
         counts = np.zeros(self.none + 1)
@@ -124,7 +124,7 @@ class _Lattice:
         self._keep((counts >= 0.5) | (self.length == 1), counts)
 
     def prune(self, size: int) -> None:
-        """Keep the pieces whose loss would cost the most likelihood, and all single letters."""
+        """Keep the pieces whose removal would cost the most likelihood, and all single letters."""
         counts = np.exp(self.score[:-1])
         loss = np.where(self.length == 1, np.inf, counts * (self.score[:-1] - self._alternative()))
         kept = np.zeros(self.none, dtype=bool)
@@ -132,7 +132,7 @@ class _Lattice:
         self._keep(kept, counts)
 
     def result(self) -> list[tuple[str, float]]:
-        """Pieces and log-probabilities, the likeliest first."""
+        """Return pieces and log-probabilities, most likely first."""
         spelt = [self.text[e : e + n] for e, n in zip(self.example.tolist(), self.length.tolist(), strict=True)]
         rated = zip(spelt, np.round(self.score[:-1], 6).tolist(), strict=True)
         return sorted(rated, key=lambda item: (-item[1], item[0]))
@@ -149,7 +149,7 @@ class _Lattice:
         self._rate(counts[kept])
 
     def _forward(self) -> NDArray[np.float64]:
-        """Log-probability of all ways from the start of its unit to each node."""
+        """Return the log-probability of all paths from the start of a unit to each node."""
         value = np.zeros(len(self.text))
         for depth, nodes in enumerate(self.by_depth[1:], start=1):
             lengths = range(1, min(depth, LONGEST_PIECE) + 1)
@@ -159,7 +159,7 @@ class _Lattice:
         return value
 
     def _backward(self) -> NDArray[np.float64]:
-        """Log-probability of all ways from each node to the end of its unit."""
+        """Return the log-probability of all paths from each node to the end of its unit."""
         value = np.zeros(len(self.text) + LONGEST_PIECE)
         for rest, nodes in enumerate(self.by_rest[1:], start=1):
             lengths = range(1, min(rest, LONGEST_PIECE) + 1)
@@ -167,7 +167,7 @@ class _Lattice:
         return value
 
     def _alternative(self) -> NDArray[np.float64]:
-        """Log-probability of the best way of spelling each piece with other pieces."""
+        """Return the log-probability of the best segmentation of each piece into other pieces."""
         best = np.zeros((LONGEST_PIECE + 1, self.none))
         for end in range(1, LONGEST_PIECE + 1):
             ways = []
@@ -180,13 +180,13 @@ class _Lattice:
 
 
 def _groups(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Places of the value 0, of the value 1, and so on."""
+    """Return the indices of the value 0, of the value 1, and so on."""
     order = np.argsort(values, kind="stable")
     return np.split(order, np.cumsum(np.bincount(values))[:-1])
 
 
 def _log_sum(terms: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """log Σ exp, where some terms, but never all, are -∞."""
+    """Return log Σ exp, where some terms, but never all, are -∞."""
     if len(terms) == 1:
         return terms[0]
     stacked = np.stack(terms)

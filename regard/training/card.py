@@ -13,7 +13,7 @@ from regard.data.corpus import Pair
 from regard.data.corpus import describe as describe_corpus
 from regard.foundation import durable
 from regard.foundation.device import describe
-from regard.metrics.scoring import NAMES, written
+from regard.metrics.scoring import NAMES, format_score
 from regard.runs.run import Run
 from regard.tasks.judgement import Judgement
 from regard.tasks.preparation import Prepared
@@ -94,8 +94,8 @@ def _scores(card: Card) -> Iterator[str]:
         rows.append(("perplexity", "–" if perplexity is None else _shown(perplexity), ""))
     for metric, value in validation.values.items():
         if metric in NAMES:
-            test = written(metric, tests[metric]) if tests and metric in tests.values else ""
-            rows.append((NAMES[metric], written(metric, value), test))
+            test = format_score(metric, tests[metric]) if tests and metric in tests.values else ""
+            rows.append((NAMES[metric], format_score(metric, value), test))
     rows += _baseline_rows(card)
     if card.test:
         yield from _table(("", "validation", "test"), rows)
@@ -137,7 +137,7 @@ def _baseline_rows(card: Card) -> list[tuple[str, str, str]]:
     names = {metric: name for metric, name in NAMES.items() if metric in parts[0]}
     rows = []
     for metric, name in names.items():
-        validation, test = (written(metric, part[metric]) if metric in part else "" for part in parts)
+        validation, test = (format_score(metric, part[metric]) if metric in part else "" for part in parts)
         rows.append((f"{name}, linear model", validation, test))
     return rows
 

@@ -11,7 +11,7 @@ from regard.config.run import RunConfig
 from regard.config.start import refuse_differences, takes_image_encoder, tokenizer_sides
 from regard.config.training import Tune
 from regard.foundation.errors import RegardError, UsageError
-from regard.foundation.weights import shape_in_words, weights_of
+from regard.foundation.weights import format_shape, weights_of
 from regard.runs.run import Run
 from regard.training.summary import short
 
@@ -55,7 +55,7 @@ class Start:
                 continue
             if found.shape != tensor.shape:
                 raise RegardError(
-                    self._misfit(name, f"is {shape_in_words(found.shape)} there and {shape_in_words(tensor.shape)}")
+                    self._misfit(name, f"is {format_shape(found.shape)} there and {format_shape(tensor.shape)}")
                 )
             taken[name] = found
         part = self.part

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.foundation.display import is_quiet
-from regard.metrics.scoring import NAMES, written
+from regard.metrics.scoring import NAMES, format_score
 from regard.tasks.judgement import Sample
 
 LINES_EVERY = 30.0
@@ -244,7 +244,7 @@ def scores_line(line: Mapping[str, Any]) -> str:
     if perplexity is not None:
         parts.append(f"perplexity {perplexity:.2f}" if perplexity < 1e6 else f"perplexity {perplexity:.1e}")
     parts += [
-        f"{NAMES[metric]} {written(metric, line[metric])}"
+        f"{NAMES[metric]} {format_score(metric, line[metric])}"
         for metric in line
         if metric in NAMES and line[metric] is not None
     ]

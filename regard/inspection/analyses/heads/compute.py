@@ -17,7 +17,7 @@ from regard.data.batches import padded
 from regard.data.conllu import Sentence
 from regard.data.corpus import Pair
 from regard.data.lines import read_lines
-from regard.data.store import HeldStore
+from regard.data.store import InMemoryStore
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.inspection import requirements
@@ -159,7 +159,7 @@ def training_batches(task: Task, examples: Sequence[Pair], device: torch.device)
     """Examples as batches for scoring, on a device."""
     sources, targets, _ = task.scored_rows(examples, task.kind.cleaning.max_length)
     random = torch.Generator().manual_seed(JUDGING_SEED)
-    for batch in task.batches(HeldStore(sources, targets)).once():
+    for batch in task.batches(InMemoryStore(sources, targets)).once():
         yield task.training_batch(batch, random, training=False).to(device)
 
 
