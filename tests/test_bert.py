@@ -178,7 +178,7 @@ def test_an_encoder_that_would_use_the_weights_in_another_way_is_refused(importe
     with pytest.raises(UsageError, match=r"model.encoder.activation is relu here, but gelu"):
         train(from_mapping(settings), tmp_path / "run", view=View())
     settings = start_from(imported[1], tmp_path, attention={"heads": 2})
-    with pytest.raises(UsageError, match=r"model.attention.heads is 2 here and 4"):
+    with pytest.raises(UsageError, match=r"model.attention.heads is 2 here, but 4"):
         train(from_mapping(settings), tmp_path / "run", view=View())
 
 

@@ -194,7 +194,7 @@ def test_a_newer_format_is_refused_with_a_remedy(checkpoints):
     path = checkpoints.save(some(1)) / "state.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"format": 99}))
-    with pytest.raises(RegardError, match=r"newer Regard.*upgrade"):
+    with pytest.raises(RegardError, match=r"newer Regard.*Upgrade"):
         checkpoints.latest()
 
 

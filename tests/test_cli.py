@@ -106,7 +106,7 @@ def test_a_run_from_a_newer_regard_is_refused(copy_run, tmp_path):
     info = json.loads((other / "run.json").read_text())
     (other / "run.json").write_text(json.dumps(info | {"format": 99}))
     done = typed("translate", other, text=b"a\n")
-    assert done.returncode == 1 and b"upgrade" in done.stderr
+    assert done.returncode == 1 and b"Upgrade" in done.stderr
 
 
 def test_what_a_trained_run_cannot_change_is_refused(copy_run):

@@ -193,7 +193,7 @@ def test_scoring_mere_text_needs_no_torch(tmp_path):
         (["evaluate", "--hypotheses", "two", "--reference", "empty"], 1, "empty is empty"),
         (["evaluate", "--hypotheses", "two", "--reference", "latin"], 1, r"latin:2 is not valid UTF-8"),
         (["evaluate", "--hypotheses", "two", "--reference", "gone"], 1, "gone does not exist"),
-        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "blue"], 2, "did you mean `bleu`"),
+        (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "blue"], 2, "Did you mean `bleu`"),
         (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", "perplexity"], 2, "Name a run"),
         (["evaluate", "--hypotheses", "two", "--reference", "two", "--metrics", ","], 2, "--metrics is empty"),
         (["compare", "RUN", "--reference", "two"], 2, "at least two"),

@@ -122,7 +122,7 @@ def test_layers_may_have_lost_heads(monkeypatch):
         ("a b c", "a b c", [], "the same to this model"),
         ("a b c", "a b d", ["--target", "a b", "--instead", "a b"], "--instead"),
         ("a b c", "a b d", ["--target", "a b d", "--instead", "a b c"], "no difference to recover"),
-        ("", "a", [], "not empty"),
+        ("", "a", [], "source text is empty"),
     ],
 )
 def test_sources_that_cannot_be_compared_are_refused(transformer_run, capsys, clean, corrupted, more, message):

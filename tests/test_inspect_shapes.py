@@ -414,12 +414,24 @@ def test_a_report_shows_what_applies_to_a_run_and_says_why_the_rest_does_not(kin
     said = json.loads(capsys.readouterr().out)
     assert set(said["results"]) == {
         "classes-rnn": {"attribute", "identify"},
-        "language": {"attention", "attribute", "lens", "identify"},
-        "captions": {"attention", "lens", "identify"},
+        "language": {"attention", "attribute", "lens", "direct", "identify"},
+        "captions": {"attention", "lens", "direct", "identify"},
     }.get(kind, {"attention", "attribute", "lens", "identify"})
     answers = {"classes-rnn": {"yes", "no"}, "pairs": {"same", "other"}, "language": {""}}
     assert said["target"] in answers.get(kind, {said["target"]}) and "this run" not in said["target"]
-    every = {"attention", "contributions", "attribute", "lens", "align", "identify", "patch", "heads", "probe", "prune"}
+    every = {
+        "attention",
+        "contributions",
+        "attribute",
+        "lens",
+        "direct",
+        "align",
+        "identify",
+        "patch",
+        "heads",
+        "probe",
+        "prune",
+    }
     assert set(said["results"]) | set(said["left_out"]) == every
     assert all(reason.endswith(".") and len(reason) < 300 for reason in said["left_out"].values())
     assert all(f"left out: {name}" in told for name in said["left_out"])

@@ -185,10 +185,10 @@ def test_what_is_wrong_is_told_in_a_sentence(run, tmp_path, capsys):
         assert main(["predict", str(run), corpus(tmp_path / "in.tsv", [line])]) == code
         assert told in capsys.readouterr().err
     for words, told in (
-        (["inspect", "attention", str(run), SCENE], "a tab between them"),
+        (["inspect", "attention", str(run), SCENE], "separated by a tab"),
         (["inspect", "attention", str(run), SCENE, " "], "is empty"),
         (["inspect", "attention", str(run), SCENE, "is it ?", "--target", "perhaps"], "not a label"),
-        (["inspect", "lens", str(run), SCENE], "a tab between them"),
+        (["inspect", "lens", str(run), SCENE], "separated by a tab"),
         (["translate", str(run)], "is not a translation run"),
         (["caption", str(run), SCENE], "is not a captioning run"),
     ):
@@ -254,7 +254,7 @@ def test_eyes_can_be_taken_over_from_a_run_that_captions_pictures(run, tmp_path)
     eyes = {name: tensor for name, tensor in here.items() if name.startswith("picture.")}
     assert eyes and all(torch.equal(eyes[name], there[name.replace("picture.", "encoder.", 1)]) for name in eyes)
     config["model"]["picture"] = {"size": 16, "patch": 4, "layers": 2}
-    with pytest.raises(UsageError, match=r"model\.picture\.layers is 2 here and 1 in"):
+    with pytest.raises(UsageError, match=r"model\.picture\.layers is 2 here, but 1 in"):
         from_mapping(config)
 
 
@@ -268,7 +268,7 @@ def test_eyes_that_would_be_cut_into_other_heads_are_refused(tmp_path):
         config = {**captions, **(settings(kind, tmp_path) if kind == "questions" else {})}
         config["model"] = {**config["model"], **own}
         with pytest.raises(
-            UsageError, match=r"model\.attention\.heads is 2 here and 4 in .* set model.attention.heads=4"
+            UsageError, match=r"model\.attention\.heads is 2 here, but 4 in .* set model.attention.heads=4"
         ):
             Start.of(from_mapping(config, ["model.attention.heads=2"]))
         with pytest.raises(UsageError, match=r"model\.attention\.score is dot here"):

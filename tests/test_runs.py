@@ -70,7 +70,7 @@ def test_what_is_no_run_is_told_with_its_neighbours(finished):
 def test_a_run_of_a_newer_format_is_refused(tmp_path):
     run = Run.create(tmp_path / "run", tiny())
     run.note(format=99)
-    with pytest.raises(RegardError, match=r"newer Regard.*upgrade"):
+    with pytest.raises(RegardError, match=r"newer Regard.*Upgrade"):
         Run.open(run.directory)
 
 

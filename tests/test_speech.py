@@ -303,9 +303,9 @@ def test_settings_that_cannot_work_are_refused():
         resolve(model={"positions": {"kind": "learned"}})
     with pytest.raises(UsageError, match="cannot read sounds"):
         resolve(model={"encoder": {"kind": "rnn"}})
-    with pytest.raises(UsageError, match="learns from"):
+    with pytest.raises(UsageError, match="is trained on"):
         from_mapping({"data": {"train": {"spoken_words": "x"}}})
-    with pytest.raises(UsageError, match="learns from"):
+    with pytest.raises(UsageError, match="is trained on"):
         resolve(data={"train": {"tsv": "x.tsv"}})
     with pytest.raises(UsageError, match="each direction takes half"):
         resolve(model={"encoder": {"kind": "sound", "body": {"kind": "rnn", "width": 33}}})

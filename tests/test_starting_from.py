@@ -65,9 +65,9 @@ class TestStartingFromAnotherRun:
 
     def test_what_does_not_fit_is_reported(self, pretrained, tmp_path):
         for model, word in (
-            ({"width": 24}, "model.width is 24 here and"),
-            ({"encoder": {"kind": "rnn"}}, "model.encoder.kind is rnn here and transformer"),
-            ({"encoder": {"kind": "transformer", "layers": 1}}, "model.encoder.layers is 1 here and 2"),
+            ({"width": 24}, "model.width is 24 here, but"),
+            ({"encoder": {"kind": "rnn"}}, "model.encoder.kind is rnn here, but transformer"),
+            ({"encoder": {"kind": "transformer", "layers": 1}}, "model.encoder.layers is 1 here, but 2"),
         ):
             with pytest.raises(UsageError, match=word):
                 from_mapping(self.started(pretrained, tmp_path, "classes", model=model))

@@ -156,7 +156,7 @@ def test_an_activation_of_another_text_does_not_fit(transformer):
 
 @pytest.mark.parametrize("source", ["", "  ", ["a"]])
 def test_nothing_cannot_be_looked_into(transformer, source):
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match="source text is empty"):
         transformer.trace(source)
 
 
