@@ -65,8 +65,9 @@ docs: setup
 	@$(BIN)/python docs/generate.py
 	@rm -rf build/docs build/site && mkdir -p build/docs/benchmarks
 	@cp -r $(SITE_PAGES) build/docs/ && cp -r benchmarks/results build/docs/benchmarks/
-	@cp README.md build/docs/index.md && rm -rf build/docs/docs/generate.py build/docs/docs/__pycache__
-	@$(BIN)/zensical build --clean --strict
+	@cp README.md build/docs/index.md && rm -rf build/docs/docs/*.py build/docs/docs/__pycache__
+	@PYTHONPATH=docs:$$PYTHONPATH $(BIN)/zensical build --clean --strict
+	@$(BIN)/python -m tests.site_links build/site
 	@$(BIN)/python -m tests.test_docs_run
 	@echo "The site is in build/site. To read it, with search: $(BIN)/python -m http.server --directory build/site"
 

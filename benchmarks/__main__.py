@@ -17,6 +17,7 @@ PARTS = {
     "memory": "memory",
     "growth": "growth",
     "plan": "plan",
+    "serve": "serving",
 }
 """Every part, and the module that measures it."""
 

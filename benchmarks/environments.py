@@ -19,6 +19,8 @@ VERSIONS = {
     "joeynmt": "JoeyNMT 2.3",
     "eole": "eole 0.6",
     "opennmt": "OpenNMT-py 3.5",
+    "libretranslate": "LibreTranslate 1.9",
+    "litserve": "LitServe 0.2",
 }
 """Every peer, by the name of its environment."""
 

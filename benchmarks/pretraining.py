@@ -65,7 +65,7 @@ def learnt(recipe: str, directory: Path, *overrides: str) -> Any:
 
 def measure(place: Path, sizes: list[int], seeds: list[int]) -> dict[str, dict[int, list[float]]]:
     """The accuracy on the dev part by sort, size and seed."""
-    from regard.config.data import ConlluFiles
+    from regard.config.text_corpora import ConlluFiles
     from regard.data.corpus import read
 
     place.mkdir(parents=True, exist_ok=True)

@@ -96,11 +96,7 @@ class Worker:
 
     def peak(self) -> float:
         """The most bytes that the program and its children have held; what they share is counted once."""
-        found = _family(self._running().pid)
-        high = sum(_status(pid, "VmHWM") for pid in found)
-        if len(found) == 1:
-            return high
-        return high - sum(_status(pid, "VmRSS") for pid in found) + sum(_proportional(pid) for pid in found)
+        return peak_of(self._running().pid)
 
     def close(self) -> None:
         """End the program and whatever it started."""
@@ -144,6 +140,15 @@ class Worker:
     def _last_words(self) -> str:
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
         return f"it ended with: {lines[-1][:200]}" if lines else "it ended without a word"
+
+
+def peak_of(pid: int) -> float:
+    """Return the most bytes that a process and its children have held; what they share is counted once."""
+    found = _family(pid)
+    high = sum(_status(pid, "VmHWM") for pid in found)
+    if len(found) == 1:
+        return high
+    return high - sum(_status(pid, "VmRSS") for pid in found) + sum(_proportional(pid) for pid in found)
 
 
 def _family(pid: int) -> list[int]:

@@ -1,6 +1,6 @@
-"""Write the pages that come from the code: settings.md from the configuration schema, commands.md from the help.
+"""Write the pages that come from the code: settings.md (schema), commands.md (help) and api.md (docstrings).
 
-`python docs/generate.py [DIRECTORY]` writes both, by default into docs; `make docs` does it before it builds the site.
+`python docs/generate.py [DIRECTORY]` writes them, by default into docs; `make docs` does it before it builds the site.
 """
 
 import os
@@ -23,6 +23,7 @@ def settings_page(schema: Schema) -> str:
         "Every setting of a [configuration](configuration.md), with its type, default and meaning. A default of\n"
         "*depends* follows from other settings; `regard config show my.yaml` prints the value. `regard config schema`\n"
         "prints this page as a JSON Schema.\n",
+        '<div class="settings" markdown>\n',
     ]
     for name, places in sorted(sections(schema).items(), key=lambda item: (item[0] != "", item[1][0].replace("`", ""))):
         section = definition(schema, name)
@@ -32,7 +33,7 @@ def settings_page(schema: Schema) -> str:
         rows = [row(key, field, key in required) for key, field in section.get("properties", {}).items()]
         if rows:
             parts.append("| setting | type | default | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, "</div>\n"])
 
 
 def sections(schema: Schema) -> dict[str, list[str]]:
@@ -154,9 +155,15 @@ def commands(title: str, command: Any, make_context: Any, parent: Any = None) ->
 
 def pages() -> dict[str, str]:
     """Return the generated pages by their file names."""
+    from api_reference import api_page  # next to this file
+
     from regard.config.schema import json_schema
 
-    return {"settings.md": settings_page(json_schema()), "commands.md": commands_page()}
+    return {
+        "settings.md": settings_page(json_schema()),
+        "commands.md": commands_page(),
+        "api.md": api_page(NOTE),
+    }
 
 
 if __name__ == "__main__":

@@ -31,7 +31,18 @@ def __getattr__(name: str) -> Any:
 
 
 def load(run: Path | str, overrides: Sequence[str] = ()) -> "Model":
-    """Open a trained run of any task; `model(...)` answers, and lists give lists."""
+    """Open a trained run of any task.
+
+    Args:
+        run: The directory of the run.
+        overrides: Settings for this use of the run, such as "decoding.beam=3".
+
+    Returns:
+        The model. Call it with an input, or with a list of inputs.
+
+    Raises:
+        UsageError: The directory is not a run, or a setting does not exist.
+    """
     from regard.runs.run import Run
 
     _check_path(run)
@@ -44,7 +55,16 @@ def load(run: Path | str, overrides: Sequence[str] = ()) -> "Model":
 def train(
     config: "Mapping[str, Any] | RunConfig | Path | str", run: Path | str, overrides: Sequence[str] = ()
 ) -> "Model":
-    """Train a configuration (a YAML file, a mapping or a `RunConfig`) into a new run directory, and open the run."""
+    """Train a configuration in a new run directory, and open the run.
+
+    Args:
+        config: A YAML file, the name of a recipe, a mapping, or a `RunConfig`.
+        run: The directory of the run, which must not exist yet.
+        overrides: Settings as on the command line, such as "training.steps=2000".
+
+    Returns:
+        The trained model.
+    """
     from regard.api.model import train as train_model
 
     _check_path(run)
@@ -54,7 +74,16 @@ def train(
 def prepare(
     config: "Mapping[str, Any] | RunConfig | Path | str", run: Path | str, overrides: Sequence[str] = ()
 ) -> "Experiment":
-    """Prepare the data of a configuration in a new run directory, for a training loop of your own."""
+    """Prepare the data of a configuration in a new run directory, for a training loop of your own.
+
+    Args:
+        config: A YAML file, the name of a recipe, a mapping, or a `RunConfig`.
+        run: The directory of the run, which must not exist yet.
+        overrides: Settings as on the command line.
+
+    Returns:
+        The experiment: task, batches, and a method that saves the trained model.
+    """
     from regard.api.experiment import prepare_experiment
 
     _check_path(run)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.config.model import ConvDecoder, TransformerDecoder, TransformerEncoder
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
@@ -314,17 +314,17 @@ def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, 
         side = name.split(".")[0]
         if side in matrices and parameter.dim() > 1 and not any(part in name for part in looked_up):
             matrices[side] += parameter.numel()
-    output = vocabulary[1] * settled(cell.embeddings.width)
+    output = vocabulary[1] * resolved(cell.embeddings.width)
     forward = 2 * (ratio * matrices["encoder"] + matrices["decoder"] + output)
     encoder, decoder, join = cell.encoder, cell.decoder, cell.join
     assert encoder is not None and decoder is not None and join is not None  # `plan` raises for other tasks
     if isinstance(encoder, TransformerEncoder):
-        forward += ratio * 4 * encoder.layers * settled(encoder.width) * lengths.source
+        forward += ratio * 4 * encoder.layers * resolved(encoder.width) * lengths.source
     if isinstance(decoder, TransformerDecoder):
-        forward += 4 * decoder.layers * settled(decoder.width) * lengths.target / 2
+        forward += 4 * decoder.layers * resolved(decoder.width) * lengths.target / 2
     if join.kind == "attention":
         layers = decoder.layers if isinstance(decoder, TransformerDecoder | ConvDecoder) else 1
-        forward += 4 * layers * settled(decoder.width) * lengths.source
+        forward += 4 * layers * resolved(decoder.width) * lengths.source
     return 3 * forward
 
 

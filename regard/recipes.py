@@ -8,7 +8,7 @@ from pathlib import Path
 from regard.foundation.errors import UsageError
 
 PLACES = (Path(__file__).parent / "recipes", Path(__file__).parent.parent / "recipes")
-"""In an installed package beside this file, in a checkout beside the package."""
+"""In an installed package next to this file, in a checkout next to the package."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print how many examples of the documentation were executed, and how many are not, with a reason."""
+    from tests.documentation import EXAMPLES
+
+    passed = terminalreporter.stats.get("passed", [])
+    executed = sum(value for report in passed for name, value in report.user_properties if name == EXAMPLES)
+    if executed:
+        from tests.test_docs_run import counts
+
+        found = counts()
+        marked = found.total() - found["executed"]
+        terminalreporter.write_line(f"documentation: {executed} examples executed, {marked} marked with a reason")
+
+
 @pytest.fixture(scope="session")
 def copy_run(tmp_path_factory) -> Path:
     """A run that has learnt to say rows of letters again: an RNN with attention, trained in seconds."""

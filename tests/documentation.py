@@ -12,7 +12,9 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "recipes" / "README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "recipes" / "README.md"])
+EXAMPLES = "documentation examples"
+"""The property (`record_property`) by which a test reports how many examples of the documentation it executes."""
 NOT_CHECKED = re.compile(r"<!-- not checked: (.+?) -->")
 
 

@@ -280,8 +280,8 @@ FRESH = (
     ),
     Mutation(
         "perplexity per word does not count the end",
-        "words=sum(one.words for one in likelihoods)",
-        "words=sum(one.words - 1 for one in likelihoods)",
+        "words=sum(likelihood.words for likelihood in likelihoods)",
+        "words=sum(likelihood.words - 1 for likelihood in likelihoods)",
         "likelihood",
     ),
     # inspection

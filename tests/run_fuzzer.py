@@ -221,7 +221,9 @@ def _record(count: int, seed: int, tally: Counter[str], failures: int, seconds: 
     day = datetime.now(UTC).date().isoformat()
     row = f"| {day} | {commit} | {count:,} from {seed} | {tally['refused']:,} | {tally['same']:,} "
     row += f"| {tally['sealed again']:,} | {failures} | {seconds:.0f} |"
-    RESULT.write_text(f"{RESULT.read_text(encoding='utf-8').rstrip()}\n{row}\n", encoding="utf-8")
+    lines = RESULT.read_text(encoding="utf-8").splitlines()
+    last = max(number for number, line in enumerate(lines) if line.startswith("|"))  # other sections follow the table
+    RESULT.write_text("\n".join([*lines[: last + 1], row, *lines[last + 1 :]]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from regard.foundation.errors import UsageError
 from regard.search import Search
 from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.results import FilledText, Label, Nothing, Number, Tags, Text
+from tests.documentation import EXAMPLES
 from tests.stored_runs import FIXTURES, SCENE, answer, question
 from tests.task_runs import settings
 
@@ -233,7 +234,8 @@ class TestBadInputs:
         assert len(error.value.problems) == 9
 
 
-def test_the_training_loop_of_the_documentation_trains_a_run(tmp_path, monkeypatch, capsys):
+def test_the_training_loop_of_the_documentation_trains_a_run(tmp_path, monkeypatch, capsys, record_property):
+    record_property(EXAMPLES, 1)
     text = (Path(__file__).parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
     (script,) = re.findall(r'```python title="loop.py"\n(.*?)```', text, re.S)
     assert len(script.strip().splitlines()) <= 30

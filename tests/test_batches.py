@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from regard.config.run import RunConfig
 from regard.config.text import Text
-from regard.data.batches import Batch, Batches, Cursor, bucketed, cut
+from regard.data.batches import Batch, Batches, Cursor, bucket, cut
 from regard.data.corpus import Pair
 from regard.data.store import StoreWriter, TokenStore
 from regard.foundation.errors import RegardError
@@ -144,7 +144,7 @@ def test_a_million_pairs_are_ordered_and_cut_whole() -> None:
     rng = np.random.default_rng(0)
     count = 1_000_000  # benchmarks/store.py measures ten million
     lengths = rng.integers(1, 60, count, dtype=np.int32)
-    order = bucketed(lengths, lengths, rng)
+    order = bucket(lengths, lengths, rng)
     spans = cut(lengths[order] + 2, 4096, 4)
     assert len(order) == count and spans[-1, 1] == count and len(spans) % 4 == 0
 

@@ -7,7 +7,7 @@ import torch
 
 from regard.models import build
 from regard.search import ModelSteps, beam
-from regard.search.beam import Group
+from regard.search.group import Group
 from regard.search.steps import AttentiveSteps
 from regard.search.tree import SearchTree
 from regard.text.specials import BOS, EOS

@@ -178,3 +178,16 @@ def test_a_corpus_gives_everybody_the_same_tokens(tmp_path):
     run = again.run("one", ARCHITECTURES["tiny"].settings())
     assert (run / "data" / "finished.json").exists() and (run / "config.yaml").exists()
     assert OURS not in PEERS and len(again.sources) == len(again.references) == 20
+
+
+def test_the_sentencepiece_model_of_an_argos_package_splits_like_the_tokenizer():
+    import sentencepiece
+
+    from benchmarks.argos import sentencepiece_model
+    from regard.text.tokenizer import Tokenizer
+
+    path = next((ROOT / "tests" / "fixtures" / "format-1" / "translation-transformer" / "tokenizers").glob("*.json"))
+    ours = Tokenizer.load(path)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model(json.loads(path.read_text())))
+    for text in ("a b c", "abc fed, a", "ab  cd", "a Ω b"):
+        assert theirs.encode(text, out_type=str) == ours.encode(text).tokens

@@ -41,7 +41,7 @@ def dots(browser, place=0):
 
 
 def told(browser, place=0):
-    return all_of(browser, ".look-told")[place].text
+    return all_of(browser, ".look-readout")[place].text
 
 
 def words(browser, place=0):

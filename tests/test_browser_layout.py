@@ -223,7 +223,7 @@ def test_a_telephone_shows_both_halves_below_each_other(browser, influences, cou
 
 def test_small_numbers_are_not_shown_as_zero(browser, influences):
     opened(browser, influences[10], DESKTOP)
-    assert "3.9e-5" in one_of(browser, ".influence-told").text
+    assert "3.9e-5" in one_of(browser, ".influence-readout").text
 
 
 def test_no_word_of_a_control_is_broken_on_a_telephone(browser, influences, maps, comparison, form):

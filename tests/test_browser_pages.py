@@ -121,7 +121,7 @@ def test_sentences_can_be_ordered_by_gain_loss_and_line(browser, comparison):
 def test_outputs_stand_side_by_side_and_below_each_other_where_it_is_narrow(browser, comparison):
     for width, beside in ((WIDE, True), (NARROW, False)):
         opened(browser, comparison, width)
-        first, second = all_of(browser, ".card:first-child .beside > div")
+        first, second = all_of(browser, ".card:first-child .side-by-side > div")
         assert (first.rect["y"] == second.rect["y"]) is beside
 
 
@@ -235,7 +235,7 @@ def test_boxes_show_the_score_that_decides(browser, tree):
 def test_pointing_at_a_box_tells_its_path(browser, tree):
     opened(browser, tree)
     section = all_of(browser, "section")[0]
-    told = section.find_element(By.CSS_SELECTOR, ".tree-told")
+    told = section.find_element(By.CSS_SELECTOR, ".tree-readout")
     idle = told.text
     last = next(box for box in all_of(section, "g.chosen") if "</s>" in box.text)
     ActionChains(browser).move_to_element(last.find_element(By.CSS_SELECTOR, "rect")).perform()
@@ -260,14 +260,15 @@ def test_a_comparison_has_a_legend_and_shows_missing_words(browser, comparison):
     legend = one_of(browser, ".legend.marks")
     mark, missing = legend.find_element(By.CSS_SELECTOR, "mark"), legend.find_element(By.CSS_SELECTOR, "del")
     assert mark.is_displayed() and missing.is_displayed() and "missing" in legend.text
-    lost = all_of(browser, "#sentences .card:first-child .beside > div:first-child del.missing")
+    lost = all_of(browser, "#sentences .card:first-child .side-by-side > div:first-child del.missing")
     assert len(lost) >= 1 and all(word.rect["width"] > 0 for word in lost)
     style = lost[0].value_of_css_property("text-decoration-line"), lost[0].value_of_css_property("color")
     assert style == (missing.value_of_css_property("text-decoration-line"), missing.value_of_css_property("color"))
     assert style[0] == "line-through"
     dots = all_of(browser, ".legend.systems .dot")
     borders = [
-        one.value_of_css_property("border-left-color") for one in all_of(browser, ".card:first-child .beside > div")
+        one.value_of_css_property("border-left-color")
+        for one in all_of(browser, ".card:first-child .side-by-side > div")
     ]
     assert [dot.value_of_css_property("background-color") for dot in dots[-2:]] == [
         colour.replace("rgb(", "rgba(").replace(")", ", 1)") if colour.startswith("rgb(") else colour

@@ -97,7 +97,9 @@ class TestSearch:
         model = captioner(cell, tmp_path)
         for name, found in zip(NAMES, model.hypotheses(NAMES, Search(beam=3)), strict=True):
             seen = model.trace_hypothesis(name, found[0])
-            assert seen.said[: len(found[0].log_probs)].tolist() == pytest.approx(found[0].log_probs, abs=1e-4)
+            assert seen.target_log_probs[: len(found[0].log_probs)].tolist() == pytest.approx(
+                found[0].log_probs, abs=1e-4
+            )
 
     def test_the_same_seed_draws_the_same_whatever_else_is_drawn(self, cell, tmp_path):
         model = captioner(cell, tmp_path)

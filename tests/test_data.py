@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.config.data import JsonLines, PairedFiles, TsvFiles
+from regard.config.text_corpora import JsonLines, PairedFiles, TsvFiles
 from regard.data.alignment import first_misaligned
 from regard.data.corpus import Pair, read
 from regard.data.lines import LONGEST_LINE, read_lines

@@ -16,9 +16,14 @@ import pytest
 import typer
 import yaml
 
+import regard
+from regard import search
+from regard.api.model import Model
 from regard.cli.verbs import Verbs, app
 from regard.config.schema import json_schema
+from regard.config.task import TASKS
 from regard.recipes import recipe_names
+from regard.tasks.results import Result
 from tests.documentation import (
     PAGES,
     ROOT,
@@ -32,8 +37,8 @@ from tests.documentation import (
     site_anchors,
 )
 
-LANGUAGES = {"bash", "python", "yaml", "json", "toml", "text"}
-"""`text` is output, or a listing: there is nothing in it to check."""
+LANGUAGES = {"bash", "python", "yaml", "json", "toml", "text", "math"}
+"""`text` is output, or a listing: there is nothing in it to check. `math` is an equation in TeX."""
 
 OVERRIDE = re.compile(r"^([a-z_]+(?:\.[a-z_]+)+)=(.*)$", re.S)
 PROGRAM_OPTIONS = {
@@ -160,6 +165,7 @@ def test_every_command_of_a_shell_block_exists(command: Command) -> None:
             "do",
             "done",
             "paste",
+            "curl",
         }
 
 
@@ -194,6 +200,15 @@ def test_every_python_block_compiles(block: Block) -> None:
         ast.parse(block.text.replace("[…]", "[...]"))
 
 
+@pytest.mark.parametrize("block", all_blocks("math"), ids=str)
+def test_every_equation_becomes_mathml(block: Block) -> None:
+    """The browser shows an unknown command as red text or in letters: no backslash may be left."""
+    html = load_module("equations").render(block.text, "math", "equation", {}, None)
+    assert html.count("<math") == len(block.text.splitlines())
+    assert "\\" not in html
+    assert not re.search(r"<mtext>\s*</mtext>|<merror", html)
+
+
 @pytest.mark.parametrize("block", all_blocks("yaml", "json", "toml"), ids=str)
 def test_every_data_block_parses_and_names_settings_that_exist(block: Block) -> None:
     if block.reason:
@@ -202,6 +217,10 @@ def test_every_data_block_parses_and_names_settings_that_exist(block: Block) -> 
         assert all(json.loads(line) for line in block.text.splitlines())
     elif block.language == "toml":
         assert tomllib.loads(block.text)
+    elif block.page.name == "serving.md":
+        from regard.serving.settings import settings_from
+
+        assert settings_from(yaml.safe_load(block.text), "serving.md").models
     else:
         unknown = sorted(path for path in leaf_paths(yaml.safe_load(block.text)) if path not in setting_paths())
         extensions = block.page.name == "extending.md"  # their settings exist once the extension is loaded
@@ -217,9 +236,9 @@ def leaf_paths(value: Any, path: str = "") -> Iterator[str]:
             yield from leaf_paths(inner, f"{path}.{key}".strip("."))
 
 
-def generator() -> Any:
-    """Return the module docs/generate.py."""
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+def load_module(name: str) -> Any:
+    """Return a module of docs, such as docs/generate.py."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -232,7 +251,7 @@ _paths: set[str] = set()
 def setting_paths() -> set[str]:
     """Return the dotted paths of all settings and sections, over all kinds."""
     if not _paths:
-        schema, references = json_schema(), generator().references
+        schema, references = json_schema(), load_module("generate").references
 
         def walk(section: Any, path: str, depth: int) -> None:
             for key, field in section.get("properties", {}).items():
@@ -264,9 +283,21 @@ def test_generated_pages_are_up_to_date(tmp_path: Path) -> None:
         cwd=ROOT,
         env={**os.environ, "COLUMNS": "100"},
     )
-    for name in ("settings.md", "commands.md"):
+    for name in ("settings.md", "commands.md", "api.md"):
         current = (ROOT / "docs" / name).read_text(encoding="utf-8")
         assert current == (tmp_path / name).read_text(encoding="utf-8"), "run `python docs/generate.py`"
+
+
+def test_every_public_name_is_documented() -> None:
+    """`regard.__all__`, and what its functions return: results, search options and errors."""
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    results = {one.__name__ for one in [Result, *Result.__subclasses__()] if one.__module__ == Result.__module__}
+    for name in {*regard.__all__, *results, *search.__all__}:
+        assert re.search(rf"^### `(?:regard\.)?{name}`$", text, re.M), name
+    assert not re.search(r"^\|.*\|\s*(Default: .*)?\|$", text, re.M), "an attribute has no docstring"
+    for name in vars(Model):
+        if not name.startswith("_"):
+            assert f"\n#### `Model.{name}`\n" in text or f"\n| `{name}` |" in text, name
 
 
 def test_every_setting_is_documented() -> None:
@@ -284,6 +315,15 @@ def test_every_verb_is_documented_outside_the_reference(verb: str) -> None:
     pages = [page for page in PAGES if page.parent.name == "docs" and page.name != "commands.md"]
     assert any(re.search(rf"\bregard {verb}\b", page.read_text(encoding="utf-8")) for page in pages)
     assert f"\n### `regard {verb}`\n" in (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+def test_every_verb_and_every_task_has_a_how_to() -> None:
+    """Each has a row in docs/how-to.md that links to the section which explains it."""
+    text = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|") and "](" in line]
+    tasks = [kind for kind in TASKS if TASKS[kind].__module__ == "regard.config.task"]  # without those of extensions
+    for name in [*(f"regard {verb}" for verb in Verbs.names), *tasks]:
+        assert any(f"`{name}`" in row for row in rows), name
 
 
 def test_every_extra_is_documented() -> None:

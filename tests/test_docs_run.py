@@ -1,4 +1,4 @@
-"""The examples of the documentation, executed: commands on small stored runs, Python blocks, and a whole tutorial.
+"""The examples of the documentation, executed: commands on small stored runs, and Python blocks.
 
 A command that is not executed is excluded by a rule with a reason (`reason_against`); `test_docs.py` checks that it
 parses.
@@ -6,18 +6,17 @@ parses.
 """
 
 import io
-import os
 import shutil
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from regard.cli import main
-from tests.documentation import Block, Command, all_blocks, commands
+from tests.conftest import pytest_terminal_summary
+from tests.documentation import EXAMPLES, Block, Command, all_blocks, commands
 from tests.stored_runs import FIXTURES
 
 RUNS = {
@@ -55,14 +54,24 @@ NOT_EXECUTED = {
     "data get": "needs the network",
     "data path": "needs a downloaded corpus",
     "help": "prints help",
+    "serve": "runs until it is stopped; executed by tests/test_serving.py",
+    "client": "needs a server; executed by tests/test_serving_faults.py",
+    "calibrate": "needs more examples than the stored data has; executed by tests/test_confidence.py",
 }
-PYTHON_PAGES = ("README.md", "guide.md", "python.md", "configuration.md", "decoding.md")
+PYTHON_PAGES = ("README.md", "guide.md", "python.md", "configuration.md", "decoding.md", "errors.md")
 """Pages whose Python blocks are executed in order; those of extending.md are executed by tests/test_extensions.py."""
+
+
+def is_tutorial(block: Block) -> bool:
+    """Return whether a block is executed with its whole page, by tests/test_tutorial.py or test_docs_tutorials.py."""
+    return block.page.name == "tutorial-csv.md" or block.page.parent.name == "tutorials"
 
 
 def reason_against(command: Command) -> str:
     """Return why a command is not executed, or an empty string."""
     words = command.words
+    if is_tutorial(command.block):
+        return "executed with the whole tutorial"
     if words[0] != "regard":
         return "is not a command of Regard"
     for verb in (" ".join(words[1:3]), words[1]):
@@ -77,10 +86,10 @@ def reason_against(command: Command) -> str:
         return "needs a run that the page trains or imports"
     if "--engine" in words or "custom" in words:
         return "needs another engine or an extension"
+    if "confidence" in words:
+        return "needs a calibrated run; executed by tests/test_confidence.py"
     if {"--layer", "--instead"} & set(words):
         return "needs more layers or words than the stored runs have"
-    if command.block.page.name == "tutorial-csv.md":
-        return "executed with the whole tutorial"
     return ""
 
 
@@ -97,7 +106,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = "a b c\nd e f a b\nh g f e d\nb b c d\n"
     for name in ("in.txt", "test.txt", "words.txt", "allowed.txt"):
         (place / name).write_text(texts)
-    for name in ("train", "val", "valid", "test", "other", "a", "b", "out", "old", "new"):
+    for name in ("train", "dev", "val", "valid", "test", "other", "a", "b", "out", "old", "new"):
         for side in ("en", "de"):
             (place / f"{name}.{side}").write_text(texts * (30 if name == "train" else 1))
     (place / "codes.csv").write_text("raw,clean\n" + "".join(f"x{n},X-{n}\n" for n in range(120)))
@@ -106,6 +115,15 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "en-de.text.txt").write_text("He sat on the bank .\n")
     (place / "en-de.key.txt").write_text("1\tbooks\tbank\tUfer\tBank\n")
     (place / "test.tsv").write_text("w0 w1\tyes\nw3 w4\tno\n")
+    for block in all_blocks("bash"):
+        if block.title:
+            (place / block.title).write_text(block.text)
+    rows = [
+        "".join(f"{n}\t{word}\t{word}\tNOUN\t_\t_\t{n - 1}\tdep\t_\t_\n" for n, word in enumerate(line.split(), 1))
+        for line in texts.splitlines()
+    ]
+    (place / "dev.conllu").write_text("".join(f"{row}\n" for row in rows))
+    (place / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\na <i>b</i> c\n")
     (place / "my.yaml").write_text("data: {train: {source: train.en, target: train.de}}\n")
     from PIL import Image
 
@@ -121,10 +139,11 @@ def here(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("command", [one for one in shell_commands() if not reason_against(one)], ids=str)
 @pytest.mark.xdist_group("docs")
-def test_a_command_runs(command: Command, here: Path, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+def test_a_command_runs(command: Command, here: Path, monkeypatch: pytest.MonkeyPatch, capfd, record_property) -> None:
+    record_property(EXAMPLES, 1)
     content = (here / command.stdin).read_bytes() if command.stdin else b""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
-    for written in ("codes.yaml", "reviews.yaml", "en-de.yaml"):
+    for written in ("codes.yaml", "reviews.yaml", "en-de.yaml", "converted.yaml"):
         (here / written).unlink(missing_ok=True)
     try:
         code = main(list(command.words[1:]))
@@ -139,66 +158,50 @@ def python_blocks(page: str) -> list[Block]:
 
 @pytest.mark.parametrize("page", PYTHON_PAGES)
 @pytest.mark.xdist_group("docs")
-def test_the_python_blocks_of_a_page_run(page: str, here: Path) -> None:
+def test_the_python_blocks_of_a_page_run(page: str, here: Path, record_property) -> None:
+    record_property(EXAMPLES, len(python_blocks(page)))
     names: dict[str, object] = {"paths": ["a b c", "d e f"]}
     for block in python_blocks(page):
         exec(compile(block.text, str(block), "exec"), names)
     assert python_blocks(page)
 
 
-def tutorial_steps() -> Iterator[Block]:
-    yield from (block for block in all_blocks("bash", "python") if block.page.name == "tutorial-csv.md")
-
-
-def test_the_tutorial_runs_from_its_first_line_to_its_last(tmp_path: Path) -> None:
-    """In an empty directory, in a shell, with few steps of training: what is learnt is not judged here."""
-    short = "training.steps=6 training.validate_every=6 training.validation_sample=5 decoding.max_length=9"
-    program = f'#!/bin/sh\n[ "$1" = train ] && set -- "$@" {short}\nexec {sys.executable} -m regard "$@"\n'
-    (tmp_path / "bin").mkdir()
-    for name, text in (("regard", program), ("python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')):
-        (tmp_path / "bin" / name).write_text(text)
-        (tmp_path / "bin" / name).chmod(0o755)
-    work = tmp_path / "empty"
-    work.mkdir()
-    environment = {key: value for key, value in os.environ.items() if key != "REGARD_DATA"}
-    root = str(Path(__file__).parent.parent)
-    environment |= {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": root}
-    printed = ""
-    for block in tutorial_steps():
-        if block.language == "python":
-            (work / block.title).write_text(block.text)
-            script = f"python {block.title}" if block.title == "use_codes.py" else "true"
-        else:
-            script = f"set -e\n{block.text}"
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=work,
-            env=environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block}: {done.stderr}"
-        printed += done.stdout
-    assert "4,000 examples, columns raw, clean." in printed
-    assert "360 sentences" in printed
-    assert (work / "attention.html").is_file()
-
-
 def counts() -> Counter[str]:
-    """Return how many examples are executed here, and how many are not, by reason."""
-    found = Counter(reason_against(command) or "executed" for command in shell_commands())
-    for block in all_blocks("python"):
-        executed = block.title or block.page.name in PYTHON_PAGES
-        found[
-            "executed" if executed else "Python that is compiled only: it needs names that the page does not define"
-        ] += 1
-    return found
+    """Return how many examples are executed, here or by another test, and how many are not, by reason."""
+    found: Counter[str] = Counter()
+    for block in all_blocks("bash", "python"):
+        if block.page.name == "api.md":
+            continue  # signatures
+        if block.reason:
+            found[block.reason] += 1
+        elif block.language == "python":
+            executed = block.title or block.page.name in PYTHON_PAGES or block.page.parent.name == "understand"
+            found["" if executed else "Python that is compiled only: it needs names that the page does not define"] += 1
+        elif is_tutorial(block):
+            found[""] += len(list(commands(block)))
+        else:
+            for command in commands(block):
+                reason = reason_against(command)
+                found["" if "whole tutorial" in reason else reason] += 1
+    executed_examples = found.pop("", 0)
+    return Counter({"executed": executed_examples}) + found
 
 
 def test_most_of_what_can_be_executed_is() -> None:
     assert counts()["executed"] >= 60
+
+
+def test_the_summary_counts_what_was_executed_and_what_has_a_reason(capsys) -> None:
+    """A test that failed, or that was not selected, executed nothing."""
+    reports = {
+        "passed": [SimpleNamespace(user_properties=[(EXAMPLES, 3), ("other", 9)]), SimpleNamespace(user_properties=[])],
+        "failed": [SimpleNamespace(user_properties=[(EXAMPLES, 40)])],
+    }
+    pytest_terminal_summary(SimpleNamespace(stats=reports, write_line=print))
+    marked = counts().total() - counts()["executed"]
+    assert capsys.readouterr().out == f"documentation: 3 examples executed, {marked} marked with a reason\n"
+    pytest_terminal_summary(SimpleNamespace(stats={"failed": reports["failed"]}, write_line=print))
+    assert capsys.readouterr().out == ""
 
 
 def test_every_rule_is_needed() -> None:

@@ -28,6 +28,7 @@ from regard.tasks.loaded import load_run
 from regard.tasks.results import Number
 from regard.training.loop import train
 from regard.training.view import View
+from tests.documentation import EXAMPLES
 
 DOCS = Path(__file__).parent.parent / "docs" / "extending.md"
 SETTINGS = {
@@ -68,6 +69,12 @@ def my_parts(tmp_path_factory):
     extensions.load("my_parts")
     yield directory
     sys.path.remove(str(directory))
+
+
+def test_the_module_of_the_documentation_is_an_extension(my_parts, record_property):
+    written = (my_parts / "my_parts.py").read_text(encoding="utf-8")
+    record_property(EXAMPLES, DOCS.read_text(encoding="utf-8").count('```python title="my_parts.py"'))
+    assert "my_parts" in sys.modules and Path(sys.modules["my_parts"].__file__).read_text(encoding="utf-8") == written
 
 
 @pytest.fixture(scope="module", params=CELLS)

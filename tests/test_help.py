@@ -71,9 +71,17 @@ def test_quiet_hides_notes_after_any_verb(
     assert all(line.startswith("warning:") for line in errors.splitlines())
 
 
-def test_missing_packages_are_named_with_a_command_that_works() -> None:
+@pytest.mark.parametrize("installed", [True, False])
+def test_missing_packages_are_named_with_a_command_that_works(installed: bool, monkeypatch) -> None:
+    """Also in a checkout that is on the path without being installed."""
+    from regard.foundation import installation
     from regard.foundation.installation import install_command, packages_of
 
+    def missing(_name: str) -> list[str]:
+        raise installation.PackageNotFoundError
+
+    if not installed:
+        monkeypatch.setattr(installation, "requires", missing)
     for extra, package in {"plots": "matplotlib", "fast": "ctranslate2", "sound": "soundfile"}.items():
         assert [re.match(r"[\w-]+", line).group() for line in packages_of(extra)] == [package]  # type: ignore[union-attr]
         command = install_command(extra)

@@ -166,7 +166,7 @@ def test_the_whole_of_another_word_is_scored_at_one_place(monkeypatch):
         chances = logits.log_softmax(-1)
         expected = chances[start, 11] + chances[start + 1, 8]
         assert other.log_probs[1] == pytest.approx(expected.item(), abs=1e-4)
-        assert other.log_probs[0] == pytest.approx(seen.said[other.places].sum().item(), abs=1e-5)
+        assert other.log_probs[0] == pytest.approx(seen.target_log_probs[other.places].sum().item(), abs=1e-5)
     with pytest.raises(UsageError, match="name one with --at") as error:
         other_words.compare_with_word(seen, "ab")
     best = max((other_words.compare_with_word(seen, "ab", at) for at in (1, 2)), key=lambda one: one.log_probs[1])
@@ -259,8 +259,8 @@ def test_the_table_and_the_data_say_the_same(transformer_run, capsys):
     assert main(["inspect", "attribute", str(transformer_run), "a b c", "--method", "occlusion", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [question["name"] for question in data["questions"]] == [
-        "why it was said",
-        "why it was said and not the runner-up",
+        "why it was predicted",
+        "why it was predicted and not the runner-up",
     ]
     matrix = data["questions"][0]["methods"][0]["tokens"]["source"]
     assert len(matrix) == len(data["target"]["tokens"]) and len(matrix[0]) == len(data["source"]["tokens"])
@@ -279,16 +279,16 @@ def tints(browser, selector):
 
 def test_a_word_that_is_picked_shows_what_made_it(browser, page):
     opened(browser, page)
-    said = all_of(browser, ".said")
+    said = all_of(browser, ".output")
     said[2].click()
     one_of(browser, "h1").click()
     assert said[2].get_attribute("aria-pressed") == "true"
     shades = tints(browser, ".tokens.source")
     assert shades[2] not in (shades[0], shades[1], shades[3])
-    told = one_of(browser, ".influence-told").text
+    told = one_of(browser, ".influence-readout").text
     assert told.startswith("c") and "nats" in told and "alternatives" in told and "gap" not in told
     next(one for one in all_of(browser, "[aria-label=method] button") if one.text == METHODS["integrated"]).click()
-    assert "gap" in one_of(browser, ".influence-told").text
+    assert "gap" in one_of(browser, ".influence-readout").text
 
 
 def test_methods_and_questions_are_switched_on_the_same_matrix(browser, page):
@@ -302,13 +302,13 @@ def test_methods_and_questions_are_switched_on_the_same_matrix(browser, page):
     assert "larger share" in one_of(browser, ".panel").text
     all_of(browser, "[aria-label=why] button")[1].click()
     all_of(browser, "[aria-label=level] button")[1].click()
-    assert browser.get_log("browser") == [] and len(all_of(browser, ".said")) == 5
+    assert browser.get_log("browser") == [] and len(all_of(browser, ".output")) == 5
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_the_page_fits_a_telephone(browser, page, dark):
     opened(browser, page, 390, dark)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    first = all_of(browser, ".said")[0]
+    first = all_of(browser, ".output")[0]
     assert first.is_displayed()
     assert not first.find_element(By.CSS_SELECTOR, ".bar").is_displayed()  # these methods have no share to show

@@ -190,18 +190,18 @@ def test_table_data_and_page_say_how_much_is_the_source(transformer_run, capsys,
     assert "▾ less likely with its source than with a blank one (gain, in nats, of the whole word): a." in str(found)
     found.save(path)
     opened(browser, path)
-    marked = all_of(browser, ".said.low")
+    marked = all_of(browser, ".output.low")
     assert [one.text for one in marked] == ["a"]
     marked[0].click()
-    assert "perhaps invented" in one_of(browser, ".influence-told").text
+    assert "perhaps invented" in one_of(browser, ".influence-readout").text
     assert main(["inspect", "contributions", str(transformer_run), "d a c b", "-o", str(path)]) == 0
     opened(browser, path)
-    said = all_of(browser, ".said")
+    said = all_of(browser, ".output")
     widths = [one.find_element("css selector", ".bar i").rect["width"] for one in said]
     assert len(set(widths)) > 1
     said[1].click()
     share = round(100 * data["sourceShare"][1])
-    assert f"source {share} %" in one_of(browser, ".influence-told").text
+    assert f"source {share} %" in one_of(browser, ".influence-readout").text
     all_of(browser, "[aria-label=method] button")[1].click()
     assert not said[1].find_element("css selector", ".bar").is_displayed(), "rollout has no share to show"
 

@@ -381,7 +381,7 @@ def test_every_form_of_the_result_can_be_had(found, tmp_path):
     for ending in ("html", "json", "txt", "png", "svg"):
         found.save(tmp_path / f"heads.{ending}")
     said = json.loads((tmp_path / "heads.json").read_text())
-    assert len(said["heads"]) == 9 and said["heads"][0]["said"] == "−1"
+    assert len(said["heads"]) == 9 and said["heads"][0]["role_label"] == "−1"
     assert "positional" in (tmp_path / "heads.txt").read_text()
 
 

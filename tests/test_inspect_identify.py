@@ -17,7 +17,7 @@ from regard.inspection.analyses.identify import identification
 from regard.inspection.analyses.identify.effective import Mixed, Slices, other_weights, project
 from regard.inspection.analyses.identify.identification import attention_similarities
 from regard.inspection.analyses.identify.token_identity import token_identity
-from regard.inspection.analyses.identify.token_mixing import mixing
+from regard.inspection.analyses.identify.token_mixing import measure_mixing
 from regard.inspection.corpus import read_texts
 from regard.inspection.interventions import attentions
 from regard.inspection.states import layer_taps
@@ -142,7 +142,7 @@ def test_neither_company_nor_padding_changes_ranks_and_likeness():
 @pytest.mark.parametrize("name", ENCODERS.values())
 def test_projections_agree_with_the_jacobian_within_their_error(name):
     model, ids = model_of(name), [*LONG[:6], EOS]
-    exact, near = mixing(model, ids, projections=None), mixing(model, ids, projections=64)
+    exact, near = measure_mixing(model, ids, projections=None), measure_mixing(model, ids, projections=64)
     for one in (exact, near):
         torch.testing.assert_close(one.contributions.sum(-1), torch.ones(one.contributions.shape[:2]))
     assert exact.error.abs().max() == 0
@@ -154,7 +154,7 @@ def test_projections_agree_with_the_jacobian_within_their_error(name):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_standard_error_of_a_cell_holds_for_the_worst_cell_too(seed):
     model, ids = model_of("transformer>transformer/rotary"), [*LONG[:6], EOS]
-    exact, near = mixing(model, ids, projections=None), mixing(model, ids, projections=32, seed=seed)
+    exact, near = measure_mixing(model, ids, projections=None), measure_mixing(model, ids, projections=32, seed=seed)
     off, error = (near.contributions - exact.contributions).abs(), near.error
     spread = off[error > 1e-4] / error[error > 1e-4]
     assert (spread > 2).double().mean() < 0.12  # about 5 % of a normal distribution, a little more of Student's
@@ -188,16 +188,18 @@ def test_the_jacobian_is_that_of_automatic_differentiation():
     jacobian = torch.autograd.functional.jacobian(last, start)[:, :, 0]  # S×D×S×E
     norms = jacobian.square().sum((1, 3)).sqrt()
     wanted = norms / norms.sum(-1, keepdim=True)
-    torch.testing.assert_close(mixing(model, ids, projections=None).contributions[-1], wanted, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        measure_mixing(model, ids, projections=None).contributions[-1], wanted, atol=1e-5, rtol=1e-4
+    )
 
 
 def test_nothing_comes_from_where_an_encoder_cannot_look():
-    ahead = mixing(model_of("elman>gru/initial"), [*LONG[:6], EOS], projections=8).contributions[-1]
+    ahead = measure_mixing(model_of("elman>gru/initial"), [*LONG[:6], EOS], projections=8).contributions[-1]
     before = torch.ones_like(ahead, dtype=torch.bool).tril()
     assert ahead[~before].max() == 0 and ahead[before].min() > 0
     model = model_of("conv>conv/attention")
     reach = sum(max(layer.before, layer.after) for layer in model.encoder.layers)
-    near = mixing(model, LONG, projections=8).contributions[-1]
+    near = measure_mixing(model, LONG, projections=8).contributions[-1]
     places = torch.arange(len(LONG))
     assert near[(places[:, None] - places).abs() > reach].abs().max() == 0
 
@@ -368,6 +370,6 @@ def test_texts_are_read_from_lines_and_treebanks(tmp_path):
 def test_slices_are_those_of_the_output_projection():
     module = attentions(model_of("transformer>transformer/attention"))["encoder.layers.0.attention"]
     values = torch.randn(module.heads, 5, 16 // module.heads)
-    for number, what in enumerate(Slices.of(module, values.shape[2]).mixed(values)):
+    for number, what in enumerate(Slices.of(module, values.shape[2]).mix(values)):
         whole = values[number].double() @ module.out.weight.detach().double().split(values.shape[2], 1)[number].T
         torch.testing.assert_close(torch.linalg.svdvals(what.rows), torch.linalg.svdvals(whole)[: values.shape[2]])

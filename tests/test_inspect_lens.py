@@ -33,7 +33,7 @@ def copier(transformer_run):
 def test_the_last_layer_is_the_model_itself_in_every_cell(name):
     seen = traced(model_of(name))
     found = inspection.lens(seen, words=10**6)
-    torch.testing.assert_close(found.probabilities[-1], seen.said.exp(), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(found.probabilities[-1], seen.target_log_probs.exp(), rtol=1e-4, atol=1e-6)
     for place, words in enumerate(found.top[-1]):
         shares = seen.log_probabilities[place].exp()
         torch.testing.assert_close(torch.tensor([share for _, share in words]), shares.sort(descending=True).values)
@@ -79,7 +79,7 @@ def test_a_word_is_decided_where_it_becomes_first_for_good(copier):
 
 def test_the_lens_as_a_table_data_and_pictures(copier, transformer_run, tmp_path, capsys):
     assert main(["inspect", "lens", str(transformer_run), "a b c"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].split() == ["said", "layer", "0", "layer", "1", "first", "from"]
+    assert capsys.readouterr().out.splitlines()[0].split() == ["word", "layer", "0", "layer", "1", "first", "from"]
     assert main(["inspect", "lens", str(transformer_run), "a b c", "--target", "c a", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["target"] == ["c", "a", "</s>"] and len(said["layers"]) == 2

@@ -155,7 +155,7 @@ def test_the_page_switches_between_states_attention_and_heads(copier, browser, t
         titles.append([one.text for one in browser.find_elements(By.CSS_SELECTOR, ".patch-maps .view-heading")])
     assert [len(some) for some in titles] == [2, 3, 3]
     browser.find_element(By.CSS_SELECTOR, ".patch-maps canvas").send_keys(Keys.ARROW_RIGHT, Keys.ENTER)
-    assert "recovers" in browser.find_element(By.CSS_SELECTOR, ".patch-said").text
+    assert "recovers" in browser.find_element(By.CSS_SELECTOR, ".patch-readout").text
     assert browser.get_log("browser") == []
     size = {"width": 390, "height": 900, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

@@ -14,7 +14,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.analyses.probe import codelength
 from regard.inspection.analyses.probe import compute as probing
 from regard.inspection.analyses.probe.codelength import blocks, online_code
-from regard.inspection.analyses.probe.compute import control_labels, untrained
+from regard.inspection.analyses.probe.compute import build_untrained, control_labels
 from regard.inspection.probes import Examples, train_probes
 from regard.inspection.states import Reading, layer_taps, word_states
 from regard.tasks.loaded import load_run
@@ -146,7 +146,7 @@ def test_an_untrained_model_has_the_shape_and_nothing_of_the_weights(transformer
     translator = load_run(transformer_run)
     model = translator.model
     state = torch.get_rng_state()
-    other = untrained(translator, seed=1)
+    other = build_untrained(translator, seed=1)
     assert torch.equal(torch.get_rng_state(), state)
     shapes = {name: one.shape for name, one in model.named_parameters()}
     assert {name: one.shape for name, one in other.named_parameters()} == shapes

@@ -11,7 +11,7 @@ from regard import inspection
 from regard.cli import main
 from regard.config.loading import dump, from_mapping, load
 from regard.foundation.errors import UsageError
-from regard.inspection.analyses.prune.gates import HIGH, LOW, TEMPERATURE, Gates, closed
+from regard.inspection.analyses.prune.gates import HIGH, LOW, TEMPERATURE, Gates, close_heads
 from regard.inspection.analyses.prune.removal import without_heads
 from regard.inspection.interventions import attentions, scale_heads
 from regard.models import Model, build
@@ -249,7 +249,7 @@ def test_fixed_gates_and_removed_heads_say_the_same(transformer_run):
     kept = {"encoder.layers.0.attention": [1], "encoder.layers.1.attention": []}
     source = torch.randint(6, 10, (3, 5))
     inputs = torch.randint(6, 10, (3, 4))
-    with torch.no_grad(), taps.watch(model, write=closed(kept, model)):
+    with torch.no_grad(), taps.watch(model, write=close_heads(kept, model)):
         gated = model(source, inputs)
     with torch.no_grad():
         torch.testing.assert_close(removed(model, kept)(source, inputs), gated, rtol=1e-4, atol=1e-4)

@@ -67,7 +67,7 @@ def test_what_is_traced_is_what_is_predicted(kind, tmp_path):
     trace, facts = found.trace(TEXTS[kind]), found.predict(TEXTS[kind]).facts
     assert trace.target.tokens == (facts["tags"] if kind == "tags" else [facts["label"]])
     if kind != "tags":
-        assert trace.said.exp().item() == pytest.approx(facts["probabilities"][facts["label"]], abs=1e-4)
+        assert trace.target_log_probs.exp().item() == pytest.approx(facts["probabilities"][facts["label"]], abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["classes", "pairs", "questions"])
@@ -442,7 +442,7 @@ def test_the_last_layer_of_a_reader_says_what_the_model_says(kind, tmp_path):
     subject, examples = attending(kind, tmp_path)
     trace = subject.trace(TEXTS.get(kind, examples[0].source))
     found = inspection.lens(trace)
-    torch.testing.assert_close(found.probabilities[-1], trace.said.exp(), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(found.probabilities[-1], trace.target_log_probs.exp(), atol=1e-5, rtol=1e-4)
     assert set(found.ranks[-1].tolist()) == {1} and all(rank is not None for rank in found.decided)
     looks = [name for name in trace.activations if name.startswith("looks.") and name.endswith(".states")]
     assert len(found.top) == (len(looks) or 1)  # a layer, or every look

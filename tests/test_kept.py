@@ -10,7 +10,8 @@ import torch
 from regard.config.text import Tokenizer as Settings
 from regard.models import build
 from regard.search import Constraints, ModelSteps, beam, greedy, sample
-from regard.search.kept import Pieces, find_kept, is_glued, kept_rule
+from regard.search.kept import Pieces, kept_rule
+from regard.search.kept_parts import find_kept, is_glued
 from regard.search.rules import may_end
 from regard.search.steps import AttentiveSteps
 from regard.text.learning import train

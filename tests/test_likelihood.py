@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.config.loading import from_mapping
-from regard.data.batches import padded
+from regard.data.batches import pad_rows
 from regard.data.corpus import Pair
 from regard.evaluation import likelihood
 from regard.evaluation.likelihood import (
@@ -59,7 +59,7 @@ def test_perplexity_of_certainty_is_one():
 @pytest.mark.parametrize("name", KINDS)
 def test_the_likelihood_is_what_search_reports_for_the_same_hypothesis(name):
     model = model_of(name)
-    batch = padded([np.asarray(ids, dtype=np.int64) for ids in SOURCES], [], [EOS])
+    batch = pad_rows([np.asarray(ids, dtype=np.int64) for ids in SOURCES], [], [EOS])
     for row, found in enumerate(beam(ModelSteps(model), batch, [7] * len(SOURCES), width=3, count=3)):
         for hypothesis in found:
             scored = log_probs(model, [SOURCES[row]], [hypothesis.tokens])[0]
@@ -82,8 +82,8 @@ def test_neither_order_nor_company_matters(name, monkeypatch):
 @pytest.mark.parametrize("name", KINDS)
 def test_the_likelihood_is_what_training_minimises(name):
     model = model_of(name)
-    source = padded([np.asarray(ids, dtype=np.int64) for ids in SOURCES], [], [EOS])
-    target = padded([np.asarray(ids, dtype=np.int64) for ids in TARGETS], [BOS], [EOS])
+    source = pad_rows([np.asarray(ids, dtype=np.int64) for ids in SOURCES], [], [EOS])
+    target = pad_rows([np.asarray(ids, dtype=np.int64) for ids in TARGETS], [BOS], [EOS])
     with torch.no_grad():
         loss = batch_loss(model, model.decode(model.encode(source), target[:, :-1]), target[:, 1:])
     scored = log_probs(model, SOURCES, TARGETS)

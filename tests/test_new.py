@@ -150,3 +150,30 @@ def test_looking_at_a_file_needs_no_torch() -> None:
     lines("codes.csv", *CODES)
     code = "import sys; from regard.cli import main; main(['new', 'codes.csv']); print('torch' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "False"
+
+
+class TestOddColumns:
+    """What a new user's files had: one column, an empty column, one target for all."""
+
+    def run(self, tmp_path, monkeypatch, capsys, text: str, name: str = "odd.csv") -> tuple[int, str]:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / name).write_text(text)
+        code = main(["new", name])
+        return code, capsys.readouterr().err
+
+    def test_one_column(self, tmp_path, monkeypatch, capsys):
+        code, error = self.run(tmp_path, monkeypatch, capsys, "a\n" + "x\n" * 200)
+        assert code == 2 and "has only 1 column, but examples need a source and a target" in error
+
+    def test_empty_targets(self, tmp_path, monkeypatch, capsys):
+        code, error = self.run(tmp_path, monkeypatch, capsys, "source,target\n" + "x,\n" * 200)
+        assert code == 2 and "The column target of odd.csv is empty" in error
+
+    def test_equal_targets(self, tmp_path, monkeypatch, capsys):
+        rows = "".join(f"x{number},same\n" for number in range(200))
+        code, error = self.run(tmp_path, monkeypatch, capsys, f"source,target\n{rows}")
+        assert code == 0 and "all targets are equal ('same')" in error
+
+    def test_a_configuration_is_not_data(self, tmp_path, monkeypatch, capsys):
+        code, error = self.run(tmp_path, monkeypatch, capsys, "a: 1\n", "x.yaml")
+        assert code == 2 and "x.yaml has an unknown ending" in error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import regard
 from regard.foundation.errors import RegardError
 from regard.inspection.page import find_view
 from regard.pages import notebook, panels
@@ -231,3 +232,15 @@ def test_json_numbers_have_five_significant_digits_whatever_their_size() -> None
         [3.9457e-05, 0.0, -0.12346],
         [12346.0, 1.0, float("inf")],
     ]
+
+
+def test_the_end_symbol_is_the_same_everywhere():
+    """Pages, pictures and the terminal show `</s>`, the end symbol of every vocabulary, never a sign for it."""
+    from regard.cli.demo import _label
+    from regard.inspection.drawing import token_labels
+
+    assert token_labels(["a", "</s>", "$"]) == ["a", "</s>", r"\$"] and [_label("</s>"), _label("ab")] == ["</s>", "a"]
+    package = Path(regard.__file__).parent
+    sources = [path for kind in ("py", "js", "html") for path in package.rglob(f"*.{kind}")]
+    assert len(sources) > 300
+    assert not [path for path in sources if set("↵⏎") & set(path.read_text(encoding="utf-8"))]

@@ -12,8 +12,8 @@ import pytest
 import torch
 from PIL import Image
 
-from regard.config.data import ImageFiles
 from regard.config.loading import from_mapping
+from regard.config.media_corpora import ImageFiles
 from regard.data.corpus import read
 from regard.data.image_files import check_captions
 from regard.data.picture_store import PictureStore

@@ -76,7 +76,7 @@ def test_every_position_of_a_trace_has_its_token(recurrent):
 def test_what_was_said_has_the_score_of_the_search(transformer):
     best = transformer.hypotheses(["a b c"], beam=1)[0][0]
     seen = transformer.trace("a b c", target=best.text)
-    torch.testing.assert_close(seen.said, torch.tensor(best.log_probs), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(seen.target_log_probs, torch.tensor(best.log_probs), rtol=1e-4, atol=1e-4)
 
 
 def test_a_head_scaled_by_zero_is_gone_and_by_one_is_itself(transformer):

@@ -16,7 +16,7 @@ from regard.foundation.device import choose_device, choose_precision
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import read_weights
 from regard.objectives import objective
-from regard.objectives.exposure import corrupt, drop_words, expose, mixing, share_of_truth
+from regard.objectives.exposure import corrupt, drop_words, expose, make_mix, share_of_truth
 from regard.objectives.objective import cross_entropy
 from regard.runs.checkpoints import Checkpoints
 from regard.tasks.preparation import prepare
@@ -152,14 +152,14 @@ class TestExposure:
 
     def test_without_scheduled_sampling_all_words_are_true(self):
         assert share_of_truth(ScheduledSampling(), 70, 100) == 1
-        assert mixing(1.0, torch.Generator()) is None
+        assert make_mix(1.0, torch.Generator()) is None
 
     @pytest.mark.parametrize("shape", [(4000,), (100, 40)])
     def test_mixed_in_words_come_from_the_models_own_distribution(self, shape):
         random = torch.Generator().manual_seed(3)
         scores = torch.tensor([9.0, 9, 9, 0, 9, 9, 2, 1, 0]).expand(*shape, 9)
         true = torch.full(shape, 7)
-        mixed = mixing(0.0, random)(scores, true).flatten()
+        mixed = make_mix(0.0, random)(scores, true).flatten()
         expected = torch.tensor([0.0, 2, 1, 0]).softmax(0)  # UNK and three words; the other specials are never said
         counts = torch.bincount(mixed, minlength=9)
         assert not counts[[PAD, BOS, EOS, 4, 5]].any()
@@ -167,7 +167,7 @@ class TestExposure:
 
     def test_mixing_keeps_its_share_of_true_words_and_all_padding(self):
         inputs, _ = sentences(rows=400)
-        own = mixing(0.75, torch.Generator().manual_seed(0))(torch.zeros(*inputs.shape, VOCABULARY), inputs)
+        own = make_mix(0.75, torch.Generator().manual_seed(0))(torch.zeros(*inputs.shape, VOCABULARY), inputs)
         assert torch.equal(own[~words(inputs)], inputs[~words(inputs)])
         kept = (own == inputs)[words(inputs)].float().mean().item()
         assert kept == pytest.approx(0.75 + 0.25 / (VOCABULARY - 5), abs=0.03)

@@ -32,6 +32,7 @@ from regard.text.joined import TAB
 if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
     from regard.evaluation.judged import Judged
+    from regard.inspection.registry import Analysis
 
 
 class Model:
@@ -96,12 +97,12 @@ class Model:
 
     def hypotheses(self, inputs: Sequence[Any], search: Search | None = None, **options: Any) -> list[list[Hypothesis]]:
         """Return the best hypotheses for each input of a list, best first; for tasks that generate text."""
-        opened, settled = self._writing("hypotheses"), _with(search, options)
+        opened, search_options = self._writing("hypotheses"), _with(search, options)
         if isinstance(inputs, str) or not isinstance(inputs, Sequence):
             raise UsageError("`hypotheses` takes a list of inputs, but this is a single input. Write [input].")
 
         def find(some: list[str]) -> list[list[Hypothesis]]:
-            found: list[list[Hypothesis]] = opened.hypotheses(some, settled)
+            found: list[list[Hypothesis]] = opened.hypotheses(some, search_options)
             return found
 
         with self._in_memory() as keep:
@@ -115,26 +116,63 @@ class Model:
         with self._in_memory() as keep:
             return self.loaded.trace(self._as_text(source, keep, "The input"), target)
 
-    def explain(self, source: Any, how: str = "attention", target: str | None = None, **options: Any) -> Any:
-        """Explain the prediction for one input by an analysis of `regard.inspection`; returns a result to show or save.
+    def explain(
+        self,
+        source: Any = None,
+        how: str = "attention",
+        target: str | None = None,
+        *,
+        corpus: Path | str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Explain the prediction for one input, or for a corpus, by an analysis of `regard.inspection`.
 
         Args:
-            source: One input.
+            source: One input; leave it out with a corpus.
             how: The name of an analysis of one input (see docs/inspection.md), built in or of an extension.
             target: The output to explain; by default the model's own.
+            corpus: A file of inputs, for analyses that average over many: `explain(how="lens", corpus="dev.en")`.
             options: Passed to the analysis.
+
+        Returns:
+            A result to show or save.
         """
         from regard.inspection import registry
         from regard.inspection.result import Result as Explanation
 
         analysis = registry.get(how) if isinstance(how, str) else None
+        if corpus is not None:
+            return self._explain_corpus(analysis, source, how, target, corpus, options)
         if analysis is None or analysis.needs == "run":
             names = ", ".join(one.name for one in registry.explanations())
             raise UsageError(f"There is no explanation {how!r}. Use {names}.")
+        if source is None:
+            raise UsageError("There is nothing to explain. Give an input, or a file of inputs as `corpus`.")
         analysis.check_options(options)
         analysis.check(self.loaded)
         found = analysis.explain(self.trace(source, target), **options)
         return found.named(self.run.directory) if isinstance(found, Explanation) else found
+
+    def _explain_corpus(
+        self,
+        analysis: "Analysis | None",
+        source: Any,
+        how: str,
+        target: str | None,
+        corpus: Path | str,
+        options: dict[str, Any],
+    ) -> Any:
+        """Explain the predictions for a corpus."""
+        from regard.inspection.registry import InspectedRun, every_analysis
+
+        if source is not None or target is not None:
+            raise UsageError('Give an input or a corpus, not both. Write explain(how="lens", corpus="dev.en").')
+        if analysis is None or analysis.inspect_corpus is None:
+            names = ", ".join(one.name for one in every_analysis() if one.inspect_corpus is not None)
+            raise UsageError(f"There is no explanation {how!r} of a corpus. Use {names}.")
+        analysis.check_options(options, corpus=True)
+        run = InspectedRun(self.run.directory, analysis, self.loaded)
+        return analysis.call(analysis.inspect_corpus, run, corpus=corpus, **options).named(self.run.directory)
 
     def evaluate(
         self, data: Sequence[tuple[Any, str]] | None = None, *, metrics: Sequence[str] | None = None

@@ -9,14 +9,15 @@ import typer
 
 from regard.foundation.errors import RegardError, UsageError
 
-PARTS = ("train", "decode", "startup", "memory", "growth", "plan")
+PARTS = ("train", "decode", "startup", "memory", "growth", "plan", "serve")
 
 EXAMPLES = """
 \b
 Examples:
-  regard bench                           everything, into benchmarks/results/ (on two quiet cores: 25 minutes)
+  regard bench                           everything, into benchmarks/results/ (on two quiet cores: 35 minutes)
   regard bench decode                    one part
   regard bench train --peers eole        against one peer
+  regard bench serve --run runs/en-de    servers under load, with the model of a run
   regard bench growth --quick            a smoke test: small models and random text, no usable figures
 """
 
@@ -30,7 +31,8 @@ def bench(
         str | None,
         typer.Option(
             "--peers",
-            help="Only these, separated by commas: huggingface, ctranslate2, joeynmt, eole, opennmt, or none.",
+            help="Only these, separated by commas: huggingface, ctranslate2, joeynmt, eole, opennmt, libretranslate, "
+            "litserve, or none.",
             metavar="LIST",
         ),
     ] = None,
@@ -43,7 +45,7 @@ def bench(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smoke test on random text, in a few minutes.")] = False,
 ) -> None:
-    """Benchmark training, decoding, start-up and memory against other toolkits.
+    """Benchmark training, decoding, start-up, memory and serving against other toolkits.
 
     Tables are written to benchmarks/results/.
     """

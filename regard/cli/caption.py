@@ -194,19 +194,22 @@ def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look"
     from regard.inspection.analyses.attention.looks import Look
 
     trace = captioner.trace_hypothesis(name, best[0])
-    return Look.of(trace, [(one.text, one.score) for one in best[1:]])
+    return Look.of(trace, [(hypothesis.text, hypothesis.score) for hypothesis in best[1:]])
 
 
 def _format_captions(name: str, best: "list[Hypothesis]", form: str, count: int) -> str:
     """Return the captions of an image as text, table rows or a JSON object."""
     if form == "jsonl":
         entries: list[dict[str, Any]] = [
-            {"caption": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best
+            {"caption": hypothesis.text, "score": round(hypothesis.score, 6), "ended": hypothesis.ended}
+            for hypothesis in best
         ]
         others = {"others": entries[1:]} if count > 1 else {}
         return json.dumps({"picture": name, **entries[0], **others}, ensure_ascii=False)
-    texts = [" ".join(one.text.split()) for one in best]
+    texts = [" ".join(hypothesis.text.split()) for hypothesis in best]
     if form == "text":
         return "\n".join(texts)
     rows = zip(best, texts, strict=True)
-    return "\n".join(f"{name}\t{rank}\t{one.score:.4f}\t{text}" for rank, (one, text) in enumerate(rows, start=1))
+    return "\n".join(
+        f"{name}\t{rank}\t{hypothesis.score:.4f}\t{text}" for rank, (hypothesis, text) in enumerate(rows, start=1)
+    )

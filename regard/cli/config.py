@@ -1,6 +1,8 @@
-"""`regard config`: show configurations, their schema and the presets."""
+"""`regard config`: show and convert configurations, their schema and the presets."""
 
 import json
+import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +11,7 @@ from regard.cli.help import PlainGroup, grouped
 
 app = typer.Typer(
     cls=PlainGroup,
-    help="Show, describe and write configurations.",
+    help="Show, describe and convert configurations.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="Example: regard config show my.yaml model.width=128",
@@ -61,16 +63,53 @@ def presets(
     chosen = PRESETS if name is None else {name: PRESETS[name]}
     if as_json:
         facts = {
-            each: {"description": preset.description, "paper": preset.paper, "settings": preset.explicit()}
-            for each, preset in chosen.items()
+            preset_name: {"description": preset.description, "paper": preset.paper, "settings": preset.explicit()}
+            for preset_name, preset in chosen.items()
         }
         _print(json.dumps(facts, indent=2, ensure_ascii=False), "json")
     elif name is None:
-        _table([(each, _size(each), preset.description) for each, preset in chosen.items()])
+        _table([(preset_name, _size(preset_name), preset.description) for preset_name, preset in chosen.items()])
     else:
         preset = chosen[name]
         settings = yaml.safe_dump(preset.explicit(), sort_keys=False, allow_unicode=True)
         _print(f"# {name} ({preset.paper}): {preset.description}\n{settings}", "yaml")
+
+
+@app.command(cls=grouped({}), epilog="Example: regard config convert train.sh -o my.yaml")
+def convert(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A shell script with `fairseq-train`, or the YAML of fairseq-hydra-train, OpenNMT-py or JoeyNMT.",
+            metavar="FILE",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the configuration to this file instead of printing it.")
+    ] = None,
+) -> None:
+    """Convert a configuration of fairseq, OpenNMT-py or JoeyNMT.
+
+    Every setting is kept, with its origin as a comment, or listed with the reason why Regard has no counterpart.
+    """
+    import sys
+
+    from regard.cli.places import check_places
+    from regard.config.migration.conversion import convert_file
+    from regard.foundation import durable
+    from regard.foundation.errors import UsageError
+
+    if output is not None and output.exists():
+        raise UsageError(f"{output} exists already. Name another file with -o, or remove it.")
+    check_places(output)
+    following = f"check the paths under `data`, then: regard train {shlex.quote(str(output or 'my.yaml'))}"
+    converted = convert_file(file, next_command=following)
+    if output is None:
+        _print(converted, "yaml")
+        print(f"Next: save this as my.yaml (-o my.yaml), {following}", file=sys.stderr)
+    else:
+        durable.write(output, converted)
+        print(f"Wrote {output}. Next: {following}")
 
 
 def _size(name: str) -> str:

@@ -75,7 +75,9 @@ def contrast(
     check_ending(output, (".tsv", ".json", ".txt"))
     if source is not None and len(suites) != 1:
         raise UsageError(f"--source belongs to one MuCoW key file, but {len(suites)} suites are named. Name one.")
-    items = read_key(suites[0], source) if source is not None else [one for path in suites for one in read_suite(path)]
+    items = (
+        read_key(suites[0], source) if source is not None else [item for path in suites for item in read_suite(path)]
+    )
     scored = [item for item in items if isinstance(item, Item)]
     senses = [item for item in items if isinstance(item, SenseItem)]
     if scored and senses:
@@ -90,7 +92,7 @@ def contrast(
         )
     if scored and beam is not None:
         raise UsageError("--beam has no effect on right and wrong targets: nothing is translated. Leave it out.")
-    warnings = [one for one in (warn_of_ids(scored or senses), warn_of_equals(scored)) if one]
+    warnings = [warning for warning in (warn_of_ids(scored or senses), warn_of_equals(scored)) if warning]
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     translator = load_run(run, verb="translate")
@@ -105,7 +107,7 @@ def contrast(
             rows = sorted(zip(found.margins, found.items, strict=True), key=lambda row: row[0])
             lines = ["\t".join(("margin", "category", "source", "correct", "wrong"))]
             lines += [
-                f"{m:.4f}\t{one.category}\t{one.source}\t{one.correct}\t" + "\t".join(one.wrong) for m, one in rows
+                f"{m:.4f}\t{item.category}\t{item.source}\t{item.correct}\t" + "\t".join(item.wrong) for m, item in rows
             ]
     if output is not None:
         write_by_ending(output, found, {".tsv": lambda path: durable.write(path, "\n".join(lines) + "\n")})

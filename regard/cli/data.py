@@ -74,7 +74,7 @@ def get(
     if part or len(corpus.sections) == 1:
         print(f"Use it in a configuration: data: {{corpus: {name}}}")
     else:
-        parts = ", ".join(f"{corpus.name}/{each}" for each in corpus.sections)
+        parts = ", ".join(f"{corpus.name}/{section}" for section in corpus.sections)
         print(f"Use it in a configuration: data: {{corpus: NAME}}, with one of {parts}")
 
 
@@ -143,12 +143,12 @@ def _state(corpus: "KnownCorpus") -> str:
     from regard.config.corpora import cache_directory, locate_file
 
     places = [locate_file(corpus, file) for file in corpus.files.values()]
-    found = [place for place in places if place is not None]
+    found = [path for path in places if path is not None]
     if not found:
         return "can be downloaded" if corpus.downloadable else "not here"
     if len(found) < len(places):
         return "partly here"
-    cached = all(place.is_relative_to(cache_directory()) for place in found)
+    cached = all(path.is_relative_to(cache_directory()) for path in found)
     return "cache" if cached else "REGARD_DATA"
 
 

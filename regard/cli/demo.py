@@ -19,12 +19,17 @@ PICTURED = 3
 ASIDE = "  "
 EXAMPLES = """
 \b
-Example:
-  regard demo --run runs/demo
+Examples:
+  regard demo
+  regard demo --run runs/short training.steps=100    a shorter training, and a worse model
 """
 
 
 def demo(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(help="Settings of a new run, as key.path=value.", metavar="[KEY=VALUE]..."),
+    ] = None,
     run: Annotated[
         Path, typer.Option("--run", help="Directory of the run; an existing one is resumed or shown again.")
     ] = Path("runs/demo"),
@@ -36,25 +41,29 @@ def demo(
     from regard.inspection.analyses.attention.result import draw_alignments
     from regard.tasks.loaded import load_run
     from regard.tasks.preparation import prepare
+    from regard.training.curves import can_draw
 
     console = Console(highlight=False)
-    _train(run, console)
+    _train(run, settings or [], console)
     translator = load_run(run)
     pairs = prepare(translator.config, run).validation_pairs
     _show_dates(console, translator, pairs)
     chosen = _drawable(pairs)
     maps = [attention(translator.trace(pair.source)) for pair in chosen[:PICTURED]]
     _show_map(console, maps[0])
-    picture = run / "attention.png"
-    draw_alignments(maps, "Attention for each output character").savefig(picture, dpi=160)
+    page, picture = run / "attention.html", run / "attention.png"
+    maps[0].named(run).save(page)
     console.print()
-    console.print(f"{ASIDE}The same as an image, for {len(maps)} dates:  [bold]{picture}[/]")
+    console.print(f"{ASIDE}The same as a page for the browser:  [bold]{page}[/]")
+    if can_draw():
+        draw_alignments(maps, "Attention for each output character").savefig(picture, dpi=160)
+        console.print(f"{ASIDE}The same as an image, for {len(maps)} dates:  [bold]{picture}[/]")
     console.print(f"{ASIDE}Description of the run and its training:  [bold]{run / 'README.md'}[/]")
     command = Path(sys.argv[0]) if len(Path(sys.argv[0]).parts) > 1 else Path("regard")
     console.print(f'{ASIDE}Try your own:  [bold]{command} translate {run} "9. Mai 2018"[/]')
 
 
-def _train(run: Path, console: "Console") -> None:
+def _train(run: Path, settings: list[str], console: "Console") -> None:
     """Train the run, resume it, or keep it if it is finished."""
     from regard.config.loading import load
     from regard.foundation.errors import UsageError
@@ -65,11 +74,15 @@ def _train(run: Path, console: "Console") -> None:
     there = (run / "run.json").is_file()
     if there and getattr(Run.open(run).config.data.train, "generate", None) != "dates":
         raise UsageError(f"{run} is a run of another task. Choose another directory with --run.")
+    if there and settings:
+        raise UsageError(
+            f"{run} exists, and {settings[0]} is a setting of a new run. Choose another directory with --run."
+        )
     if there and Run.open(run).info.get("status") == "finished":
         console.print(f"{ASIDE}{run} is already trained (delete it to train it again).")
         return
     console.print(f"{ASIDE}[bold]{'Resuming' if there else 'Training'}:[/] text in 31 languages → ISO 8601")
-    config = Run.open(run).config if there else load(recipe("dates"))
+    config = Run.open(run).config if there else load(recipe("dates"), settings)
     train(config, run, resume=there)
 
 
@@ -79,13 +92,13 @@ def _show_dates(console: "Console", translator: "LoadedRun", pairs: "list[Pair]"
     from rich.text import Text
 
     outputs = translator.translate([pair.source for pair in pairs])
-    right = sum(one == pair.target for one, pair in zip(outputs, pairs, strict=True))
+    right = sum(output == pair.target for output, pair in zip(outputs, pairs, strict=True))
     table = Table(box=None, pad_edge=False, padding=(0, 3), title_justify="left", title_style="bold")
     for title in (f"{ASIDE}held-out date", "normal form", ""):
         table.add_column(title, style="default", header_style="dim")
-    for one, pair in list(zip(outputs, pairs, strict=True))[:SHOWN]:
-        mark = Text("✓", "green") if one == pair.target else Text(f"✗ {pair.target}", "red")
-        table.add_row(Text(ASIDE + pair.source), Text(one), mark)
+    for output, pair in list(zip(outputs, pairs, strict=True))[:SHOWN]:
+        mark = Text("✓", "green") if output == pair.target else Text(f"✗ {pair.target}", "red")
+        table.add_row(Text(ASIDE + pair.source), Text(output), mark)
     console.print()
     console.print(table)
     console.print()
@@ -106,17 +119,19 @@ def _show_map(console: "Console", found: "Attention") -> None:
     console.print()
     console.print(f"{ASIDE}Attention (one row per output character):")
     console.print()
-    console.print(Text(ASIDE + " " * 3 + "".join(f"{_one_column(token)} " for token in found.source.tokens)))
+    console.print(Text(ASIDE + " " * 5 + "".join(f"{_label(token)} " for token in found.source.tokens)))
     for token, row in zip(found.target.tokens, found.mean.tolist(), strict=True):
-        line = Text(f"{ASIDE}{_one_column(token)}  ")
+        line = Text(f"{ASIDE}{_label(token):<4} ")
         for weight in row:
             line.append_text(_shade(weight, console))
         console.print(line)
 
 
-def _one_column(token: str) -> str:
-    """Return a token in one column."""
-    return {"</s>": "↵"}.get(token, token[:1])
+def _label(token: str) -> str:
+    """Return the first character of a token, and the end symbol whole: it is the last column, so it has room."""
+    from regard.text.specials import EOS, SPECIALS
+
+    return token if token == SPECIALS[EOS] else token[:1]
 
 
 def _shade(weight: float, console: "Console") -> "Text":

@@ -85,10 +85,15 @@ def generate(
     with bar() as progress:
         while chunk := list(islice(prompts_left, CHUNK)):
             for start, found in zip(chunk, writer.hypotheses(chunk, search), strict=True):
-                for one in found:
-                    text = output.whole(start, one)
+                for hypothesis in found:
+                    text = output.whole(start, hypothesis)
                     if as_json:
-                        facts = {"prompt": start, "text": text, "log_prob": sum(one.log_probs), "ended": one.ended}
+                        facts = {
+                            "prompt": start,
+                            "text": text,
+                            "log_prob": sum(hypothesis.log_probs),
+                            "ended": hypothesis.ended,
+                        }
                         print(json.dumps(facts, ensure_ascii=False))
                     else:
                         print(text)

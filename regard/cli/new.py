@@ -55,11 +55,13 @@ def new(
         raise UsageError(f"--task must be one of {', '.join(TASKS)}, not {task[:40]}.")
     place = output or Path(Path(files[0].removesuffix(".gz")).stem + ".yaml")
     check_places(place)
-    if place.exists():
+    if place.exists() and str(place) not in files:
         raise UsageError(f"{place} exists already. Name another file with -o, or remove it.")
     examples = read_examples(files, header=header)
     _report(examples)
     chosen = choose_columns(examples, source, target) or _ask_columns(examples, source, target)
+    if examples.kind != "conllu":
+        _check_columns(examples, chosen)
     if examples.kind == "conllu":
         found, reason = "tagging", "CoNLL-U has a tag for every word"
     else:
@@ -97,15 +99,33 @@ def _report(examples: "Examples") -> None:
         )
 
 
+def _check_columns(examples: "Examples", chosen: tuple[str, str]) -> None:
+    """Raise `UsageError` for a column without texts; warn of a target column that has only one."""
+    from regard.foundation.errors import UsageError
+
+    for name in chosen:
+        texts = {text.strip() for text in examples.column(name)}
+        if not texts - {""}:
+            raise UsageError(f"The column {name} of {examples.files[0]} is empty. Choose other columns.")
+        if name == chosen[1] and len(texts) == 1:
+            print(
+                f"warning: all targets are equal ({texts.pop()[:40]!r}), so there is nothing to learn.", file=sys.stderr
+            )
+
+
 def _ask_columns(examples: "Examples", source: str | None, target: str | None) -> tuple[str, str]:
     """Ask for the source and target columns; without a terminal, options are required."""
     from regard.foundation.errors import UsageError
 
     names = ", ".join(examples.names)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or len(examples.names) < 2:
+    if len(examples.names) < 2:
         raise UsageError(
-            f"{examples.files[0]} has the columns {names or '(none)'}, and it is not clear which is the source and "
-            "which "
+            f"{examples.files[0]} has only {len(examples.names)} column, but examples need a source and a target. If "
+            "its columns are not separated by commas, name it .tsv, or convert it."
+        )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            f"{examples.files[0]} has the columns {names}, and it is not clear which is the source and which "
             "the target. Add --source COLUMN --target COLUMN."
         )
     source = source or typer.prompt(f"Source column? ({names})")
@@ -238,7 +258,7 @@ def _print_next_steps(examples: "Examples", chosen: tuple[str, str], task: str, 
 
     run = Path("runs") / place.stem
     sources = examples.column(chosen[0])
-    text = shlex.quote(next((one for one in sources if one.strip()), "some text")[:60])
+    text = shlex.quote(next((source for source in sources if source.strip()), "some text")[:60])
     verb = "translate" if task == "translation" else "predict"
     print(f"\nWrote {place}. Next:")
     print(f"  regard train {place}")

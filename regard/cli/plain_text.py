@@ -36,7 +36,7 @@ def translate_plain_text(
             outputs = plain.translate(texts, beam, length_penalty)
             if outputs is None:
                 outputs = _translate_fully(engine, run, overrides, texts, beam, length_penalty, split=split)
-            stream.writelines(" ".join(one.splitlines()).replace("\t", " ") + "\n" for one in outputs)
+            stream.writelines(" ".join(output.splitlines()).replace("\t", " ") + "\n" for output in outputs)
             stream.flush()
             advance(len(chunk))
     return True

@@ -85,14 +85,14 @@ def _table(made: "Plan") -> str:
         )
     else:
         rows.append(("here", f"not measured: {made.why_not_here}"))
-    for one in made.elsewhere:
+    for machine in made.elsewhere:
         apart = "" if made.here else " (activations apart)"
-        fits = f"{made.memory_on(one.devices) / 1e9:.2g} of {one.hardware.gigabytes:g} GB each{apart}"
+        fits = f"{made.memory_on(machine.devices) / 1e9:.2g} of {machine.hardware.gigabytes:g} GB each{apart}"
         rows.append(
             (
-                one.name,
-                f"{duration(one.seconds)} at {one.utilisation:.0%} of {one.hardware.teraflops:g} TFLOP/s each "
-                f"({one.hardware.precision}); {one.spent:.2g} FLOPs as time × peak; {fits}",
+                machine.name,
+                f"{duration(machine.seconds)} at {machine.utilisation:.0%} of {machine.hardware.teraflops:g} TFLOP/s "
+                f"each ({machine.hardware.precision}); {machine.spent:.2g} FLOPs as time × peak; {fits}",
             )
         )
     return columns(rows)

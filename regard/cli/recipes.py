@@ -30,15 +30,15 @@ def recipes(
         if short not in recipe_names():
             configuration_file(short)  # raises an error with a suggestion
             raise UsageError(f"{name[:200]} is not a recipe. `regard recipes` lists them.")
-        found = [one for one in found if one.name == short]
+        found = [recipe for recipe in found if recipe.name == short]
         if not as_json:
             print(found[0].path.read_text(encoding="utf-8").rstrip("\n"))
             return
     if as_json:
-        facts = [{**asdict(one), "path": str(one.path)} for one in found]
+        facts = [{**asdict(recipe), "path": str(recipe.path)} for recipe in found]
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     rows = [["recipe", "task", "what it learns", "measured", "time"]]
-    rows += [[one.name, one.task, one.what, one.result or "-", one.time or "-"] for one in found]
+    rows += [[recipe.name, recipe.task, recipe.what, recipe.result or "-", recipe.time or "-"] for recipe in found]
     print(columns(rows))
     print("\nTrain one with `regard train NAME`; commands and conditions of the figures: recipes/README.md.")

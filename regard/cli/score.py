@@ -60,13 +60,13 @@ def score(
     if as_json:
         facts = {
             "total": whole.facts(),
-            "sentences": [total([one]).facts() | {"log_probs": one.log_probs} for one in found],
-            "positions": [asdict(one) for one in positions],
+            "sentences": [total([likelihood]).facts() | {"log_probs": likelihood.log_probs} for likelihood in found],
+            "positions": [asdict(position) for position in positions],
         }
         print(json.dumps(facts, ensure_ascii=False))
         return
-    for one in found:
-        print(f"{one.log_prob:.4f}\t{total([one]).per_token:.4f}")
+    for likelihood in found:
+        print(f"{likelihood.log_prob:.4f}\t{total([likelihood]).per_token:.4f}")
     sys.stdout.flush()
     bits = math.log2(whole.per_character)
     print(

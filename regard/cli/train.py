@@ -71,6 +71,8 @@ def train(
 def _report(outcome: "Outcome") -> None:
     """Print the location of the run, its scores, and the next command."""
     from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
     from rich.text import Text
 
     from regard.training.view import scores_line
@@ -82,8 +84,15 @@ def _report(outcome: "Outcome") -> None:
         console.print(f"regard train --resume {place} training.steps=N", markup=False)
     else:
         console.print(Text(f"Finished at step {outcome.step:,}: {outcome.choice}.", style="bold"))
-    console.print(f"  validation  {scores_line(outcome.validation)}", markup=False)
-    if outcome.test:
-        console.print(f"  test        {scores_line(outcome.test)}", markup=False)
-    console.print(f"  run         {place} (README.md is its card)", markup=False)
-    console.print(f"  next        {outcome.next_command}", markup=False)
+    rows = [("validation", scores_line(outcome.validation)), ("", outcome.note)]
+    rows += [("test", scores_line(outcome.test) if outcome.test else "")]
+    rows += [("run", f"{place} (README.md is its card)"), ("next", outcome.next_command)]
+    shown = [(name, text) for name, text in rows if text]
+    if console.is_terminal:
+        table = Table.grid(padding=(0, 2))
+        for name, text in shown:
+            table.add_row(Text(name), Text(text, style="" if name else "dim", overflow="fold"))
+        console.print(Padding(table, (0, 0, 0, 2)), soft_wrap=False)
+    else:
+        for name, text in shown:
+            console.print(f"  {name:<10}  {text}", markup=False)

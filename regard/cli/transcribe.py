@@ -88,14 +88,19 @@ def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count:
     if form == "jsonl":
         found: list[dict[str, Any]] = [{"text": None, "score": None, "ended": None}]
         if not isinstance(best, RegardError) and best:
-            found = [{"text": one.text, "score": round(one.score, 6), "ended": one.ended} for one in best]
+            found = [
+                {"text": hypothesis.text, "score": round(hypothesis.score, 6), "ended": hypothesis.ended}
+                for hypothesis in best
+            ]
         others = {"others": found[1:]} if count > 1 else {}
         reason = {"error": str(best)} if isinstance(best, RegardError) else {}
         return json.dumps({"sound": name, **found[0], **others, **reason}, ensure_ascii=False)
     if isinstance(best, RegardError) or not best:
         return "" if form == "text" else f"{name}\t\t\t"
-    texts = [" ".join(one.text.split()) for one in best]
+    texts = [" ".join(hypothesis.text.split()) for hypothesis in best]
     if form == "text":
         return "\n".join(texts)
     rows = zip(best, texts, strict=True)
-    return "\n".join(f"{name}\t{rank}\t{one.score:.4f}\t{text}" for rank, (one, text) in enumerate(rows, start=1))
+    return "\n".join(
+        f"{name}\t{rank}\t{hypothesis.score:.4f}\t{text}" for rank, (hypothesis, text) in enumerate(rows, start=1)
+    )

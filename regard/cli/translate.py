@@ -1,6 +1,7 @@
 """`regard translate`: translate raw text with one trained run, or with several as an ensemble."""
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -13,9 +14,11 @@ from regard.cli.words import split_arguments
 from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.search import Search
+    from regard.search import Hypothesis, Search
     from regard.search.tree import Shown
     from regard.tasks.generation import TextGenerator
+
+    Rate = Callable[[Sequence[str], Sequence[Sequence[Hypothesis]]], list[dict[str, object]]]
 
 MBR_TEMPERATURE = 0.7
 """Default temperature of samples for --mbr; label smoothing leaves some probability on every word."""
@@ -37,18 +40,20 @@ Examples:
   regard translate runs/mine --prefix "Der Mann" --require Fahrrad --forbid words.txt < in.txt
   regard translate runs/mine --keep urls,numbers < in.txt
   regard translate runs/mine --show-search beam.html < in.txt
+  regard translate runs/mine --markup html "A <b>dog</b> runs."
+  regard translate runs/mine --document film.srt -o film.de.srt
   regard translate runs/mine in.txt model.positions.ntk=2
 """
 
 GROUPS = {
-    "Input and output": ("output", "form", "extras", "split", "engine", "show_search"),
+    "Input and output": ("output", "form", "extras", "split", "markup", "document", "engine", "show_search"),
     "Beam search": ("beam", "n_best", "full_beam", "length_penalty", "coverage_penalty", "diverse", "diversity"),
     "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed", "mbr"),
     "Constraints": ("prefix", "require", "forbid", "only", "constraint", "keep"),
 }
 """Groups of options in the help."""
 
-EXTRAS = ("scores", "alignment", "attention")
+EXTRAS = ("scores", "alignment", "attention", "confidence")
 
 
 def translate(
@@ -74,7 +79,7 @@ def translate(
     ] = None,
     extras: Annotated[
         str | None,
-        typer.Option("--with", help="More on each output: scores, alignment, attention.", metavar="LIST"),
+        typer.Option("--with", help="More on each output: scores, alignment, attention, confidence.", metavar="LIST"),
     ] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
     n_best: Annotated[
@@ -149,6 +154,14 @@ def translate(
             help="Split lines into sentences; by default only those that are too long for the model.",
         ),
     ] = None,
+    markup: Annotated[
+        str | None,
+        typer.Option("--markup", help="html: each line is HTML; tags stay around the aligned words.", metavar="FORMAT"),
+    ] = None,
+    document: Annotated[
+        Path | None,
+        typer.Option("--document", help="Translate a whole .txt, .html or .srt file.", metavar="FILE"),
+    ] = None,
     engine: Annotated[
         str,
         typer.Option("--engine", help="native, ctranslate2, ctranslate2-int8, or auto.", metavar="NAME"),
@@ -186,6 +199,7 @@ def translate(
     ):
         raise UsageError(f"{output} is an input and would be overwritten. Name another file with -o.")
 
+    _check_markup(markup, document, files, plain=form == "text" and count == 1 and show_search is None)
     special = (
         wanted,
         drawn,
@@ -200,6 +214,8 @@ def translate(
         keep,
         split,
         show_search,
+        markup,
+        document,
     )
     if engine != "native" and form == "text" and count == 1 and len(runs) == 1 and not any(special):
         from regard.cli.plain_text import translate_plain_text
@@ -231,7 +247,7 @@ def translate(
             require=tuple(require or ()),
             forbid=tuple(_phrases(forbid)) if forbid else (),
             only=tuple(_phrases(only)) if only else None,
-            extra=dict(_split_constraint(one) for one in constraint or ()),
+            extra=dict(_split_constraint(text) for text in constraint or ()),
         ),
         keep=kept_kinds(keep or []),
         split=False if show_search or wanted & {"alignment", "attention"} else split,
@@ -239,6 +255,12 @@ def translate(
     from regard.engines.choice import open_engine
 
     translator = open_engine(engine, runs, overrides, token_scores="scores" in wanted)
+    if document is not None:
+        from regard.cli.markup import translate_file
+
+        translate_file(translator, search, document, output)
+        return
+    rate = _rating(runs, overrides) if "confidence" in wanted else None
     shown: list[Shown] | None = [] if show_search else None
     call = [
         *map(str, runs),
@@ -246,6 +268,7 @@ def translate(
         *overrides,
         form,
         sorted(wanted),
+        markup,
         mbr,
         engine,
         repr(replace(search, utility=None)),
@@ -257,7 +280,7 @@ def translate(
         ):
             advance(done)
             for chunk in chunks(files, done, translator.config.data.train.texts):
-                _translate(translator, search, chunk, stream, form, wanted, shown)
+                _translate(translator, search, chunk, stream, "html" if markup else form, wanted, shown, rate)
                 stream.flush()
                 advance(len(chunk))
     finally:  # write the searches so far, even if a line cannot be translated
@@ -277,8 +300,10 @@ def _check_output(form: str, wanted: set[str], show_search: Path | None, *, draw
         raise UsageError(f"--format is text, tsv or jsonl, not `{form}`.")
     if form == "text" and wanted:
         raise UsageError("--with needs more than plain text. Use --format jsonl or tsv.")
-    if form == "tsv" and "attention" in wanted:
-        raise UsageError("Attention is a table for each line, which tsv cannot hold. Use --format jsonl.")
+    if form == "tsv" and wanted & {"attention", "confidence"}:
+        raise UsageError(
+            "Attention and confidence are tables for each line, which tsv cannot hold. Use --format jsonl."
+        )
     if split and wanted & {"alignment", "attention"}:
         raise UsageError("Alignment and attention need whole lines. Leave out --split.")
     if show_search is None:
@@ -287,6 +312,17 @@ def _check_output(form: str, wanted: set[str], show_search: Path | None, *, draw
         raise UsageError(f"--show-search writes .html or .json, not {show_search.name}.")
     if drawn or split:
         raise UsageError(f"--show-search shows a beam over whole lines. Leave out --{'split' if split else 'sample'}.")
+
+
+def _check_markup(markup: str | None, document: Path | None, files: Sequence[object], *, plain: bool) -> None:
+    if markup is None and document is None:
+        return
+    if markup not in (None, "html"):
+        raise UsageError(f"--markup is html, not `{markup}`.")
+    if not plain:
+        raise UsageError("--markup and --document give plain outputs. Leave out --format, --with and --n-best.")
+    if document is not None and (files or markup is not None):
+        raise UsageError("--document translates one file. Leave out other texts, files and --markup.")
 
 
 def _split_constraint(constraint: str) -> tuple[str, str]:
@@ -311,8 +347,14 @@ def _translate(
     form: str,
     wanted: set[str],
     shown: "list[Shown] | None",
+    rate: "Rate | None" = None,
 ) -> None:
     """Translate a chunk of lines and write the outputs in order."""
+    if form == "html":
+        from regard.cli.markup import translate_lines
+
+        stream.writelines(translate_lines(translator, search, [line for _, line in chunk]))
+        return
     from regard.search import SearchTree
     from regard.search.formats import as_object, as_rows
     from regard.search.tree import Shown
@@ -321,19 +363,34 @@ def _translate(
     trees = [SearchTree() for _ in texts] if shown is not None else None
     found = translator.hypotheses(texts, search, trees=trees)
     if shown is not None and trees is not None:
-        whole = [Shown(*one) for one in zip(texts, trees, found, strict=True) if one[2]]
+        whole = [Shown(*example) for example in zip(texts, trees, found, strict=True) if example[2]]
         shown += whole[: MOST_SHOWN - len(shown)]
-    for (number, source), best in zip(chunk, found, strict=True):
-        explained = [translator.explain(source, one) for one in best] if wanted & {"alignment", "attention"} else best
+    ratings = rate(texts, found) if rate else [{} for _ in texts]
+    for (number, source), best, rating in zip(chunk, found, ratings, strict=True):
+        explained = (
+            [translator.explain(source, hypothesis) for hypothesis in best]
+            if wanted & {"alignment", "attention"}
+            else best
+        )
         if form == "jsonl":
             tokenizers = translator.source.tokenizer, translator.tokenizer
-            stream.write(
-                json.dumps(as_object(number, source, explained, wanted, tokenizers, search.count), ensure_ascii=False)
-            )
-            stream.write("\n")
+            fields = as_object(number, source, explained, wanted, tokenizers, search.count)
+            stream.write(json.dumps(fields | rating, ensure_ascii=False) + "\n")
         else:
             for row in as_rows(number, explained, search.count, wanted):
                 stream.write((row[3] if form == "text" else "\t".join(row)) + "\n")
+
+
+def _rating(runs: Sequence[Path], overrides: Sequence[str]) -> "Rate":
+    """Return a function that rates the best hypotheses of texts."""
+    if len(runs) > 1:
+        raise UsageError("Confidence is that of a single run. Leave out the other runs, or `confidence`.")
+    from regard.evaluation.confidence import Confidence, rate_best
+    from regard.tasks.loaded import load_run
+
+    Confidence.load(runs[0])
+    loaded = load_run(runs[0], overrides, verb="translate")
+    return lambda texts, lists: rate_best(loaded, runs[0], texts, lists)
 
 
 def _show(path: Path, shown: "list[Shown]", translator: "TextGenerator", runs: list[Path]) -> None:

@@ -18,8 +18,8 @@ from regard.cli.help import PlainGroup, grouped
 SECTIONS = {
     "Start": ("demo", "new", "recipes", "data"),
     "Train": ("train", "sweep", "config", "plan", "runs"),
-    "Use": ("translate", "predict", "generate", "caption", "transcribe"),
-    "Measure": ("evaluate", "compare", "score", "contrast", "judge", "bench"),
+    "Use": ("translate", "predict", "generate", "caption", "transcribe", "serve", "client"),
+    "Measure": ("evaluate", "compare", "score", "calibrate", "contrast", "judge", "bench"),
     "Look inside": ("inspect",),
     "Exchange": ("import", "export"),
 }

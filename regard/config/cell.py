@@ -65,7 +65,7 @@ def resolve(
     )
 
 
-def settled(value: Value | None) -> Value:
+def resolved(value: Value | None) -> Value:
     """Return a setting of a resolved model, which is never `None`."""
     if value is None:
         raise ValueError("this configuration has not been resolved: call RunConfig.resolved() first")
@@ -76,7 +76,7 @@ def width_of(side: Encoder | Decoder | None) -> int:
     """Return the width of the encoder or decoder of a resolved model."""
     if side is None:
         raise ValueError("this cell has no such side")
-    return settled(side.width)
+    return resolved(side.width)
 
 
 def _with_width(part: Side, width: int) -> Side:
@@ -170,12 +170,14 @@ def _attention(attention: Attention, join: Join | None, encoder: Encoder | None,
         project = transformer or (decoder is not None and decoder.kind == "conv") or heads > 1
     joined = join is not None and join.kind == "attention"
     attending = [
-        (f"model.{place}.width", side.width) for place, side in sides.items() if side and (side.attends or joined)
+        (f"model.{side_name}.width", side.width)
+        for side_name, side in sides.items()
+        if side and (side.attends or joined)
     ]
-    for place, width in attending:
+    for setting, width in attending:
         if width is not None and width % heads:
             raise UsageError(
-                f"{place} is {width}, which is not divisible by {heads} attention heads. Change one of them."
+                f"{setting} is {width}, which is not divisible by {heads} attention heads. Change one of them."
             )
     differ = joined and encoder is not None and decoder is not None and encoder.width != decoder.width
     if differ and not project and score in ("dot", "scaled-dot"):
@@ -227,7 +229,7 @@ def _positions(
 
 def _check_pruned(model: Model, attention: Attention, there: Sequence[str]) -> None:
     """Raise if `model.pruned` names heads that the model does not have."""
-    heads = settled(attention.heads)
+    heads = resolved(attention.heads)
     for name, kept in (model.pruned or {}).items():
         if not attention.project:
             raise UsageError(

@@ -88,7 +88,7 @@ def find_corpus(name: str) -> tuple[KnownCorpus, str | None]:
     if part not in corpus.sections:
         raise UsageError(
             f"{_quote(name)} is not a known corpus. {corpus_name} has "
-            f"{', '.join(f'{corpus_name}/{each}' for each in corpus.sections)}."
+            f"{', '.join(f'{corpus_name}/{section}' for section in corpus.sections)}."
         )
     return corpus, part
 
@@ -98,14 +98,14 @@ def corpus_settings(name: str) -> dict[str, Any]:
     corpus, part = find_corpus(name)
     if part is None:
         if len(corpus.sections) > 1:
-            parts = ", ".join(f"{corpus.name}/{each}" for each in corpus.sections)
+            parts = ", ".join(f"{corpus.name}/{section}" for section in corpus.sections)
             raise UsageError(f"{name} has several parts. Name one of {parts}.")
         (part,) = corpus.sections
     places = {file.path: locate_file(corpus, file) for file in corpus.files_of(part)}
-    missing = [path for path, place in places.items() if place is None]
+    missing = [path for path, location in places.items() if location is None]
     if missing:
         raise RegardError(missing_corpus(corpus, part, missing[0]))
-    found = {path: str(place) for path, place in places.items()}
+    found = {path: str(location) for path, location in places.items()}
     return {section: _replace_files(settings, found) for section, settings in corpus.sections[part].items()}
 
 

@@ -1,343 +1,37 @@
-"""Corpora of a run, and how they are cleaned."""
+"""The section `data`: the corpora of a run, and how they are cleaned."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from regard.config.choices import READERS
+from regard.config.media_corpora import ImageFiles, SoundFiles, SpokenWords
 from regard.config.section import Section
+from regard.config.text_corpora import (
+    BabiFiles,
+    ColumnFiles,
+    ConlluFiles,
+    CorpusSection,
+    JsonLines,
+    JsonTexts,
+    LabelledLines,
+    PairedFiles,
+    Paths,
+    TableFiles,
+    TextFiles,
+    TsvFiles,
+)
 
 FEW_EXAMPLES = 100
 """With fewer training examples, a warning is shown."""
 
 
-def _as_list(value: Any) -> Any:
-    """Return a single path as a list of one path."""
-    return [value] if isinstance(value, str) else value
+LANGUAGE_CODE = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
+"""Codes such as `en`, `pt-BR` and `zh-Hans` (BCP 47)."""
 
 
-def _expand_home(path: str) -> str:
-    """Replace `~` by the home directory, if there is one."""
-    try:
-        return str(Path(path).expanduser()) if path.startswith("~") else path
-    except RuntimeError:
-        return path
-
-
-File = Annotated[str, Field(min_length=1), AfterValidator(_expand_home)]
-Paths = Annotated[list[File], BeforeValidator(_as_list), Field(min_length=1)]
-"""Files, relative to the current directory."""
-
-
-class _Corpus(Section):
-    """Base of all corpora."""
-
-    @property
-    def name(self) -> str:
-        """A short description for messages: its files."""
-        return ", ".join(getattr(self, next(iter(type(self).model_fields))))
-
-    @property
-    def files(self) -> list[str]:
-        """All its files."""
-        lists = [
-            getattr(self, name) for name, field in type(self).model_fields.items() if field.annotation == list[File]
-        ]
-        return [file for files in lists for file in files]
-
-    @property
-    def texts(self) -> int:
-        """Number of texts of a source."""
-        return 1
-
-    @property
-    def pictures(self) -> bool:
-        """Whether a source is an image."""
-        return False
-
-    @property
-    def listing(self) -> str | None:
-        """The field that names the files of examples; `None` if they cannot be replaced by other files."""
-        return next(iter(type(self).model_fields))
-
-
-class PairedFiles(_Corpus):
-    """Two aligned text files (or two lists of them): line n of one is the translation of line n of the other."""
-
-    source: Paths
-    """Source file or files, plain or gzip, UTF-8, one sentence per line."""
-    target: Paths
-    """Target file or files, in the same order."""
-
-    @property
-    def name(self) -> str:
-        """A short description for messages."""
-        return f"{', '.join(self.source)} with {', '.join(self.target)}"
-
-    @property
-    def listing(self) -> str | None:
-        """None: there are two such fields."""
-        return None
-
-    @model_validator(mode="after")
-    def _check_counts(self) -> Self:
-        if len(self.source) != len(self.target):
-            raise ValueError(
-                f"has {len(self.source)} source and {len(self.target)} target files. Each needs its counterpart."
-            )
-        return self
-
-
-def _as_name(value: Any) -> Any:
-    """Return the number of a column as a string."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Column = Annotated[str, BeforeValidator(_as_name), Field(min_length=1)]
-"""The name of a column in the header, or its number, counted from 1."""
-
-
-class TableFiles(_Corpus):
-    """Tables with named columns: CSV, TSV, XLSX or Parquet, according to the ending of the file name."""
-
-    table: Paths
-    """File or files that end in .csv, .tsv (plain or gzip, UTF-8), .xlsx (its first sheet) or .parquet."""
-    source: Column = "source"
-    """Name of the source column, or its number, counted from 1."""
-    second: Column | None = None
-    """Name of the column of a second text that belongs to the source: the other sentence of a pair, a question."""
-    target: Column = "target"
-    """Name of the target column: the target sentence, or the label."""
-    header: bool | None = None
-    """Whether the first row names the columns; needed only if `source` and `target` are numbers."""
-
-    @property
-    def texts(self) -> int:
-        """Number of texts of a source."""
-        return 1 if self.second is None else 2
-
-
-class TsvFiles(_Corpus):
-    """Tab-separated files with a source and a target column."""
-
-    tsv: Paths
-    """File or files, plain or gzip, UTF-8, one pair per line."""
-    header: bool | None = None
-    """Whether the first line of each file names the columns and is skipped; set it if the first line looks like it."""
-    source_column: int = Field(default=1, ge=1)
-    """Column of the source sentence, counted from 1."""
-    second_column: int | None = Field(default=None, ge=1)
-    """Column of a second text that belongs to the source: the other sentence of a pair, a question."""
-    target_column: int = Field(default=2, ge=1)
-    """Column of the target sentence, or of the label, counted from 1."""
-
-    @property
-    def texts(self) -> int:
-        """Number of texts of a source."""
-        return 1 if self.second_column is None else 2
-
-
-class JsonLines(_Corpus):
-    """Files with one JSON object per line."""
-
-    jsonl: Paths
-    """File or files, plain or gzip, UTF-8."""
-    source_field: str = "source"
-    """Name of the field that holds the source sentence."""
-    second_field: str | None = None
-    """Name of the field of a second text that belongs to the source: the other sentence of a pair, a question."""
-    target_field: str = "target"
-    """Name of the field that holds the target sentence, or the label."""
-
-    @property
-    def texts(self) -> int:
-        """Number of texts of a source."""
-        return 1 if self.second_field is None else 2
-
-
-class LabelledLines(_Corpus):
-    """Files with a label and a text on each line."""
-
-    labelled: Paths
-    """File or files, plain or gzip, UTF-8: the first word of a line is its label, the rest the text."""
-
-
-class ConlluFiles(_Corpus):
-    """Files in CoNLL-U, the format of Universal Dependencies: ten columns, one word per line."""
-
-    conllu: Paths
-    """File or files, plain or gzip, UTF-8."""
-    tag: Literal["upos", "xpos"] = "upos"
-    """Which tag: the universal part of speech (column 4), or the language's own (column 5)."""
-
-
-class ColumnFiles(_Corpus):
-    """Files with a word and its tag on each line, and an empty line after each sentence."""
-
-    columns: Paths
-    """File or files, plain or gzip, UTF-8: tabs between the columns, or white space where a line has no tab."""
-    word_column: int | None = Field(default=None, ge=1)
-    """Column of the word, counted from 1; needed if there are more than two, as in CoNLL-2003."""
-    tag_column: int | None = Field(default=None, ge=1)
-    """Column of the tag, counted from 1; needed if there are more than two."""
-
-
-class TextFiles(_Corpus):
-    """Plain text."""
-
-    text: Paths
-    """File or files, plain or gzip, UTF-8."""
-    documents: Literal["lines", "paragraphs"] = "lines"
-    """What a document is: a line, or all lines up to the next empty one."""
-
-
-class JsonTexts(_Corpus):
-    """Files with one JSON object per line, one field of which is text."""
-
-    json_text: Paths
-    """File or files, plain or gzip, UTF-8."""
-    field: str = "text"
-    """Name of the field: a string, or a list of strings, such as the turns of a dialogue."""
-
-
-class BabiFiles(_Corpus):
-    """Stories with questions in the format of the bAbI tasks (Weston et al., 2015)."""
-
-    babi: Paths
-    """File or files, plain or gzip, UTF-8: numbered lines; tabs separate a question, its answer and its evidence."""
-
-    @property
-    def texts(self) -> int:
-        """Two: the story so far, and the question."""
-        return 2
-
-
-class ImageFiles(_Corpus):
-    """Images in a folder, and files with their captions; an image may have several."""
-
-    images: File
-    """Folder, or zip file, of pictures: PNG, JPEG, GIF, BMP or WebP."""
-    captions: Paths
-    """File or files, plain or gzip, UTF-8: a picture's name and a caption per line, by tabs or (`.jsonl`) as JSON."""
-    header: bool = False
-    """Tabs: whether the first line of each file names the columns and is skipped."""
-    image_column: int = Field(default=1, ge=1)
-    """Tabs: column of the picture's name, counted from 1."""
-    caption_column: int = Field(default=2, ge=1)
-    """Tabs: column of the caption, or of the answer, counted from 1."""
-    question_column: int | None = Field(default=None, ge=1)
-    """Tabs: column of a question about the picture, counted from 1; the caption is then its answer."""
-    split_column: int | None = Field(default=None, ge=1)
-    """Tabs: column with the part of the corpus that a line belongs to; see `split`."""
-    image_field: str = "image"
-    """JSON: field of the picture's name."""
-    caption_field: str = "caption"
-    """JSON: field of the caption: a string, or a list of several; or of the answer."""
-    question_field: str | None = None
-    """JSON: field of a question about the picture; the caption is then its answer."""
-    split_field: str | None = None
-    """JSON: field with the part of the corpus that a line belongs to; see `split`."""
-    split: str | None = None
-    """Which part to take, such as `train`; by default all lines."""
-
-    @property
-    def name(self) -> str:
-        """A short description for messages."""
-        part = f" ({self.split})" if self.split else ""
-        return f"{', '.join(self.captions)}{part} with the pictures of {self.images}"
-
-    @property
-    def listing(self) -> str | None:
-        """The files of captions."""
-        return "captions"
-
-    @property
-    def texts(self) -> int:
-        """Number of texts of a source; a question counts as one, an image does not."""
-        return 1 if self.question_column is None and self.question_field is None else 2
-
-    @property
-    def pictures(self) -> bool:
-        """Whether a source is an image."""
-        return True
-
-    @model_validator(mode="after")
-    def _check_split(self) -> Self:
-        if (self.split is None) != (self.split_column is None and self.split_field is None):
-            raise ValueError(
-                "needs both split, the part of the corpus to use, and split_column (split_field), which names the "
-                "part of each line. Set both, or neither."
-            )
-        return self
-
-
-class SoundFiles(_Corpus):
-    """Sounds in a folder, and files that give the text or the label of each."""
-
-    sounds: File
-    """Folder, or zip file, of sounds: WAV, FLAC or OGG."""
-    manifest: Paths
-    """File or files, plain or gzip, UTF-8: a sound's name and its text per line, by tabs or (`.jsonl`) as JSON."""
-    header: bool = False
-    """Tabs: whether the first line of each file names the columns and is skipped."""
-    sound_column: int = Field(default=1, ge=1)
-    """Tabs: column of the name of the sound, counted from 1."""
-    text_column: int = Field(default=2, ge=1)
-    """Tabs: column of the text or the label, counted from 1."""
-    sound_field: str = "sound"
-    """JSON: field of the name of the sound."""
-    text_field: str = "text"
-    """JSON: field of the text or the label."""
-
-    @property
-    def name(self) -> str:
-        """A short description for messages."""
-        return f"{', '.join(self.manifest)} with the sounds of {self.sounds}"
-
-    @property
-    def listing(self) -> str | None:
-        """The manifest."""
-        return "manifest"
-
-
-class SpokenWords(_Corpus):
-    """Recordings of single words, named `WORD_SPEAKER_NUMBER.wav`: alone, or several of one speaker with pauses."""
-
-    spoken_words: File
-    """Folder, or zip file, of the recordings."""
-    speakers: list[str] | None = None
-    """Whose recordings to use; by default those of all speakers."""
-    without_speakers: list[str] = Field(default_factory=list)
-    """Whose recordings to leave out, such as the speaker to test with."""
-    min_words: int = Field(default=1, ge=1, le=100)
-    """Fewest words of a sequence."""
-    max_words: int = Field(default=1, ge=1, le=100)
-    """Most words of a sequence; 1: every recording once, by itself."""
-    size: int = Field(default=5000, ge=1, le=10_000_000)
-    """How many sequences to make, if `max_words` is more than 1."""
-    seed: int = 0
-    """Different seeds make different sequences."""
-
-    @property
-    def name(self) -> str:
-        """A short description for messages."""
-        return f"the recordings of {self.spoken_words}"
-
-    @property
-    def listing(self) -> str | None:
-        """None: the names of the recordings are the examples."""
-        return None
-
-    @model_validator(mode="after")
-    def _check_limits(self) -> Self:
-        if self.min_words > self.max_words:
-            raise ValueError(f"has min_words {self.min_words} above max_words {self.max_words}. Swap them.")
-        return self
-
-
-class Generated(_Corpus):
+class Generated(CorpusSection):
     """A generated corpus; the same settings always give the same pairs."""
 
     generate: Literal["dates", "copy", "reverse", "sort", "shapes", "questions"]
@@ -389,7 +83,7 @@ class Generated(_Corpus):
         return self
 
 
-class ReaderFiles(_Corpus):
+class ReaderFiles(CorpusSection):
     """Files of a format that an extension reads (see `regard.extensions.corpus_format`)."""
 
     reader: Annotated[str, READERS]
@@ -417,7 +111,7 @@ class ReaderFiles(_Corpus):
         return self.source_texts
 
 
-class Elsewhere(_Corpus):
+class Elsewhere(CorpusSection):
     """A corpus that is not available: that of an imported model (`regard import`)."""
 
     imported: str
@@ -495,6 +189,15 @@ class Cleaning(Section):
     """Exact repeats of a pair add no information and leak into held-out data."""
 
 
+class Languages(Section):
+    """The languages of a translation run, which `regard serve` offers it for."""
+
+    source: str = Field(pattern=LANGUAGE_CODE)
+    """Code of the source language, such as `en` or `pt-BR`."""
+    target: str = Field(pattern=LANGUAGE_CODE)
+    """Code of the target language."""
+
+
 class Data(Section):
     """The corpora of a run."""
 
@@ -516,9 +219,11 @@ class Data(Section):
     """Share of additional longer pairs: for every hundred pairs of `train`, `100 * joined` that join two to four."""
     cleaning: Cleaning = Cleaning()
     """Which training pairs are dropped."""
+    languages: Languages | None = None
+    """The languages of a translation run, for `regard serve`."""
 
     @property
     def plugins(self) -> list[str]:
         """The extension modules that read the corpora."""
-        corpora = [one for one in (self.train, self.validation, self.test) if isinstance(one, ReaderFiles)]
-        return sorted({plugin for one in corpora if (plugin := READERS.plugin_of(one.reader))})
+        corpora = [corpus for corpus in (self.train, self.validation, self.test) if isinstance(corpus, ReaderFiles)]
+        return sorted({plugin for corpus in corpora if (plugin := READERS.plugin_of(corpus.reader))})

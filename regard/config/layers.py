@@ -92,6 +92,6 @@ def read_overrides(overrides: Sequence[str]) -> Layer:
                 section[name] = {}
             section = section[name]
         section[path[-1]] = read_value(text, COMMAND_LINE, path)
-        places = {known: place for known, place in places.items() if known[: len(path)] != path}
+        places = {known: location for known, location in places.items() if known[: len(path)] != path}
         places |= dict.fromkeys([path, *leaves(section[path[-1]], path)], COMMAND_LINE)
     return Layer(values, places)

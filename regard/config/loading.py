@@ -33,9 +33,9 @@ def load(path: Path | str, overrides: Sequence[str] = (), *, of_run: bool = Fals
     The file of a run (`of_run`) is complete: it inherits nothing, so that it can be read without `model.start_from`. As
     it may come from an untrusted source, the extensions that it names must already be loaded.
     """
-    name = one_line(str(path))
+    text, name = read_text(path)
     of_run = of_run or _is_file(Path(path).parent / "run.json")
-    return _resolve(read(_text(Path(path), name), name), overrides, name, of_run=of_run)
+    return _resolve(read(text, name), overrides, name, of_run=of_run)
 
 
 def from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
@@ -80,7 +80,7 @@ def _resolve(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool =
     inherit = not of_run and _has_start(layer)
     if not inherit and (kind := _default_encoder(layer, file, command_line)):
         # Encoder settings without a kind apply to this kind; presets describe encoders of text.
-        rest = [_without_encoder(one) if one.presets else one for one in layers[1:]]
+        rest = [_without_encoder(layer) if layer.presets else layer for layer in layers[1:]]
         layer = stack(layers[0], Layer({"model": {"encoder": {"kind": kind}}}), *rest)
     try:
         if inherit:
@@ -170,8 +170,9 @@ def _presets(chosen: Any, place: str) -> list[Layer]:
     return [preset_layer(name, PRESETS[name].settings, place) for name in names]
 
 
-def _text(path: Path, name: str) -> str:
-    """Return the text of a configuration file."""
+def read_text(path: Path | str) -> tuple[str, str]:
+    """Return the text of a configuration file, and its name as messages show it."""
+    path, name = Path(path), one_line(str(path))
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
@@ -187,7 +188,7 @@ def _text(path: Path, name: str) -> str:
     if len(content) > LARGEST_FILE:
         raise UsageError(f"{name} is over {LARGEST_FILE // 1_000_000} MB, which is too large for a configuration.")
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-8-sig"), name
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{name}:{line}: not UTF-8 text. Save the file as UTF-8.") from None

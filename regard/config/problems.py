@@ -47,7 +47,7 @@ def add_location(error: UsageError, layer: Layer, name: str) -> UsageError:
 def place_of(path: Path, layer: Layer, name: str) -> str:
     """Return the location of a setting, or of something inside it, or of the section around it."""
     if path and path not in layer.places:
-        inside = [place for known, place in layer.places.items() if known[: len(path)] == path]
+        inside = [location for known, location in layer.places.items() if known[: len(path)] == path]
         if inside:
             return inside[0]
     for length in range(len(path), 0, -1):
@@ -161,7 +161,8 @@ class _Problem:
     def _no_section(self, name: str, choices: Kinds) -> str:
         word = self.value if isinstance(self.value, str) else None
         if any(
-            "kind" in each.model_fields and word in words_of(each.model_fields["kind"]) for each in choices.values()
+            "kind" in choice.model_fields and word in words_of(choice.model_fields["kind"])
+            for choice in choices.values()
         ):
             return f"{name} is a section; did you mean to set {name}.kind to {word}?"
         known = names(choices) if choices else list(RunConfig.model_fields)

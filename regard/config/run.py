@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from regard.config.cell import resolve, settled
+from regard.config.cell import resolve, resolved
 from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
 from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model, SoundEncoder
@@ -88,7 +88,7 @@ class RunConfig(Section):
             raise UsageError(
                 f"model.encoder.kind `{kind}` cannot read {task.input_kind().reads}, which is the input of task "
                 f"`{task.kind}` "
-                f"({task.arrow}). Use {' or '.join(f'`{one}`' for one in wanted)}, or set task.kind."
+                f"({task.arrow}). Use {' or '.join(f'`{kind}`' for kind in wanted)}, or set task.kind."
             )
 
     @property
@@ -197,7 +197,7 @@ def _check_training(task: TaskSettings, training: Training, start_from: str | No
 
 
 def _check_positions(model: Model, longest: int) -> None:
-    positions = settled(model.positions)
+    positions = resolved(model.positions)
     if positions.kind == "learned" and positions.max_length <= longest:
         raise UsageError(
             f"model.positions.max_length is {positions.max_length}, but data.cleaning.max_length allows texts of "
@@ -207,7 +207,7 @@ def _check_positions(model: Model, longest: int) -> None:
 
 def _check_sound_positions(task: TaskSettings, model: Model) -> None:
     """Raise if there are fewer learned positions than the longest sound needs; a position is 40 ms."""
-    positions, encoder = settled(model.positions), model.encoder
+    positions, encoder = resolved(model.positions), model.encoder
     if positions.kind != "learned" or not isinstance(encoder, SoundEncoder) or not encoder.uses_positions:
         return
     slowest = 1 - (task.speed if isinstance(task, SoundTask) else 0.0)
@@ -220,32 +220,32 @@ def _check_sound_positions(task: TaskSettings, model: Model) -> None:
 
 
 def _check_vocabulary(text: Text) -> None:
-    for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
+    for setting, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if (
             tokenizer.kind not in ("words", *READ)
             and tokenizer.vocabulary is not None
             and tokenizer.vocabulary < LEAST_WITH_BYTES
         ):
             raise UsageError(
-                f"{place}.vocabulary is {tokenizer.vocabulary}, but kind `{tokenizer.kind}` needs at least "
+                f"{setting}.vocabulary is {tokenizer.vocabulary}, but kind `{tokenizer.kind}` needs at least "
                 f"{LEAST_WITH_BYTES}, for the special tokens, 256 bytes and a letter."
             )
 
 
 def _check_sentencepiece(text: Text) -> None:
-    for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
+    for setting, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if tokenizer.kind in READ and tokenizer.model is None:
             raise UsageError(
-                f"{place} of kind `{tokenizer.kind}` needs a trained model. Set {place}.model to its file."
+                f"{setting} of kind `{tokenizer.kind}` needs a trained model. Set {setting}.model to its file."
             )
         if tokenizer.kind not in READ and tokenizer.model is not None:
             raise UsageError(
-                f"{place}.model is a setting of kind `sentencepiece` or `wordpiece`, but this one is "
-                f"`{tokenizer.kind}`. Set {place}.kind to one of these, or remove the setting."
+                f"{setting}.model is a setting of kind `sentencepiece` or `wordpiece`, but this one is "
+                f"`{tokenizer.kind}`. Set {setting}.kind to one of these, or remove the setting."
             )
         if tokenizer.kind in READ and tokenizer.vocabulary is not None:
             raise UsageError(
-                f"{place}.vocabulary is {tokenizer.vocabulary}, but a trained model has its own vocabulary. Remove "
+                f"{setting}.vocabulary is {tokenizer.vocabulary}, but a trained model has its own vocabulary. Remove "
                 "the setting."
             )
 
@@ -256,9 +256,9 @@ def _check_dropout(text: Text, task: TaskSettings) -> None:
             f"text.bpe_dropout splits words differently each time, but task `{task.kind}` ({task.arrow}) needs the "
             "same tokens every time. Leave it at 0."
         )
-    for place, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
+    for setting, tokenizer in (("text.tokenizer", text.tokenizer), ("text.target", text.target or text.tokenizer)):
         if text.bpe_dropout and tokenizer.kind != "bpe":
             raise UsageError(
-                f"text.bpe_dropout drops merges, but {place} of kind `{tokenizer.kind}` has none. "
+                f"text.bpe_dropout drops merges, but {setting} of kind `{tokenizer.kind}` has none. "
                 "Use kind `bpe`, or leave it at 0."
             )

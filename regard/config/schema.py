@@ -96,7 +96,7 @@ def paths(section: type[Section] = RunConfig, above: Path = ()) -> Iterator[Path
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a mistyped one probably means."""
     by_lower = {candidate.lower(): candidate for candidate in known}
-    wanted = name[:60].lower().replace("-", "_") if any("_" in each for each in by_lower) else name[:60].lower()
+    wanted = name[:60].lower().replace("-", "_") if any("_" in known for known in by_lower) else name[:60].lower()
     matches = difflib.get_close_matches(wanted, by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
@@ -143,7 +143,7 @@ def _expected(annotation: Any, marks: Iterable[Any]) -> str:
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *more = get_args(annotation)
-        constraints = [mark for each in more for mark in (each.metadata if isinstance(each, FieldInfo) else [each])]
+        constraints = [mark for item in more for mark in (item.metadata if isinstance(item, FieldInfo) else [item])]
         return _expected(inner, [*marks, *constraints])
     if origin in (Union, UnionType):
         parts = [part for part in get_args(annotation) if part is not NoneType]

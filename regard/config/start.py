@@ -64,15 +64,15 @@ def refuse_differences(
     other = base_config(config.model.start_from)
     for path in _inherited_paths(type(config.task), other):
         both = _value(config, path), _value(other, _path_in_other(path, type(config.task), other))
-        for place, here, there in _compare(*both, path):
-            open_yet = not resolved and there is None and not place.startswith("text.")
-            if place not in OWN and not place.startswith("data.") and not open_yet:
-                preset = _preset(place, presets or {})
+        for setting, here, there in _compare(*both, path):
+            open_yet = not resolved and there is None and not setting.startswith("text.")
+            if setting not in OWN and not setting.startswith("data.") and not open_yet:
+                preset = _preset(setting, presets or {})
                 raise UsageError(
-                    f"{place} is {_format_value(here)} here, but {_format_value(there)} in {config.model.start_from}, "
-                    "which "
-                    f"model.start_from names. A run has the model, the tokenizers and the search of the run it starts "
-                    f"from. Remove {f'the preset {preset}' if preset else place}{_format_remedy(place, there)}."
+                    f"{setting} is {_format_value(here)} here, but {_format_value(there)} in "
+                    f"{config.model.start_from}, which model.start_from names. A run has the model, the tokenizers and "
+                    "the search of the run it starts from. Remove "
+                    f"{f'the preset {preset}' if preset else setting}{_format_remedy(setting, there)}."
                 )
 
 

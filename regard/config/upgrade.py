@@ -29,7 +29,9 @@ def upgrade(layer: Layer, below: Layer | None = None) -> Layer:
     if isinstance(section, Mapping):
         section = _task(dict(section), below)
     values["task"] = _merge_sections(section, values["task"]) if "task" in values else section
-    places = {(("task", *path[1:]) if path[:1] == ("shape",) else path): place for path, place in layer.places.items()}
+    places = {
+        (("task", *path[1:]) if path[:1] == ("shape",) else path): location for path, location in layer.places.items()
+    }
     return Layer(values, places)
 
 

@@ -26,7 +26,7 @@ class Frame(NamedTuple):
     """The special tokens that a batch puts around the ids of a side."""
 
     before: tuple[int, ...] = ()
-    behind: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
 
 
 SOURCE_FRAME, TARGET_FRAME = Frame((), (EOS,)), Frame((BOS,), (EOS,))
@@ -113,9 +113,9 @@ class Batches:
         while True:
             order, spans = self._plan(epoch)
             mine = self._share(epoch, len(spans))
-            for place in range(position, len(mine)):
-                start, end = spans[mine[place]]
-                yield self._batch(order[start:end], epoch), Cursor(epoch, place + 1)
+            for index in range(position, len(mine)):
+                start, end = spans[mine[index]]
+                yield self._batch(order[start:end], epoch), Cursor(epoch, index + 1)
             epoch, position = epoch + 1, 0
 
     def once(self) -> Iterator[Batch]:
@@ -135,7 +135,7 @@ class Batches:
         """Return all pairs in bucket order, and start and end of each batch of all processes (batches × 2)."""
         if self._latest is None or self._latest[0] != epoch:
             source, target = self.source_lengths, self.store.lengths[1]
-            order = bucketed(source, target, self._random(epoch, 0))
+            order = bucket(source, target, self._random(epoch, 0))
             longest = np.maximum(source, target + 1)[order] + 1  # with the special tokens
             self._latest = epoch, (order, cut(longest, self.tokens, self.world_size))
         return self._latest[1]
@@ -149,7 +149,7 @@ class Batches:
         pairs = [self.store[int(row)] for row in rows]
         if any(self.dropout):
             pairs = [self._apply_dropout(pair, epoch, row) for pair, row in zip(pairs, rows, strict=True)]
-        source, target = (padded([pair[side] for pair in pairs], *frame) for side, frame in enumerate(self.frames))
+        source, target = (pad_rows([pair[side] for pair in pairs], *frame) for side, frame in enumerate(self.frames))
         return Batch(source, target, np.asarray(rows, dtype=np.int64))
 
     def _apply_dropout(self, pair: tuple[Tokens, Tokens], epoch: int, row: int) -> tuple[Tokens, Tokens]:
@@ -161,7 +161,7 @@ class Batches:
         return source, target
 
 
-def bucketed(source: Lengths, target: Lengths, generator: np.random.Generator) -> Places:
+def bucket(source: Lengths, target: Lengths, generator: np.random.Generator) -> Places:
     """Return pair indices sorted by target length (±1), then by source length, alternately ascending and descending.
 
     Ties are shuffled, so that epochs have different batches. One 64-bit key per pair keeps sorting ten million fast.
@@ -193,18 +193,18 @@ def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
         bounds.append(start)
     while (missing := -(len(bounds) - 1) % multiple) and (sizes := np.diff(bounds)).max() > 1:
         largest = np.argsort(-sizes, kind="stable")[: min(missing, int((sizes > 1).sum()))]
-        bounds = sorted([*bounds, *(bounds[place] + int(sizes[place]) // 2 for place in largest)])
+        bounds = sorted([*bounds, *(bounds[index] + int(sizes[index]) // 2 for index in largest)])
     spans = np.stack([bounds[:-1], bounds[1:]], axis=1)
     return np.concatenate([spans, spans[:missing]])
 
 
-def padded(rows: list[Tokens], before: Sequence[int], behind: Sequence[int]) -> Tensor:
+def pad_rows(rows: list[Tokens], before: Sequence[int], after: Sequence[int]) -> Tensor:
     """Return sequences, with special tokens added before and after each, as one padded tensor, rows × longest."""
-    longest = max(len(row) for row in rows) + len(before) + len(behind)
+    longest = max(len(row) for row in rows) + len(before) + len(after)
     ids = np.full((len(rows), longest), PAD, dtype=np.int64)
-    for place, row in enumerate(rows):
-        ids[place, : len(before)] = before
+    for index, row in enumerate(rows):
+        ids[index, : len(before)] = before
         end = len(before) + len(row)
-        ids[place, len(before) : end] = row
-        ids[place, end : end + len(behind)] = behind
+        ids[index, len(before) : end] = row
+        ids[index, end : end + len(after)] = after
     return torch.from_numpy(ids)

@@ -152,10 +152,10 @@ def survey(
     fate = np.frombuffer(fates, dtype=np.uint8).copy()
     hashes = np.frombuffer(whole, dtype=np.uint64)
     if cleaning.duplicates == "drop":
-        fate[_repeated(hashes) & (fate == Fate.TRAIN)] = Fate.DUPLICATE
+        fate[_find_repeated(hashes) & (fate == Fate.TRAIN)] = Fate.DUPLICATE
     for count, aside in ((held_out, Fate.HELD_OUT), (tested, Fate.TEST)):
         if count:
-            chosen = _chosen(np.frombuffer(sources, dtype=np.uint64), fate == Fate.TRAIN, count, aside)
+            chosen = _choose_held_out(np.frombuffer(sources, dtype=np.uint64), fate == Fate.TRAIN, count, aside)
             fate[chosen & (fate == Fate.TRAIN)] = aside
     known = np.fromiter(map(_pair_hash, validation), dtype=np.uint64)
     report = CleaningReport(pairs=len(fate), overlap=_overlap(known, hashes, fate == Fate.TRAIN))
@@ -194,7 +194,7 @@ def _fate(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> Fate:
     return Fate.TRAIN
 
 
-def _repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def _find_repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return a mask of the pairs that repeat an earlier one."""
     order = np.argsort(hashes, kind="stable")
     repeated = np.zeros(len(hashes), dtype=bool)
@@ -202,7 +202,9 @@ def _repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return repeated
 
 
-def _chosen(sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: int, aside: Fate) -> NDArray[np.bool_]:
+def _choose_held_out(
+    sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: int, aside: Fate
+) -> NDArray[np.bool_]:
     """Return a mask of the pairs to hold out: whole sources in the order of their hashes, as many as fit."""
     count = int(usable.sum())
     most = max(min(held_out, count // 10), 1)

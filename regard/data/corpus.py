@@ -6,21 +6,16 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from regard.config.data import (
+from regard.config.data import Corpus, Elsewhere, Generated, ReaderFiles
+from regard.config.media_corpora import ImageFiles, SoundFiles, SpokenWords
+from regard.config.text_corpora import (
     BabiFiles,
     ColumnFiles,
     ConlluFiles,
-    Corpus,
-    Elsewhere,
-    Generated,
-    ImageFiles,
     JsonLines,
     JsonTexts,
     LabelledLines,
     PairedFiles,
-    ReaderFiles,
-    SoundFiles,
-    SpokenWords,
     TableFiles,
     TextFiles,
     TsvFiles,
@@ -65,7 +60,7 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
         case TableFiles():
             from regard.data.tables import read_table
 
-            yield from ((place, Pair(*pair)) for place, pair in read_table(corpus))
+            yield from ((location, Pair(*pair)) for location, pair in read_table(corpus))
         case TsvFiles():
             yield from _read_tsv(corpus)
         case JsonLines():
@@ -75,7 +70,7 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
         case ConlluFiles() | ColumnFiles():
             from regard.data.tagged import read_tagged
 
-            yield from ((place, Pair(*pair)) for place, pair in read_tagged(corpus))
+            yield from ((location, Pair(*pair)) for location, pair in read_tagged(corpus))
         case TextFiles() | JsonTexts():
             from regard.data.documents import read_documents
 
@@ -110,7 +105,7 @@ def _named_files(corpus: ImageFiles | SoundFiles | SpokenWords) -> Iterator[tupl
         from regard.data.sound_files import read_sounds
 
         found = read_sounds(corpus)
-    yield from ((place, Pair(*pair)) for place, pair in found)
+    yield from ((location, Pair(*pair)) for location, pair in found)
 
 
 Reader = Callable[..., Iterable[tuple[str, str]]]
@@ -129,7 +124,7 @@ def _read_by_extension(corpus: ReaderFiles) -> Iterator[tuple[str, Pair]]:
         try:
             for number, pair in enumerate(READERS[corpus.reader](path, **corpus.options), start=1):
                 if not (
-                    isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, str) for one in pair)
+                    isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
                 ):
                     raise RegardError(
                         f"{path}, example {number:,}: the reader {corpus.reader} must yield pairs of two texts, not "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from regard.config.data import JsonTexts, TextFiles
+from regard.config.text_corpora import JsonTexts, TextFiles
 from regard.data.corpus import json_sort, parse_json
 from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError

@@ -73,7 +73,7 @@ def _shares(corpus: Generated) -> dict[int, int]:
             f"exist, but size is {corpus.size:,}. Make size smaller, or symbols or max_length larger."
         )
     shares, left = {}, corpus.size
-    for place, length in enumerate(lengths):  # shortest first: there are fewest of them
-        shares[length] = min(-(-left // (len(lengths) - place)), corpus.symbols**length, _RANGE)
+    for index, length in enumerate(lengths):  # shortest first: there are fewest of them
+        shares[length] = min(-(-left // (len(lengths) - index)), corpus.symbols**length, _RANGE)
         left -= shares[length]
     return shares

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from regard.config.data import ImageFiles
+from regard.config.media_corpora import ImageFiles
 from regard.data.lines import read_lines
 from regard.data.pictures import list_pictures
 from regard.foundation.errors import RegardError
@@ -12,18 +12,18 @@ from regard.text.joined import TAB
 def read_captions(corpus: ImageFiles) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the location and (the name of an image, one of its captions); raises if an image does not exist."""
     there = set(list_pictures(corpus.images))
-    for place, image, question, texts, split in _rows(corpus):
+    for location, image, question, texts, split in _rows(corpus):
         if image not in there:
             raise RegardError(
-                f"{place} has a caption for `{image[:100]}`, but {corpus.images} has no such picture. Correct the "
+                f"{location} has a caption for `{image[:100]}`, but {corpus.images} has no such picture. Correct the "
                 "name, "
                 "or remove the line."
             )
         for text in texts if corpus.split is None or split == corpus.split else ():
             if not text.strip():
-                raise RegardError(f"{place} has no caption for `{image}`. Write one, or remove the line.")
+                raise RegardError(f"{location} has no caption for `{image}`. Write one, or remove the line.")
             name = f"{corpus.images.rstrip('/')}/{image}"
-            yield place, (name if question is None else f"{name}{TAB}{question.replace(TAB, ' ')}", text)
+            yield location, (name if question is None else f"{name}{TAB}{question.replace(TAB, ' ')}", text)
 
 
 def check_captions(corpora: Iterable[ImageFiles]) -> None:
@@ -33,13 +33,13 @@ def check_captions(corpora: Iterable[ImageFiles]) -> None:
     for corpus in corpora:
         named.setdefault(corpus.images, set()).update(row[1] for row in _rows(corpus))
         files.setdefault(corpus.images, []).extend(corpus.captions)
-    for place, known in named.items():
-        missing = [name for name in list_pictures(place) if name not in known]
+    for location, known in named.items():
+        missing = [name for name in list_pictures(location) if name not in known]
         if missing:
             several = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
             raise RegardError(
-                f"{place} has pictures without a caption: {missing[0]}{several}. Name them in "
-                f"{', '.join(dict.fromkeys(files[place]))}, or remove them."
+                f"{location} has pictures without a caption: {missing[0]}{several}. Name them in "
+                f"{', '.join(dict.fromkeys(files[location]))}, or remove them."
             )
 
 

@@ -26,7 +26,7 @@ def add_joined_pairs(pairs: Iterable[tuple[int, Pair]], share: float, seed: int)
         yield number, pair
         for _ in range(int(share + draw.random()) if nearby else 0):
             others = draw.integers(len(nearby), size=draw.integers(1, MOST))
-            yield NO_NUMBER, _join([pair, *(nearby[place] for place in others)])
+            yield NO_NUMBER, _join([pair, *(nearby[index] for index in others)])
         nearby.append(pair)
 
 

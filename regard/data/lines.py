@@ -163,5 +163,5 @@ def _decode(line: bytes, path: str | Path, number: int, whole: bool) -> str:
         remedy = "Convert it from UTF-16, which it looks like" if utf16 else "Find out its encoding, and convert it"
         raise RegardError(
             f"{path}:{number} is not valid UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1}). {remedy}, for "
-            "example with `iconv -f ENCODING -t UTF-8`."
+            f"example with `iconv -f {'UTF-16' if utf16 else 'ENCODING'} -t UTF-8`."
         ) from error

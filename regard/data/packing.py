@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batches import Batch, Batches, Places, cut, padded
+from regard.data.batches import Batch, Batches, Places, cut, pad_rows
 from regard.data.store import Tokens, TokenStore
 from regard.text.specials import BOS, EOS
 
@@ -62,13 +62,13 @@ class PackedBatches(Batches):
         sizes = np.asarray([window.end - window.start for _, window in found], dtype=np.int32)
         order = np.argsort(sizes, kind="stable")
         for start, end in cut(sizes[order], self.tokens, 1).tolist():
-            yield self._windows([found[place] for place in order[start:end]])
+            yield self._windows([found[index] for index in order[start:end]])
 
     def _windows(self, found: list[tuple[int, Window]]) -> Batch:
         pieces = [self._document(row)[window.start : window.end] for row, window in found]
         return Batch(
             source=torch.zeros(len(found), 0, dtype=torch.int64),
-            target=padded(pieces, (), ()),
+            target=pad_rows(pieces, (), ()),
             rows=np.asarray([row for row, _ in found], dtype=np.int64),
             known=torch.tensor([window.known for _, window in found]),
         )
@@ -95,7 +95,7 @@ class PackedBatches(Batches):
     def _batch(self, rows: Places, epoch: int) -> Batch:
         pieces = [self._piece(int(window) * self.length, epoch) for window in rows]
         source = torch.zeros(len(rows), 0, dtype=torch.int64)
-        return Batch(source, padded(pieces, (), ()), np.asarray(rows, dtype=np.int64))
+        return Batch(source, pad_rows(pieces, (), ()), np.asarray(rows, dtype=np.int64))
 
     def _piece(self, start: int, epoch: int) -> Tokens:
         """Return the tokens of the window of the concatenated documents that begins at `start`, and one more."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batch, Cursor, bucketed, cut, padded
+from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Batch, Cursor, bucket, cut, pad_rows
 from regard.text.specials import SPECIALS
 
 BUCKETS = 40
@@ -25,7 +25,7 @@ class RandomText:
         source, target = np.maximum(np.array(lengths).round().astype(np.int32), 2).T
         often = -(-BUCKETS * tokens // int(np.maximum(source, target).sum()))
         self.lengths = np.tile(source, often), np.tile(target, often)
-        self.order = bucketed(*self.lengths, np.random.default_rng(0))
+        self.order = bucket(*self.lengths, np.random.default_rng(0))
         self.spans = cut(np.maximum(*self.lengths)[self.order], tokens, 1)
 
     def after(self, cursor: Cursor) -> Iterator[tuple[Batch, Cursor]]:
@@ -36,7 +36,9 @@ class RandomText:
             place = (place + GOLDEN) % 1
             rows = self.order[start:end]
             source, target = (
-                padded([draw.integers(len(SPECIALS), size, length - 1) for length in each[rows]], *frame)
-                for size, each, frame in zip(self.vocabulary, self.lengths, (SOURCE_FRAME, TARGET_FRAME), strict=True)
+                pad_rows([draw.integers(len(SPECIALS), size, length - 1) for length in lengths[rows]], *frame)
+                for size, lengths, frame in zip(
+                    self.vocabulary, self.lengths, (SOURCE_FRAME, TARGET_FRAME), strict=True
+                )
             )
             yield Batch(source, target, rows), cursor

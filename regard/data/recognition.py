@@ -105,11 +105,15 @@ def recognise_task(sources: Sequence[str], targets: Sequence[str]) -> tuple[str,
         and (len(distinct) > 10 or any("." in text for text in distinct))
     ):
         return "regression", f"every target is a number, {len(distinct):,} different ones"
-    counts = [(len(one.split()), len(other.split())) for one, other in zip(sources, targets, strict=True)]
+    counts = [(len(source.split()), len(other.split())) for source, other in zip(sources, targets, strict=True)]
     tags = {tag for text in texts for tag in text.split()}
     words = {word for text in sources for word in text.split()}
-    aligned = bool(counts) and all(one == other for one, other in counts)
-    if aligned and sum(one for one, _ in counts) >= 2 * len(counts) and len(tags) <= min(100, len(words) / 2):
+    aligned = bool(counts) and all(source_words == other for source_words, other in counts)
+    if (
+        aligned
+        and sum(source_words for source_words, _ in counts) >= 2 * len(counts)
+        and len(tags) <= min(100, len(words) / 2)
+    ):
         return "tagging", f"as many tags as words in every example, {len(tags):,} different ones"
     short = all(len(text.split()) <= 3 and len(text) <= 40 for text in distinct)
     if 1 < len(distinct) <= 50 and short and len(texts) >= 4 * len(distinct):
@@ -135,7 +139,7 @@ def _table(path: str, header: bool | None) -> Examples:
             )
     names = list(first) if header else [str(number) for number in range(1, len(first) + 1)]
     kept = body[:LOOKED_AT]
-    columns = [[cells[place] for cells in kept] for place in range(len(first))]
+    columns = [[cells[index] for cells in kept] for index in range(len(first))]
     return Examples([path], "table", names, columns, header=header, complete=len(kept) == len(body))
 
 
@@ -145,7 +149,7 @@ def _is_header(first: list[str], body: list[list[str]]) -> bool:
         return True
     if len(set(first)) < len(first) or not all(_NAME.fullmatch(cell.strip()) for cell in first):
         return False
-    return not any(cell in {cells[place] for cells in body if place < len(cells)} for place, cell in enumerate(first))
+    return not any(cell in {cells[index] for cells in body if index < len(cells)} for index, cell in enumerate(first))
 
 
 def _json_lines(path: str) -> Examples:

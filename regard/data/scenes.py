@@ -87,13 +87,14 @@ class Scene:
     def name(self) -> str:
         """The scene as text that `parse` reads: colour, shape, column, row, radius and shift of each object."""
         things = (
-            f"{one.name} {one.column} {one.row} {one.radius} {one.shift[0]} {one.shift[1]}" for one in self.things
+            f"{thing.name} {thing.column} {thing.row} {thing.radius} {thing.shift[0]} {thing.shift[1]}"
+            for thing in self.things
         )
         return f"{SCENE} {', '.join(things)}"
 
     def those(self, shape: str | None = None, colour: str | None = None) -> list[Thing]:
         """Return the objects of a shape, of a colour, or both."""
-        return [one for one in self.things if shape in (None, one.shape) and colour in (None, one.colour)]
+        return [thing for thing in self.things if shape in (None, thing.shape) and colour in (None, thing.colour)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def _scene(generator: random.Random) -> Scene:
         room = int(SIDE / CELLS / 2) - radius
         shift = generator.randint(-room, room), generator.randint(-room, room)
         things.append(Thing(shape, colour, column, row, radius, shift))
-    return Scene(tuple(sorted(things, key=lambda one: (one.row, one.column))))
+    return Scene(tuple(sorted(things, key=lambda thing: (thing.row, thing.column))))
 
 
 def parse(name: str) -> Scene:
@@ -153,9 +154,9 @@ def parse(name: str) -> Scene:
                 f"({', '.join(SHAPES)}), its column and its row (0 to {CELLS - 1}), such as `red circle 0 2`."
             )
         things.append(Thing(shape, colour, column, row, radius, (across, down)))
-    if len({(one.column, one.row) for one in things}) < len(things):
+    if len({(thing.column, thing.row) for thing in things}) < len(things):
         raise RegardError("Two objects of this scene are in the same cell. Give each a different column or row.")
-    return Scene(tuple(sorted(things, key=lambda one: (one.row, one.column))))
+    return Scene(tuple(sorted(things, key=lambda thing: (thing.row, thing.column))))
 
 
 def caption_pairs(count: int, seed: int, sentences: int) -> Iterator[tuple[str, str]]:
@@ -170,8 +171,8 @@ def question_pairs(count: int, seed: int, number: int) -> Iterator[tuple[str, st
     """Yield (the name of a scene, a tab and a question, its answer) for `count` scenes, `number` questions each."""
     generator = random.Random(f"questions {seed}")
     for scene in scenes(count, seed):
-        for one in questions(scene, generator, number):
-            yield f"{scene.name}\t{one.question}", one.answer
+        for question in questions(scene, generator, number):
+            yield f"{scene.name}\t{question.question}", question.answer
 
 
 def draw(scene: Scene, side: int = SIDE) -> "Image":
@@ -238,12 +239,12 @@ def _question(scene: Scene, generator: random.Random) -> Asked:
     """Return a question of any kind that is possible for the scene."""
     kinds = [_ask_colour, _ask_number, _ask_presence, _ask_place]
     generator.shuffle(kinds)
-    return next(one for kind in kinds if (one := kind(scene, generator)))
+    return next(question for kind in kinds if (question := kind(scene, generator)))
 
 
 def _ask_colour(scene: Scene, generator: random.Random) -> Asked | None:
     """Return a question about the colour of the only object of its shape, or `None` if there is none."""
-    unique = [one for one in scene.things if len(scene.those(one.shape)) == 1]
+    unique = [thing for thing in scene.things if len(scene.those(thing.shape)) == 1]
     if not unique:
         return None
     thing = generator.choice(unique)
@@ -272,15 +273,15 @@ def _ask_presence(scene: Scene, generator: random.Random) -> Asked:
 def _ask_place(scene: Scene, generator: random.Random) -> Asked | None:
     """Return a question about an object with exactly one other object on one side, or `None`."""
     neighbours = [
-        (name, one, [other for other in scene.things if other != one and _is_related(name, other, one)])
-        for one in scene.things
+        (name, thing, [other for other in scene.things if other != thing and _is_related(name, other, thing)])
+        for thing in scene.things
         for name in PLACES
     ]
-    answerable = [(name, one, others[0]) for name, one, others in neighbours if len(others) == 1]
+    answerable = [(name, thing, others[0]) for name, thing, others in neighbours if len(others) == 1]
     if not answerable:
         return None
-    name, one, other = generator.choice(answerable)
-    return Asked(f"what is {name} the {one.name} ?", other.name, (one, other))
+    name, thing, other = generator.choice(answerable)
+    return Asked(f"what is {name} the {thing.name} ?", other.name, (thing, other))
 
 
 def is_true(sentence: str, scene: Scene) -> bool:
@@ -292,8 +293,8 @@ def is_true(sentence: str, scene: Scene) -> bool:
         return bool(scene.those(*first)) and (not both or (first != second and bool(scene.those(*second))))
     if found := re.fullmatch(rf"{thing} is ({'|'.join(PLACES)}) {thing}", sentence):
         return any(
-            _is_related(found.group(3), one, other)
-            for one in scene.those(*found.group(2, 1))
+            _is_related(found.group(3), thing, other)
+            for thing in scene.those(*found.group(2, 1))
             for other in scene.those(*found.group(5, 4))
         )
     if found := re.fullmatch(rf"there are ({'|'.join(NUMBERS[2:])}) ({'|'.join(map(plural, SHAPES))})", sentence):
@@ -311,9 +312,9 @@ def _article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def _is_related(relation: str, one: Thing, other: Thing) -> bool:
+def _is_related(relation: str, thing: Thing, other: Thing) -> bool:
     """Return whether a relation holds: another column (row), and this distance is larger than the other one."""
-    across, down = one.column - other.column, one.row - other.row
+    across, down = thing.column - other.column, thing.row - other.row
     sign_across, sign_down = PLACES[relation]
     if sign_across:
         return across * sign_across > 0 and abs(across) >= abs(down)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from regard.config.data import SoundFiles, SpokenWords
+from regard.config.media_corpora import SoundFiles, SpokenWords
 from regard.data.lines import read_lines
 from regard.data.sounds import ENDINGS, list_sounds
 from regard.data.spoken_words import read_spoken_words
@@ -26,16 +26,16 @@ def read_manifest(corpus: SoundFiles) -> Iterator[tuple[str, tuple[str, str]]]:
     there = set(list_sounds(corpus.sounds))
     for path in corpus.manifest:
         is_json = path.removesuffix(".gz").endswith((".jsonl", ".json"))
-        for place, name, text in _read_json(corpus, path) if is_json else _read_tabs(corpus, path):
+        for location, name, text in _read_json(corpus, path) if is_json else _read_tabs(corpus, path):
             if name not in there:
                 known = ", ".join(ending.removeprefix(".").upper() for ending in ENDINGS)
                 raise RegardError(
-                    f"{place} names `{name[:100]}`, but {corpus.sounds} has no such sound ({known}). Correct the name, "
-                    "or remove the line."
+                    f"{location} names `{name[:100]}`, but {corpus.sounds} has no such sound ({known}). Correct the "
+                    "name, or remove the line."
                 )
             if not text.strip():
-                raise RegardError(f"{place} has no text for `{name}`. Write one, or remove the line.")
-            yield place, (f"{corpus.sounds.rstrip('/')}/{name}", text)
+                raise RegardError(f"{location} has no text for `{name}`. Write one, or remove the line.")
+            yield location, (f"{corpus.sounds.rstrip('/')}/{name}", text)
 
 
 def _read_tabs(corpus: SoundFiles, path: str) -> Iterator[Row]:

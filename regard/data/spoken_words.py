@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from regard.config.data import SpokenWords
+from regard.config.media_corpora import SpokenWords
 from regard.data.sounds import join_sounds, list_sounds
 from regard.foundation.errors import RegardError
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from regard.config.data import BabiFiles
+from regard.config.text_corpora import BabiFiles
 from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError
 
@@ -23,19 +23,19 @@ class Question(NamedTuple):
 def stories(corpus: BabiFiles) -> Iterator[tuple[str, str, str]]:
     """Yield (the story so far, a question, its answer) for each question of a corpus."""
     for path in corpus.babi:
-        for one in questions(path):
-            yield " ".join(one.story), one.text, one.answer
+        for question in questions(path):
+            yield " ".join(question.story), question.text, question.answer
 
 
 def questions(path: Path | str) -> Iterator[Question]:
     """Yield the questions of a file; a line numbered 1 begins a new story."""
     story: dict[str, str] = {}  # sentences by line number
-    for place, line in enumerate(read_lines(path), start=1):
+    for index, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         number, _, rest = line.partition(" ")
         if not number.isdecimal():
-            raise RegardError(f"{path}:{place} does not begin with a number. In bAbI's format every line has one.")
+            raise RegardError(f"{path}:{index} does not begin with a number. In bAbI's format every line has one.")
         if int(number) == 1:
             story = {}
         text, *answer = rest.split("\t")
@@ -43,9 +43,9 @@ def questions(path: Path | str) -> Iterator[Question]:
             story[number] = rest.strip()
         elif not answer[0].strip() or not story:
             missing = "answer" if story else "story before it"
-            raise RegardError(f"{path}:{place} is a question without {missing}. Correct the file.")
+            raise RegardError(f"{path}:{index} is a question without {missing}. Correct the file.")
         else:
             named = answer[1].split() if len(answer) > 1 else []
             numbers = list(story)
-            evidence = tuple(numbers.index(one) for one in named if one in story)
+            evidence = tuple(numbers.index(number) for number in named if number in story)
             yield Question(tuple(story.values()), text.strip(), answer[0].strip(), evidence)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from regard.config.data import TableFiles
+from regard.config.text_corpora import TableFiles
 from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError
 from regard.text.joined import TAB
@@ -62,7 +62,7 @@ def table_rows(path: str) -> Iterator[Row]:
     elif ending == ".parquet":
         yield from _parquet(path)
     elif ending in (".csv", ".tsv", ".tab", ".txt"):
-        yield from _separated(path, "\t" if ending in (".tsv", ".tab") else None)
+        yield from _read_separated(path, "\t" if ending in (".tsv", ".tab") else None)
     else:
         raise RegardError(
             f"{path} ends in {ending or 'nothing'}, which is not a known table format. Name a file that ends in "
@@ -115,7 +115,7 @@ def _chain(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-def _separated(path: str, delimiter: str | None) -> Iterator[Row]:
+def _read_separated(path: str, delimiter: str | None) -> Iterator[Row]:
     """Return the rows of a CSV or TSV file; the separator of a CSV file is the commonest in its first line."""
     lines = read_lines(path, whole=True)
     if delimiter is None:
@@ -173,7 +173,9 @@ def _xlsx(path: str) -> Iterator[Row]:
     except RegardError:
         raise
     except Exception as error:  # openpyxl raises many types of errors for damaged files
-        raise RegardError(f"{path} cannot be read as an Excel workbook ({type(error).__name__}: {error}).") from error
+        raise RegardError(
+            f"{path} cannot be read as an Excel workbook ({type(error).__name__}: {error}). Save it again, or as .csv."
+        ) from error
 
 
 def _parquet(path: str) -> Iterator[Row]:
@@ -197,7 +199,9 @@ def _parquet(path: str) -> Iterator[Row]:
     except RegardError:
         raise
     except Exception as error:  # pyarrow's errors have no common parent
-        raise RegardError(f"{path} cannot be read as Parquet ({type(error).__name__}: {error}).") from error
+        raise RegardError(
+            f"{path} cannot be read as Parquet ({type(error).__name__}: {error}). Write it again, or convert it to CSV."
+        ) from error
 
 
 def _check_exists(path: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from regard.config.data import ColumnFiles, ConlluFiles
+from regard.config.text_corpora import ColumnFiles, ConlluFiles
 from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError
 

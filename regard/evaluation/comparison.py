@@ -73,17 +73,18 @@ class Comparison:
 
     def differing(self) -> list[Sentence]:
         """Return the sentences whose outputs differ, from the largest gain of the last system to its largest loss."""
-        different = [one for one in self.sentences if len(set(one.outputs.values())) > 1]
-        return sorted(different, key=lambda one: (-one.gain, one.number))
+        different = [sentence for sentence in self.sentences if len(set(sentence.outputs.values())) > 1]
+        return sorted(different, key=lambda sentence: (-sentence.gain, sentence.number))
 
     def facts(self, examples: int = 10) -> dict[str, Any]:
         """Return all fields as plain data for JSON, with this many of the largest gains and losses."""
         different = self.differing()
         significance = {
-            name: {metric: one.facts() for metric, one in found.items()} for name, found in self.significance.items()
+            name: {metric: comparison.facts() for metric, comparison in found.items()}
+            for name, found in self.significance.items()
         }
         return {
-            "systems": {name: dict(one.values) for name, one in self.scores.items()},
+            "systems": {name: dict(score.values) for name, score in self.scores.items()},
             "signatures": dict(self.scores[self.systems[0]].signatures),
             "significance": significance,
             "correction": {"method": "holm", "tests": len(self.significance)},
@@ -95,8 +96,8 @@ class Comparison:
             "slice_metric": self.main,
             "slice_sizes": dict(self.sizes),
             "differing": len(different),
-            "gains": [one.facts() for one in different[:examples] if one.gain > 0],
-            "losses": [one.facts() for one in different[::-1][:examples] if one.gain < 0],
+            "gains": [sentence.facts() for sentence in different[:examples] if sentence.gain > 0],
+            "losses": [sentence.facts() for sentence in different[::-1][:examples] if sentence.gain < 0],
         }
 
     def __str__(self) -> str:
@@ -123,13 +124,16 @@ class Comparison:
         several = len(self.significance) > 1
         found = []
         for system, metrics in self.significance.items():
-            for metric, one in metrics.items():
-                called = "significant" if one.significant else "not significant"
-                raw = f"p {one.bootstrap:.3f} by bootstrap, {one.randomisation:.3f} by randomisation"
-                corrected = f"; corrected {one.bootstrap_corrected:.3f} and {one.randomisation_corrected:.3f}"
+            for metric, comparison in metrics.items():
+                called = "significant" if comparison.significant else "not significant"
+                raw = f"p {comparison.bootstrap:.3f} by bootstrap, {comparison.randomisation:.3f} by randomisation"
+                corrected = (
+                    f"; corrected {comparison.bootstrap_corrected:.3f} and {comparison.randomisation_corrected:.3f}"
+                )
                 found.append(
-                    f"{label(metric)}, {system} against {self.systems[0]}: {one.difference:+.2f} "
-                    f"(95 %: {one.low:+.2f} to {one.high:+.2f}), {called} ({raw}{corrected if several else ''})"
+                    f"{label(metric)}, {system} against {self.systems[0]}: {comparison.difference:+.2f} "
+                    f"(95 %: {comparison.low:+.2f} to {comparison.high:+.2f}), {called} "
+                    f"({raw}{corrected if several else ''})"
                 )
         if several:
             count = len(self.significance)
@@ -140,7 +144,7 @@ class Comparison:
 
     def _scores(self) -> list[tuple[str, ...]]:
         metrics = self.scores[self.systems[0]].values
-        return [(label(one), *(f"{each[one]:.2f}" for each in self.scores.values())) for one in metrics]
+        return [(label(metric), *(f"{score[metric]:.2f}" for score in self.scores.values())) for metric in metrics]
 
     def _slices(self, table: Table) -> str:
         rows = [("", *self.systems, "")]
@@ -152,13 +156,15 @@ class Comparison:
     def _examples(self) -> str:
         different = self.differing()
         lines = [f"{len(different):,} of {len(self.sentences):,} sentences differ"]
-        gains = [one for one in different if one.gain > 0][:EXAMPLES]
-        losses = [one for one in different[::-1] if one.gain < 0][:EXAMPLES]
+        gains = [sentence for sentence in different if sentence.gain > 0][:EXAMPLES]
+        losses = [sentence for sentence in different[::-1] if sentence.gain < 0][:EXAMPLES]
         for title, some in (("gain", gains), ("loss", losses)):
-            for one in some:
-                lines.append(f"  {title} of {self.systems[-1]} (line {one.number}, {one.gain:+.1f} chrF)")
-                texts = [("source", one.source)] if one.source else []
-                lines.append(columns([*texts, ("reference", one.reference), *one.outputs.items()], indent="    "))
+            for sentence in some:
+                lines.append(f"  {title} of {self.systems[-1]} (line {sentence.number}, {sentence.gain:+.1f} chrF)")
+                texts = [("source", sentence.source)] if sentence.source else []
+                lines.append(
+                    columns([*texts, ("reference", sentence.reference), *sentence.outputs.items()], indent="    ")
+                )
         return "\n".join(lines)
 
 
@@ -187,9 +193,9 @@ def compare(
         raise UsageError("A comparison needs at least one metric.")
     outputs = list(systems.values())
     several = check(outputs[0], references)
-    for each in outputs:
-        check(each, references)
-    firsts = [one[0] for one in several]
+    for texts in outputs:
+        check(texts, references)
+    firsts = [texts[0] for texts in several]
     makers = make([*metrics, SENTENCE_METRIC], language)
     found = {
         name: {metric: maker.statistics(outputs, several) for metric, maker in makers.items()}
@@ -248,11 +254,11 @@ def _sentences(
 ) -> list[Sentence]:
     return [
         Sentence(
-            number=place + 1,
-            source=sources[place],
-            reference=references[place][0],
-            outputs={name: outputs[place] for name, outputs in systems.items()},
-            scores={name: metric.score(rows[SENTENCE_METRIC][place]) for name, rows in found.items()},
+            number=index + 1,
+            source=sources[index],
+            reference=references[index][0],
+            outputs={name: outputs[index] for name, outputs in systems.items()},
+            scores={name: metric.score(rows[SENTENCE_METRIC][index]) for name, rows in found.items()},
         )
-        for place in range(len(sources))
+        for index in range(len(sources))
     ]

@@ -110,41 +110,42 @@ class Contrast:
         found: dict[str, dict[str, Category]] = {}
         for words, within in by_length([item.source for item in self.items]).items():
             inside = set(within)
-            here = {name: [place for place in places if place in inside] for name, places in groups.items()}
+            here = {name: [index for index in places if index in inside] for name, places in groups.items()}
             found[words] = {name: self._category(places) for name, places in here.items() if places}
         return found
 
     def _category(self, places: Sequence[int]) -> Category:
-        margins = [self.margins[place] for place in places]
+        margins = [self.margins[index] for index in places]
         return Category(
             right=sum(margin > 0 for margin in margins),
             count=len(margins),
             margin=math.fsum(margins) / len(margins),
-            chance=math.fsum(1 / (1 + len(self.items[place].wrong)) for place in places) / len(places),
-            gained=None if self.lifts is None else sum(self.lifts[place] > 0 for place in places),
+            chance=math.fsum(1 / (1 + len(self.items[index].wrong)) for index in places) / len(places),
+            gained=None if self.lifts is None else sum(self.lifts[index] > 0 for index in places),
         )
 
     def facts(self) -> dict[str, Any]:
         """Return accuracy and margin, overall and by category, as plain data for JSON."""
         return {
             "total": self.total.facts(),
-            "categories": {name: one.facts() for name, one in self.categories.items()},
+            "categories": {name: category.facts() for name, category in self.categories.items()},
             "lengths": {
-                words: {name: one.facts() for name, one in several.items()} for words, several in self.lengths.items()
+                words: {name: category.facts() for name, category in several.items()}
+                for words, several in self.lengths.items()
             },
         }
 
     def __str__(self) -> str:
         rows = [["category", "accuracy", "95 %", "items", "margin", "chance"]]
         rows[0] += [] if self.lifts is None else ["by source", "95 %"]
-        for name, one in [*self.categories.items(), ("all", self.total)]:
-            low, high = wilson(one.right, one.count)
+        for name, category in [*self.categories.items(), ("all", self.total)]:
+            low, high = wilson(category.right, category.count)
             interval = f"{100 * low:.1f}–{100 * high:.1f}"
-            shares = f"{100 * one.accuracy:.1f} %", interval, f"{one.count:,}"
-            rows.append([name, *shares, f"{one.margin:+.2f}", f"{100 * one.chance:.0f} %"])
-            if one.gained is not None:
-                low, high = wilson(one.gained, one.count)
-                rows[-1] += [f"{100 * one.gained / one.count:.1f} %", f"{100 * low:.1f}–{100 * high:.1f}"]
+            shares = f"{100 * category.accuracy:.1f} %", interval, f"{category.count:,}"
+            rows.append([name, *shares, f"{category.margin:+.2f}", f"{100 * category.chance:.0f} %"])
+            if category.gained is not None:
+                low, high = wilson(category.gained, category.count)
+                rows[-1] += [f"{100 * category.gained / category.count:.1f} %", f"{100 * low:.1f}–{100 * high:.1f}"]
         table = columns(rows, right=range(1, 8))
         return f"{table}\n\n{self._by_length()}" if len(self.lengths) > 1 else table
 
@@ -154,7 +155,8 @@ class Contrast:
         rows = [["words in the source", *names]]
         for words, several in self.lengths.items():
             cells = [
-                f"{100 * one.accuracy:.1f} % ({one.count:,})" if (one := several.get(name)) else "" for name in names
+                f"{100 * category.accuracy:.1f} % ({category.count:,})" if (category := several.get(name)) else ""
+                for name in names
             ]
             rows.append([words, *cells])
         return columns(rows, right=range(1, len(names) + 1))
@@ -185,23 +187,23 @@ def _others(items: Sequence[Item]) -> list[str]:
     """Return for each item the source of another item of its category, half a category away."""
     found = [item.source for item in items]
     for name, places in _by_category(items).items():
-        if len({items[place].source for place in places}) < 2:
+        if len({items[number].source for number in places}) < 2:
             raise UsageError(f'A control needs other sources, but category "{name}" has only one.')
-        for at, place in enumerate(places):
+        for at, number in enumerate(places):
             away = next(
                 other
                 for step in range(len(places))
-                if items[other := places[(at + len(places) // 2 + step) % len(places)]].source != items[place].source
+                if items[other := places[(at + len(places) // 2 + step) % len(places)]].source != items[number].source
             )
-            found[place] = items[away].source
+            found[number] = items[away].source
     return found
 
 
 def _by_category(items: Sequence[Item]) -> dict[str, list[int]]:
     """Return the indices of the items of each category, in order of first occurrence."""
     groups: dict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(items):
-        groups[item.category].append(place)
+    for index, item in enumerate(items):
+        groups[item.category].append(index)
     return groups
 
 
@@ -210,7 +212,7 @@ def by_model(translator: LoadedRun, *, per_token: bool = False, progress: Progre
 
     def scorer(sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         found = likelihoods(translator, sources, targets, progress=progress)
-        return [one.log_prob / (len(one.log_probs) if per_token else 1) for one in found]
+        return [likelihood.log_prob / (len(likelihood.log_probs) if per_token else 1) for likelihood in found]
 
     return scorer
 

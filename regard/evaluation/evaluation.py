@@ -27,9 +27,11 @@ class Evaluation:
     """The outputs of a system and their scores."""
 
     sentences: int
+    """Number of examples."""
     outputs: Sequence[str] | None
     """`None` if no metric needs them."""
     scores: Scores
+    """The score of every metric, with signatures and details."""
     perplexity: "Perplexity | None" = None
     """Perplexity of all references, if a model was evaluated."""
     positions: "Sequence[Position]" = ()
@@ -50,7 +52,10 @@ class Evaluation:
         if self.notes:
             facts["notes"] = list(self.notes)
         if self.perplexity:
-            facts |= {PERPLEXITY: self.perplexity.facts(), "positions": [asdict(one) for one in self.positions]}
+            facts |= {
+                PERPLEXITY: self.perplexity.facts(),
+                "positions": [asdict(position) for position in self.positions],
+            }
         return facts
 
     def __str__(self) -> str:
@@ -59,9 +64,9 @@ class Evaluation:
             rows.append((label(metric), f"{value:.2f}", self.scores.signatures.get(metric, "")))
             if metric.partition(":")[0] == BLEU:
                 rows.append(("", "", _bleu_parts(self.scores.details[metric])))
-        if one := self.perplexity:
-            parts = f"per token; {one.per_word:.2f} per word, {one.per_character:.3f} per character"
-            rows.append((PERPLEXITY, f"{one.per_token:.2f}", parts))
+        if perplexity := self.perplexity:
+            parts = f"per token; {perplexity.per_word:.2f} per word, {perplexity.per_character:.3f} per character"
+            rows.append((PERPLEXITY, f"{perplexity.per_token:.2f}", parts))
             rows.append(("", "", f"by position: {self._by_position()}"))
         return "\n".join([columns(rows, right=[1]), f"{self.sentences:,} {self.noun}", *self.notes])
 
@@ -121,7 +126,7 @@ def evaluate_run(
     scored, positions = None, []
     notes = [*_notes(references, metrics), *_source_notes(translator, sources)]
     if PERPLEXITY in metrics:
-        pairs = [(source, one) for source, some in zip(sources, several, strict=True) for one in some]
+        pairs = [(source, reference) for source, some in zip(sources, several, strict=True) for reference in some]
         asked, wanted = map(list, zip(*pairs, strict=True))
         cut = longer_than_readable(translator, asked, wanted)
         if cut:

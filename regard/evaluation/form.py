@@ -94,17 +94,17 @@ def make_form(
     chance = random.Random(seed)
     chosen = chance.sample(range(len(sources)), min(count, len(sources)))
     items, candidate_systems = [], {}
-    for number, place in enumerate(chosen, start=1):
+    for number, index in enumerate(chosen, start=1):
         systems_by_text: dict[str, list[str]] = {}
         for name, outputs in systems.items():
-            systems_by_text.setdefault(outputs[place], []).append(name)
+            systems_by_text.setdefault(outputs[index], []).append(name)
         candidates = chance.sample(list(systems_by_text), len(systems_by_text))
-        reference = references[place] if references else None
-        items.append(Item(number, sources[place], reference, tuple(candidates)))
+        reference = references[index] if references else None
+        items.append(Item(number, sources[index], reference, tuple(candidates)))
         candidate_systems[number] = tuple(tuple(systems_by_text[candidate]) for candidate in candidates)
     content = json.dumps([asdict(item) for item in items])
     form = Form(hashlib.sha256(content.encode()).hexdigest()[:12], tuple(items))
-    lines = {number: place + 1 for number, place in enumerate(chosen, start=1)}
+    lines = {number: index + 1 for number, index in enumerate(chosen, start=1)}
     return form, Key(form.form, tuple(systems), candidate_systems, lines)
 
 

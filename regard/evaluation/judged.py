@@ -48,11 +48,13 @@ class Judged:
     noun: str
     """Name of the examples, in the plural."""
     judgement: Judgement
+    """Scores of the answers, and tables such as confusions."""
     lines: Sequence[str] | None
     """The answers, one line each; `None` if there are none."""
     loss: float | None = None
     """Mean loss, if a model was evaluated."""
     loss_name: str = ""
+    """The unit of the loss, such as nats per text."""
     perplexity: float | None = None
     """exp(loss), for tasks for which that is a perplexity."""
     notes: Sequence[str] = ()
@@ -69,7 +71,9 @@ class Judged:
             self.noun: scores.sentences,
             "scores": dict(scores.values),
             "details": {metric: dict(parts) for metric, parts in scores.details.items()},
-            "tables": [{"title": one.title, "head": one.head, "rows": list(one.rows)} for one in self.judgement.tables],
+            "tables": [
+                {"title": table.title, "head": table.head, "rows": list(table.rows)} for table in self.judgement.tables
+            ],
         }
         if self.notes:
             facts["notes"] = list(self.notes)
@@ -160,8 +164,8 @@ def judge_lines(task: Task, lines: Sequence[str], pairs: Sequence[Pair]) -> Judg
 def read_examples(task: Task, paths: Sequence[Path]) -> list[Pair]:
     """Read examples in the format of a run's training data; errors name the line."""
     found = list(sound(corpus_like(task.config, paths), task.kind))
-    for place, pair in found:
-        task.check(pair, place)
+    for location, pair in found:
+        task.check(pair, location)
     return [pair for _, pair in found]
 
 

@@ -30,9 +30,9 @@ def _png(comparison: Comparison) -> bytes:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     bins = list(comparison.lengths)
-    for place, system in enumerate(comparison.systems):
+    for index, system in enumerate(comparison.systems):
         values = [comparison.lengths[name][system] for name in bins]
-        hue = COLOURS[place % len(COLOURS)]
+        hue = COLOURS[index % len(COLOURS)]
         lows, highs = zip(*(comparison.bands[name][system] for name in bins), strict=True)
         axes.fill_between(range(len(bins)), lows, highs, color=hue, alpha=0.15, linewidth=0)
         axes.plot(values, color=hue, linewidth=2, marker="o", markersize=4, label=system.replace("$", r"\$"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.batches import cut, padded
+from regard.data.batches import cut, pad_rows
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.models import Model
@@ -88,11 +88,11 @@ def perplexity(probabilities: Iterable[float]) -> float:
 def total(likelihoods: Sequence[Likelihood]) -> Perplexity:
     """Return the perplexity of several targets taken together."""
     return Perplexity(
-        log_prob=math.fsum(one.log_prob for one in likelihoods),
+        log_prob=math.fsum(likelihood.log_prob for likelihood in likelihoods),
         sentences=len(likelihoods),
-        tokens=sum(len(one.log_probs) for one in likelihoods),
-        words=sum(one.words for one in likelihoods),
-        characters=sum(one.characters for one in likelihoods),
+        tokens=sum(len(likelihood.log_probs) for likelihood in likelihoods),
+        words=sum(likelihood.words for likelihood in likelihoods),
+        characters=sum(likelihood.characters for likelihood in likelihoods),
     )
 
 
@@ -108,9 +108,9 @@ class Position:
 def by_position(likelihoods: Sequence[Likelihood]) -> list[Position]:
     """Return the perplexity at each position; the first position first."""
     columns: list[list[float]] = []
-    for one in likelihoods:
-        columns.extend([] for _ in range(len(one.log_probs) - len(columns)))
-        for column, log_prob in zip(columns, one.log_probs, strict=False):
+    for likelihood in likelihoods:
+        columns.extend([] for _ in range(len(likelihood.log_probs) - len(columns)))
+        for column, log_prob in zip(columns, likelihood.log_probs, strict=False):
             column.append(log_prob)
     return [Position(len(column), _perplexity(math.fsum(column), len(column))) for column in columns]
 
@@ -121,8 +121,8 @@ def position_line(positions: Sequence[Position]) -> str:
     for end in (*POSITION_ENDS, len(positions)):
         some = positions[start:end]
         if some:
-            count = sum(one.targets for one in some)
-            log_prob = -math.fsum(one.targets * math.log(one.perplexity) for one in some)
+            count = sum(position.targets for position in some)
+            log_prob = -math.fsum(position.targets * math.log(position.perplexity) for position in some)
             name = f"{start + 1}" if len(some) == 1 else f"{start + 1}–{start + len(some)}"
             parts.append(f"{name}: {_perplexity(log_prob, count):.2f}")
         start = max(start, end)
@@ -180,10 +180,10 @@ def log_probs(
     model.eval()
     try:
         for start, end in cut(longest[order], tokens, 1) if len(order) else ():
-            batch = [int(place) for place in order[start:end]]
-            rows = _batch(model, [sources[place] for place in batch], [targets[place] for place in batch])
-            for place, row in zip(batch, rows, strict=True):
-                found[place] = row
+            batch = [int(index) for index in order[start:end]]
+            rows = _batch(model, [sources[index] for index in batch], [targets[index] for index in batch])
+            for index, row in zip(batch, rows, strict=True):
+                found[index] = row
             if progress:
                 progress("scoring", int(end), len(order))
     finally:
@@ -193,8 +193,8 @@ def log_probs(
 
 def _batch(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[tuple[float, ...]]:
     device = model.output_bias.device
-    source = padded([np.asarray(ids, dtype=np.int64) for ids in sources], [], [EOS]).to(device)  # B×S
-    target = padded([np.asarray(ids, dtype=np.int64) for ids in targets], [BOS], [EOS]).to(device)  # B×T+1
+    source = pad_rows([np.asarray(ids, dtype=np.int64) for ids in sources], [], [EOS]).to(device)  # B×S
+    target = pad_rows([np.asarray(ids, dtype=np.int64) for ids in targets], [BOS], [EOS]).to(device)  # B×T+1
     wanted = target[:, 1:].reshape(-1)  # BT
     states = model.decode(model.encode(source), target[:, :-1]).flatten(0, 1)  # BT×E
     kept = torch.nonzero(wanted != PAD).squeeze(1)  # N

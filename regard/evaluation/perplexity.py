@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from regard.data.batches import cut, padded
+from regard.data.batches import cut, pad_rows
 from regard.data.packing import Window, windows
 from regard.evaluation.likelihood import LOGITS, Likelihood
 from regard.foundation.progress import Progress
@@ -29,7 +29,7 @@ def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progr
     log_probs: list[list[float]] = [[0.0] * (len(ids) - 1) for ids in rows]
     writer.model.eval()
     for start, end in cut(sizes[order], writer.config.decoding.batch_tokens, 1).tolist() if found else ():
-        batch = [found[place] for place in order[start:end]]
+        batch = [found[index] for index in order[start:end]]
         for (row, window), values in zip(batch, _batch(writer, rows, batch), strict=True):
             first = window.start + window.known
             log_probs[row][first : window.end - 1] = values
@@ -47,7 +47,7 @@ def _batch(writer: LoadedRun, rows: list[list[int]], batch: list[tuple[int, Wind
     model = writer.model
     device = model.output_bias.device
     pieces = [np.asarray(rows[row][window.start : window.end], dtype=np.uint32) for row, window in batch]
-    target = padded(pieces, (), ()).to(device)  # B×T+1
+    target = pad_rows(pieces, (), ()).to(device)  # B×T+1
     states = model.decode(model.encode(target), target[:, :-1])  # B×T×E
     most = max(1, LOGITS // len(model.output_bias))
     found = []

@@ -23,7 +23,9 @@ def page_data(comparison: Comparison) -> ComparisonPage:
     """Return all that the page shows."""
     names = comparison.systems
     different = comparison.differing()
-    shown = sorted(sorted(different, key=lambda one: -abs(one.gain))[:SHOWN], key=lambda one: -one.gain)
+    shown = sorted(
+        sorted(different, key=lambda sentence: -abs(sentence.gain))[:SHOWN], key=lambda sentence: -sentence.gain
+    )
     return ComparisonPage(
         systems=names,
         scores=[
@@ -43,7 +45,7 @@ def page_data(comparison: Comparison) -> ComparisonPage:
             for title, row in comparison.lengths.items()
         ],
         slices=[Slice(title=title, rows=_rows(table, comparison)) for title, table in comparison.tables()],
-        sentences=[_sentence(one) for one in shown],
+        sentences=[_sentence(sentence) for sentence in shown],
         differing=len(different),
         total=len(comparison.sentences),
         signatures={label(metric): text for metric, text in comparison.scores[names[0]].signatures.items()},
@@ -62,14 +64,14 @@ def _rows(table: Table, comparison: Comparison) -> list[Row]:
     ]
 
 
-def _sentence(one: compared.Sentence) -> Sentence:
+def _sentence(sentence: compared.Sentence) -> Sentence:
     return Sentence(
-        number=one.number,
-        source=one.source,
-        reference=one.reference,
+        number=sentence.number,
+        source=sentence.source,
+        reference=sentence.reference,
         outputs=[
-            Output(words=compare_words(output, one.reference), score=one.scores[name])
-            for name, output in one.outputs.items()
+            Output(words=compare_words(output, sentence.reference), score=sentence.scores[name])
+            for name, output in sentence.outputs.items()
         ],
     )
 

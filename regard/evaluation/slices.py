@@ -23,11 +23,11 @@ def by_length(sources: Sequence[str]) -> Slices:
     """Return sentences by number of words; a bin with too few is merged with the smaller of its neighbours."""
     values = [len(source.split()) for source in sources]
     bins = [(low, high, [p for p, v in enumerate(values) if _within(v, low, high)]) for low, high in _bins(LENGTHS)]
-    bins = [one for one in bins if one[2]]
+    bins = [bin_ for bin_ in bins if bin_[2]]
     while len(bins) > 1 and len(min(bins, key=_size)[2]) < FEWEST:
-        place = bins.index(min(bins, key=_size))
-        neighbours = [near for near in (place - 1, place + 1) if 0 <= near < len(bins)]
-        first = min(place, min(neighbours, key=lambda near: len(bins[near][2])))
+        smallest = bins.index(min(bins, key=_size))
+        neighbours = [near for near in (smallest - 1, smallest + 1) if 0 <= near < len(bins)]
+        first = min(smallest, min(neighbours, key=lambda near: len(bins[near][2])))
         (low, _, before), (_, high, after) = bins[first : first + 2]
         bins[first : first + 2] = [(low, high, sorted(before + after))]
     return {_name(low, high): places for low, high, places in bins}
@@ -37,11 +37,11 @@ def by_kind(sources: Sequence[str]) -> Slices:
     """Return questions, sentences with numbers, sentences with quotations, and all others."""
     kinds = {"question": r"[?？]\W*$", "with a number": r"\d", "with a quotation": r"[\"“”„«»]"}
     found = {
-        kind: [place for place, source in enumerate(sources) if re.search(pattern, source)]
+        kind: [index for index, source in enumerate(sources) if re.search(pattern, source)]
         for kind, pattern in kinds.items()
     }
-    known = {place for places in found.values() for place in places}
-    found["none of these"] = [place for place in range(len(sources)) if place not in known]
+    known = {index for places in found.values() for index in places}
+    found["none of these"] = [index for index in range(len(sources)) if index not in known]
     return {kind: places for kind, places in found.items() if places}
 
 
@@ -80,8 +80,8 @@ def _within(value: int, low: int, high: int | None) -> bool:
     return low <= value and (high is None or value <= high)
 
 
-def _size(one: tuple[int, int | None, list[int]]) -> int:
-    return len(one[2])
+def _size(bin_: tuple[int, int | None, list[int]]) -> int:
+    return len(bin_[2])
 
 
 def _name(low: int, high: int | None) -> str:

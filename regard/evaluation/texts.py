@@ -38,10 +38,10 @@ def read_aligned(*paths: Path) -> list[list[str]]:
 def named_files(given: Sequence[str]) -> dict[str, Path]:
     """Return files by name from arguments NAME=FILE; raises if a name is missing or occurs twice."""
     found: dict[str, Path] = {}
-    for each in given:
-        name, equals, path = each.partition("=")
+    for argument in given:
+        name, equals, path = argument.partition("=")
         if not (name and equals and path):
-            raise UsageError(f"`{each}` names no file. Write it as NAME=FILE, for example mine=out.de.")
+            raise UsageError(f"`{argument}` names no file. Write it as NAME=FILE, for example mine=out.de.")
         if name in found:
             raise UsageError(f"Two systems are called `{name}`. Give each a different name.")
         found[name] = Path(path)

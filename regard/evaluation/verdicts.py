@@ -85,7 +85,7 @@ class Verdicts:
     def facts(self) -> dict[str, Any]:
         """Return all fields as plain data for JSON."""
         return {
-            "systems": {one.system: one.facts() for one in self.standings},
+            "systems": {standing.system: standing.facts() for standing in self.standings},
             "agreement": dict(self.agreement),
             "judges": dict(self.judges),
             "items": self.items,
@@ -93,11 +93,13 @@ class Verdicts:
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", *ASPECTS, "better than others", "first")]
-        for one in self.standings:
-            shares = [_share(yes / count, wilson(yes, count)) if count else "–" for yes, count in one.rates.values()]
-            wins = _share(one.wins, (one.low, one.high)) if one.comparisons else "–"
-            first = f"{100 * one.first:.1f} % of resamples" if one.comparisons else "–"
-            rows.append((one.system, *shares, wins, first))
+        for standing in self.standings:
+            shares = [
+                _share(yes / count, wilson(yes, count)) if count else "–" for yes, count in standing.rates.values()
+            ]
+            wins = _share(standing.wins, (standing.low, standing.high)) if standing.comparisons else "–"
+            first = f"{100 * standing.first:.1f} % of resamples" if standing.comparisons else "–"
+            rows.append((standing.system, *shares, wins, first))
         alphas = ", ".join(
             f"{name} {'–' if alpha is None else f'{alpha:.2f}'}" for name, alpha in self.agreement.items()
         )
@@ -116,7 +118,7 @@ def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> V
     rates = {name: {aspect: [0, 0] for aspect in ASPECTS} for name in key.systems}
     contests = np.zeros((len(key.items), len(key.systems), 2))  # items × systems × (won, of how many)
     for row, (item, candidates) in enumerate(key.items.items()):
-        for answer in (each.items[item] for each in everyone if item in each.items):
+        for answer in (answers.items[item] for answers in everyone if item in answers.items):
             for aspect in ASPECTS:
                 for names, value in zip(candidates, getattr(answer, aspect), strict=True):
                     for name in names if value is not None else ():
@@ -145,7 +147,7 @@ def count_verdicts(key: Key, everyone: Sequence[Answers], *, seed: int = 1) -> V
     return Verdicts(
         standings=sorted(standings, key=_merit, reverse=True),
         agreement=_agreement(key, everyone),
-        judges={each.judge: len(each.items) for each in everyone},
+        judges={answers.judge: len(answers.items) for answers in everyone},
         items=len(key.items),
     )
 
@@ -159,12 +161,12 @@ def _contest(key: Key, candidates: Sequence[Sequence[str]], answer: Answer) -> n
     if answer.better is None:
         return found
     place = {name: at for at, names in enumerate(candidates) for name in names}
-    for one, name in enumerate(key.systems):
+    for number, name in enumerate(key.systems):
         for rival in key.systems:
             mine, theirs = place[name], place[rival]
             if mine == theirs or (answer.better != "equal" and answer.better not in (mine, theirs)):
                 continue
-            found[one] += (0.5 if answer.better == "equal" else float(mine == answer.better), 1.0)
+            found[number] += (0.5 if answer.better == "equal" else float(mine == answer.better), 1.0)
     return found
 
 
@@ -174,8 +176,8 @@ def _shares(totals: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.where(count > 0, won / np.maximum(count, 1), 0.5)
 
 
-def _merit(one: Standing) -> tuple[float, ...]:
-    return one.wins, *(yes / count if count else 0.0 for yes, count in one.rates.values())
+def _merit(standing: Standing) -> tuple[float, ...]:
+    return standing.wins, *(yes / count if count else 0.0 for yes, count in standing.rates.values())
 
 
 def _agreement(key: Key, everyone: Sequence[Answers]) -> dict[str, float | None]:
@@ -184,8 +186,8 @@ def _agreement(key: Key, everyone: Sequence[Answers]) -> dict[str, float | None]
         units = [
             [
                 value
-                for each in everyone
-                if item in each.items and (value := getattr(each.items[item], aspect)[at]) is not None
+                for answers in everyone
+                if item in answers.items and (value := getattr(answers.items[item], aspect)[at]) is not None
             ]
             for item, candidates in key.items.items()
             for at in range(len(candidates))
@@ -194,8 +196,8 @@ def _agreement(key: Key, everyone: Sequence[Answers]) -> dict[str, float | None]
     better = [  # the systems of a candidate, since its index differs between items
         [
             value if value == "equal" else key.items[item][value]
-            for each in everyone
-            if item in each.items and (value := each.items[item].better) is not None
+            for answers in everyone
+            if item in answers.items and (value := answers.items[item].better) is not None
         ]
         for item in key.items
     ]
@@ -206,21 +208,23 @@ def _agreement(key: Key, everyone: Sequence[Answers]) -> dict[str, float | None]
 def _check(key: Key, everyone: Sequence[Answers]) -> None:
     """Raise if answers do not belong to the form and its items, or two files are by one judge."""
     seen: set[str] = set()
-    for each in everyone:
-        if each.form != key.form:
+    for answers in everyone:
+        if answers.form != key.form:
             raise UsageError(
-                f"The answers of {each.judge} belong to form {each.form}, but the key to form {key.form}. Name the key "
-                "that was made with it."
+                f"The answers of {answers.judge} belong to form {answers.form}, but the key to form {key.form}. Name "
+                "the key that was made with it."
             )
-        if each.judge in seen:
-            raise UsageError(f"Two files are by judge {each.judge}. Leave one out, or change the name in one of them.")
-        seen.add(each.judge)
-        for item, answer in each.items.items():
+        if answers.judge in seen:
+            raise UsageError(
+                f"Two files are by judge {answers.judge}. Leave one out, or change the name in one of them."
+            )
+        seen.add(answers.judge)
+        for item, answer in answers.items.items():
             count = len(key.items.get(item, ()))
             places = answer.better is None or answer.better == "equal" or answer.better in range(count)
             if not count or len(answer.adequate) != count or len(answer.fluent) != count or not places:
                 raise RegardError(
-                    f"The answer of {each.judge} to item {item} does not fit the form. The file was changed."
+                    f"The answer of {answers.judge} to item {item} does not fit the form. The file was changed."
                 )
 
 
@@ -228,12 +232,12 @@ def _from_json(path: Path) -> Answers:
     facts = read_json(path)
     try:
         items = {
-            int(one["item"]): Answer(
-                adequate=tuple(map(_boolean, one["adequate"])),
-                fluent=tuple(map(_boolean, one["fluent"])),
-                better=one["better"] if one["better"] in (None, "equal") else int(one["better"]),
+            int(answer["item"]): Answer(
+                adequate=tuple(map(_boolean, answer["adequate"])),
+                fluent=tuple(map(_boolean, answer["fluent"])),
+                better=answer["better"] if answer["better"] in (None, "equal") else int(answer["better"]),
             )
-            for one in facts["answers"]
+            for answer in facts["answers"]
         }
         return Answers(judge=str(facts.get("judge") or path.stem), form=str(facts["form"]), items=items)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -263,11 +267,11 @@ def _from_csv(path: Path) -> Answers:
         answer = {
             aspect: tuple(_yes(row[aspect], f"{path}, item {item}") for row in some) for aspect in (*ASPECTS, "better")
         }
-        chosen = [at for at, one in enumerate(answer["better"]) if one]
+        chosen = [at for at, better in enumerate(answer["better"]) if better]
         if 1 < len(chosen) < len(some):
             raise RegardError(f"{path}, item {item}: mark one candidate as better, or all if they are equal.")
         better: int | Literal["equal"] | None = None if not chosen else "equal" if len(chosen) > 1 else chosen[0]
-        if any(one is not None for values in answer.values() for one in values):
+        if any(value is not None for values in answer.values() for value in values):
             items[item] = Answer(adequate=answer["adequate"], fluent=answer["fluent"], better=better)
     return Answers(judge=path.stem, form=str(rows[0]["form"]), items=items)
 

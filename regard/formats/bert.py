@@ -108,13 +108,13 @@ def encoder_weights(cell: Model, checkpoint: Checkpoint, rows: Tensor, size: int
     shapes = {"feed_forward.inner": (inner, width), "feed_forward.outer": (width, inner)}
     for depth in range(encoder.layers):
         ours, theirs = f"encoder.layers.{depth}", f"{prefix}encoder.layer.{depth}"
-        for one, other in LAYER.items():
-            if one.endswith("norm"):
-                weights |= _norm(checkpoint, f"{ours}.{one}", f"{theirs}.{other}", width)
+        for part, other in LAYER.items():
+            if part.endswith("norm"):
+                weights |= _norm(checkpoint, f"{ours}.{part}", f"{theirs}.{other}", width)
             else:
-                shape = shapes.get(one, (width, width))
-                weights[f"{ours}.{one}.weight"] = checkpoint.get(f"{theirs}.{other}.weight", shape=shape)
-                weights[f"{ours}.{one}.bias"] = checkpoint.get(f"{theirs}.{other}.bias", shape=shape[:1])
+                shape = shapes.get(part, (width, width))
+                weights[f"{ours}.{part}.weight"] = checkpoint.get(f"{theirs}.{other}.weight", shape=shape)
+                weights[f"{ours}.{part}.bias"] = checkpoint.get(f"{theirs}.{other}.bias", shape=shape[:1])
     return weights
 
 
@@ -140,6 +140,6 @@ def _norm(checkpoint: Checkpoint, ours: str, theirs: str, width: int) -> dict[st
     """Return a norm's weight and bias, which older files call gamma and beta."""
     old = {"weight": "gamma", "bias": "beta"}
     return {
-        f"{ours}.{one}": checkpoint.get(f"{theirs}.{one}", f"{theirs}.{other}", shape=(width,))
-        for one, other in old.items()
+        f"{ours}.{name}": checkpoint.get(f"{theirs}.{name}", f"{theirs}.{other}", shape=(width,))
+        for name, other in old.items()
     }

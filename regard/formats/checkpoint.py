@@ -37,9 +37,9 @@ class Checkpoint:
             )
         tensor = self._tensors[name]
         if tuple(tensor.shape) != shape:
-            there, wanted = ("×".join(map(str, each)) for each in (tensor.shape, shape))
+            there, wanted = ("×".join(map(str, size)) for size in (tensor.shape, shape))
             raise RegardError(f"{self.path}: {name} is {there}, but config.json requires {wanted}.")
-        return self._checked(name)
+        return self._check(name)
 
     def any_height(self, name: str, width: int) -> Tensor:
         """Return a tensor with `width` columns and at least one row."""
@@ -48,14 +48,14 @@ class Checkpoint:
 
     def any_shape(self, name: str) -> Tensor:
         """Return a tensor that is known to exist, of any shape."""
-        return self._checked(name)
+        return self._check(name)
 
     @property
     def names(self) -> list[str]:
         """The names of all tensors."""
         return list(self._tensors)
 
-    def _checked(self, name: str) -> Tensor:
+    def _check(self, name: str) -> Tensor:
         """Return a tensor as float32; raises if it is quantized or not finite. A bias of −∞ becomes −10⁹."""
         self._used.add(name)
         tensor = self._tensors[name]

@@ -59,10 +59,10 @@ def describe_foreign(place: Path) -> str | None:
         names = [place] if place.is_file() else sorted(place.iterdir())
     except OSError:
         return None
-    if any(each.name == "run.json" for each in names):
+    if any(path.name == "run.json" for path in names):
         return f"{place} is already a run of Regard. Use it directly: `regard translate {place}`."
     for looks, patterns, advice in KNOWN:
-        found = next((each.name for pattern in patterns for each in names if each.match(pattern)), None)
+        found = next((path.name for pattern in patterns for path in names if path.match(pattern)), None)
         if found is not None:
             return f"{place} looks like {looks} ({found}), not like a Hugging Face directory. To use it here, {advice}."
     return None

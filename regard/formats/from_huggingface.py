@@ -100,9 +100,9 @@ def import_run(directory: Path, run_directory: Path) -> Run:
         target = renumbering(place if place.is_file() else directory / "vocab.json", settings, size)
     tokenizers = {
         side: SentencePieceTokenizer(
-            _bytes(directory / f"{side}.spm"), each.tokens, origin=str(directory / f"{side}.spm")
+            _bytes(directory / f"{side}.spm"), tokenizer.tokens, origin=str(directory / f"{side}.spm")
         )
-        for side, each in (("source", source), ("target", target))
+        for side, tokenizer in (("source", source), ("target", target))
     }
     config = _config(cell, directory, settings, shared=shared)
     weights = _weights(cell, checkpoint, source, target)
@@ -157,11 +157,11 @@ def renumbering(path: Path, settings: HubSettings, size: int) -> Renumbering:
     if marks == {mark: mark for mark in marks} and has_special_names(tokens):
         return Renumbering(restore_names(tokens), torch.arange(size), size)
     taken = {PAD: "padding", EOS: "end", UNK: "unknown"}
-    for one, other in ((PAD, EOS), (PAD, UNK), (EOS, UNK)):
-        if marks[one] == marks[other]:
+    for name, other in ((PAD, EOS), (PAD, UNK), (EOS, UNK)):
+        if marks[name] == marks[other]:
             raise RegardError(
-                f"{settings.place} and {path.name} have one token, number {marks[one]} (`{tokens[marks[one]]}`), for "
-                f"{taken[one]} and {taken[other]}, but a model needs one for each. Correct pad_token_id and "
+                f"{settings.place} and {path.name} have one token, number {marks[name]} (`{tokens[marks[name]]}`), for "
+                f"{taken[name]} and {taken[other]}, but a model needs one for each. Correct pad_token_id and "
                 "eos_token_id."
             )
     first = [marks.get(special, marks[PAD]) for special in range(len(SPECIALS))]
@@ -182,7 +182,7 @@ def _weights(cell: Model, checkpoint: Checkpoint, source: Renumbering, target: R
         layers = getattr(cell, side).layers
         checkpoint.refuse_layers(f"model.{side}.layers.", layers, f"{side}_layers")
     with torch.device("meta"):
-        shapes = {name: tuple(each.shape) for name, each in _sketch(cell, source, target).items()}
+        shapes = {name: tuple(tensor.shape) for name, tensor in _sketch(cell, source, target).items()}
     weights: dict[str, Tensor] = {}
     for ours, theirs in tensor_names(cell).items():
         order = source if ours == "_source_embedding.weight" else target

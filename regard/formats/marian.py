@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from regard.config.cell import resolve, settled
+from regard.config.cell import resolve, resolved
 from regard.config.model import Attention, Embeddings, Model, Positions, TransformerDecoder, TransformerEncoder
 from regard.formats.hub_settings import HubSettings
 from regard.foundation.errors import RegardError, UsageError
@@ -136,10 +136,10 @@ def config_of(cell: Model, source_size: int, target_size: int, max_length: int) 
     check_attention(cell, "Hugging Face's Marian")
     if cell.norm_epsilon != 1e-5:
         raise _no_equivalent(f"model.norm_epsilon {cell.norm_epsilon:g}", "1e-05")
-    positions = settled(cell.positions)
+    positions = resolved(cell.positions)
     if positions.kind != "sinusoidal":
         raise _no_equivalent(f"model.positions.kind `{positions.kind}`", "sinusoidal positions")
-    tie = settled(cell.embeddings.tie)
+    tie = resolved(cell.embeddings.tie)
     pre = encoder.norm_place == "pre"
     if pre and tie != "all":
         raise _no_equivalent(f"model.embeddings.tie `{tie}` with pre-norm", "all embeddings tied")
@@ -215,13 +215,13 @@ def tensor_names(cell: Model) -> dict[str, str]:
     for name, side in (("encoder", encoder), ("decoder", decoder)):
         for depth in range(side.layers):
             ours, theirs = f"{name}.layers.{depth}", f"model.{name}.layers.{depth}"
-            parts = {f"{ours}.{one}": f"{theirs}.{other}" for one, other in LAYER.items()}
-            parts |= {f"{ours}.attention.{one}": f"{theirs}.self_attn.{other}" for one, other in ATTENTION.items()}
+            parts = {f"{ours}.{part}": f"{theirs}.{other}" for part, other in LAYER.items()}
+            parts |= {f"{ours}.attention.{part}": f"{theirs}.self_attn.{other}" for part, other in ATTENTION.items()}
             if name == "decoder":
                 parts[f"{ours}.source_norm"] = f"{theirs}.encoder_attn_layer_norm"
                 parts |= {
-                    f"{ours}.source_attention.{one}": f"{theirs}.encoder_attn.{other}"
-                    for one, other in ATTENTION.items()
+                    f"{ours}.source_attention.{part}": f"{theirs}.encoder_attn.{other}"
+                    for part, other in ATTENTION.items()
                 }
             names |= _weights_and_biases(parts)
         if side.norm_place == "pre":
@@ -236,7 +236,7 @@ def tensor_names(cell: Model) -> dict[str, str]:
 
 
 def _weights_and_biases(parts: Mapping[str, str]) -> dict[str, str]:
-    return {f"{one}.{each}": f"{other}.{each}" for one, other in parts.items() for each in ("weight", "bias")}
+    return {f"{part}.{kind}": f"{other}.{kind}" for part, other in parts.items() for kind in ("weight", "bias")}
 
 
 def _no_equivalent(part: str, there: str, name: str = "Hugging Face's Marian") -> RegardError:

@@ -23,7 +23,7 @@ def unique_names(vocabulary: Sequence[str]) -> list[str]:
         *(_rename(piece) if piece in NAMED else piece for piece in vocabulary[len(SPECIALS) :]),
     ]
     if len(set(names)) != len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
         raise RegardError(f"Two tokens of the vocabulary are called `{twice}`, which a vocab.json does not allow.")
     return names
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.config.model import Model, TransformerDecoder, TransformerEncoder
 from regard.formats.ctranslate2_library import check_type, library, supports, unique_names
 from regard.formats.heads import whole_heads
@@ -74,7 +74,7 @@ def check_cell(cell: Model) -> None:
     if _side(cell.encoder).norm != _side(cell.decoder).norm:
         raise _unsupported("different norms on the two sides")
     check_attention(cell, "CTranslate2's Transformer")
-    kind = settled(cell.positions).kind
+    kind = resolved(cell.positions).kind
     if kind not in ("sinusoidal", "learned", "none", "rotary"):
         raise _unsupported(f"model.positions.kind `{kind}`")
 
@@ -97,10 +97,10 @@ def _spec(cell: Model, weights: Weights, longest: int) -> Any:
         "silu": common_spec.Activation.SWISH,
         "swiglu": common_spec.Activation.SWISH,
     }
-    heads, positions = settled(cell.attention.heads), settled(cell.positions)
+    heads, positions = resolved(cell.attention.heads), resolved(cell.positions)
     rotary: dict[str, Any] = {}
     if positions.kind == "rotary":
-        width = settled(_side(cell.decoder).width) // heads
+        width = resolved(_side(cell.decoder).width) // heads
         base = 10_000.0 * (positions.ntk ** (width / (width - 2)) if width > 2 else 1.0)
         rotary = {"rotary_dim": width, "rotary_interleave": False, "rotary_base": base}
 
@@ -125,7 +125,7 @@ def _spec(cell: Model, weights: Weights, longest: int) -> Any:
     bias[[PAD, BOS, SEP, MASK]] = NEVER
     decoder.projection.bias = bias
     for name, side, spec in (("encoder", cell.encoder, encoder), ("decoder", cell.decoder, decoder)):
-        width = settled(_side(side).width)
+        width = resolved(_side(side).width)
         spec.scale_embeddings = width**0.5 if cell.embeddings.scale else 1.0
         if positions.kind != "rotary":
             spec.position_encodings.encodings = _table(positions.kind, weights, name, longest, width)
@@ -145,27 +145,27 @@ def _table(kind: str, weights: Weights, side: str, longest: int, width: int) -> 
 
 def _layer(spec: Any, weights: Weights, name: str, side: TransformerEncoder | TransformerDecoder) -> None:
     attention = f"{name}.attention"
-    _fused(spec.self_attention.linear[0], weights, *(f"{attention}.{each}" for each in ("query", "key", "value")))
-    _fused(spec.self_attention.linear[1], weights, f"{attention}.out")
+    _fuse(spec.self_attention.linear[0], weights, *(f"{attention}.{part}" for part in ("query", "key", "value")))
+    _fuse(spec.self_attention.linear[1], weights, f"{attention}.out")
     _norm(spec.self_attention.layer_norm, weights, f"{name}.attention_norm")
     if isinstance(side, TransformerDecoder):
         attention = f"{name}.source_attention"
-        _fused(spec.attention.linear[0], weights, f"{attention}.query")
-        _fused(spec.attention.linear[1], weights, f"{attention}.key", f"{attention}.value")
-        _fused(spec.attention.linear[2], weights, f"{attention}.out")
+        _fuse(spec.attention.linear[0], weights, f"{attention}.query")
+        _fuse(spec.attention.linear[1], weights, f"{attention}.key", f"{attention}.value")
+        _fuse(spec.attention.linear[2], weights, f"{attention}.out")
         _norm(spec.attention.layer_norm, weights, f"{name}.source_norm")
     inner = f"{name}.feed_forward.inner"
     if side.activation == "swiglu":
-        halves = [weights[f"{inner}.{each}"].chunk(2) for each in ("weight", "bias")]
+        halves = [weights[f"{inner}.{kind}"].chunk(2) for kind in ("weight", "bias")]
         for part, linear in enumerate((spec.ffn.linear_0, spec.ffn.linear_0_noact)):
             linear.weight, linear.bias = (half[part].contiguous() for half in halves)
     else:
-        _fused(spec.ffn.linear_0, weights, inner)
-    _fused(spec.ffn.linear_1, weights, f"{name}.feed_forward.outer")
+        _fuse(spec.ffn.linear_0, weights, inner)
+    _fuse(spec.ffn.linear_1, weights, f"{name}.feed_forward.outer")
     _norm(spec.ffn.layer_norm, weights, f"{name}.feed_forward_norm")
 
 
-def _fused(spec: Any, weights: Weights, *names: str) -> None:
+def _fuse(spec: Any, weights: Weights, *names: str) -> None:
     """Concatenate several linear layers into one."""
     spec.weight = torch.cat([weights[f"{name}.weight"] for name in names])
     spec.bias = torch.cat([weights[f"{name}.bias"] for name in names])

@@ -22,11 +22,23 @@ def packages_of(extra: str) -> list[str]:
     """Return the requirements of an extra, as in `pyproject.toml`."""
     try:
         listed = requires("regard") or []
-    except PackageNotFoundError:  # a source tree on the path
-        listed = []
+    except PackageNotFoundError:
+        return _packages_of_source_tree(extra) or [f"regard[{extra}]"]
     marker = re.compile(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]")
     found = [line.partition(";")[0].strip() for line in listed if marker.search(line)]
     return found or [f"regard[{extra}]"]
+
+
+def _packages_of_source_tree(extra: str) -> list[str]:
+    """Return the requirements of an extra from the `pyproject.toml` of a checkout that is used without installation."""
+    import tomllib
+
+    try:
+        text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+        found = tomllib.loads(text)["project"]["optional-dependencies"][extra]
+    except (OSError, ValueError, KeyError):
+        return []
+    return [str(requirement) for requirement in found]
 
 
 def _is_active() -> bool:

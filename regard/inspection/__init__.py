@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 MORE = {
+    "attribute_corpus": "attribute.over_corpus",
+    "contributions_corpus": "contributions.over_corpus",
     "identify_corpus": "identify.identification",
+    "lens_corpus": "lens.over_corpus",
+    "patch_corpus": "patch.over_corpus",
     "patch_pairs": "patch.pairs",
     "report": "all.compute",
 }

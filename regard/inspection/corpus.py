@@ -31,14 +31,14 @@ def match_tokens(sentence: Sentence, tokenizer: Tokenizer) -> MatchedSentence:
     encoded = tokenizer.encode(sentence.text)
     own: list[list[int]] = [[] for _ in sentence.words]
     touching: list[list[int]] = [[] for _ in sentence.words]
-    for place, (start, end) in enumerate(encoded.offsets):
+    for index, (start, end) in enumerate(encoded.offsets):
         shared = [min(end, word.end) - max(start, word.start) for word in sentence.words]
         if not shared or max(shared) <= 0:
             continue
-        own[shared.index(max(shared))].append(place)
+        own[shared.index(max(shared))].append(index)
         for number, characters in enumerate(shared):
             if characters > 0:
-                touching[number].append(place)
+                touching[number].append(index)
     for word, mine, near in zip(sentence.words, own, touching, strict=True):
         if not mine and not near:
             raise RegardError(

@@ -85,8 +85,8 @@ class Block:
         if self.norm is None:
             return parts, bias
         total = parts.sum(1) + bias  # rows×D
-        parts = _scaled(self.norm, parts, total[:, None])
-        return parts, _scaled(self.norm, bias, total) + _bias(self.norm, total)
+        parts = _scale_parts(self.norm, parts, total[:, None])
+        return parts, _scale_parts(self.norm, bias, total) + _bias(self.norm, total)
 
     def contributions(self, found: Tensor) -> Tensor:
         """c: T×N (with a last column for the residual, unless `own`); each row sums to one, nothing is negative."""
@@ -117,7 +117,7 @@ def _bias(norm: nn.Module, states: Tensor) -> Tensor:
     return states.new_zeros(states.shape[-1]) if bias is None else bias
 
 
-def _scaled(norm: nn.Module, parts: Tensor, whole: Tensor) -> Tensor:
+def _scale_parts(norm: nn.Module, parts: Tensor, whole: Tensor) -> Tensor:
     """The linear half of a norm on parts …×D of a whole …×D, by whose size it divides."""
     if isinstance(norm, nn.LayerNorm):
         parts = parts - parts.mean(-1, keepdim=True)

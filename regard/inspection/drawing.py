@@ -113,5 +113,5 @@ def style_axes(axes: "Axes") -> None:
 
 
 def token_labels(tokens: Sequence[str]) -> list[str]:
-    """Tokens for labels: the end symbol as a return sign, dollar signs as themselves."""
-    return [{"</s>": "↵"}.get(token, token).replace("$", r"\$") for token in tokens]
+    """Return tokens as labels of a picture, with dollar signs escaped, which would start a formula."""
+    return [token.replace("$", r"\$") for token in tokens]

@@ -56,7 +56,7 @@ class Layers:
             read = mixing @ read
         source = source @ read
         for layer in self.decoder:
-            source, prefix = (layer.kept[:, None] * (layer.past @ each) for each in (source, prefix))
+            source, prefix = (layer.kept[:, None] * (layer.past @ reached) for reached in (source, prefix))
             source = source if layer.source is None else source + layer.source @ read
         return source.cpu(), prefix.cpu()
 
@@ -79,9 +79,9 @@ def attention_flows(trace: Trace) -> list[Influence]:
         found.append(Influence("contributions (ALTI+)", source, prefix, signed=False, note=CONTRIBUTIONS))
         source, prefix = roll_out(trace).roll()
         found.append(Influence("attention rollout", source, prefix, signed=False, note=ROLLOUT, splits=False))
-    to_source = [one for one in trace.matching(SOURCE_ATTENTION).values() if len(one)]
+    to_source = [weights for weights in trace.matching(SOURCE_ATTENTION).values() if len(weights)]
     if to_source:
-        past = [one for one in trace.matching("decoder.layers.*.attention.weights").values() if len(one)]
+        past = [weights for weights in trace.matching("decoder.layers.*.attention.weights").values() if len(weights)]
         mean = torch.cat(to_source).mean(0)  # T×S
         inside = torch.cat(past).mean(0) if past else torch.zeros(len(trace.target), len(trace.target))  # T×T
         share = 0.5 if past else 1.0
@@ -96,7 +96,7 @@ CONTRIBUTIONS = (
 )
 ROLLOUT = (
     "Mean attention of each layer, half of every position being its own, multiplied through all layers. Its source "
-    "share is the same for every word, 1 − ½ᴸ in L decoder layers, and says nothing."
+    "share is the same for every word, 1 − ½ᴸ in L decoder layers, and is not informative."
 )
 ATTENTION = (
     "Mean of all heads and layers. Attention to the source and inside the target are two things that each sum to one: "
@@ -108,16 +108,22 @@ def why_not_applicable(trace: Trace) -> str | None:
     """Return why the contributions of a model cannot be computed, in a sentence; None if they can."""
     if not isinstance(trace.model, Model):
         return NO_DECODER
-    model = trace.model
-    other = "`regard inspect attribute` answers the same question for every model."
     if not len(trace.source):
-        return f"A language model has no source that its words could come from: {other}"
+        return f"A language model has no source that its words could come from: {INSTEAD}"
+    return why_not_decomposable(trace.model)
+
+
+INSTEAD = "`regard inspect attribute` answers the same question for every model."
+
+
+def why_not_decomposable(model: Model) -> str | None:
+    """Return why the blocks of a model that has a source cannot be decomposed, in a sentence; None if they can."""
     if not isinstance(model.decoder, TransformerDecoder):
-        return f"Contributions are read from the blocks of a Transformer decoder, which this model lacks: {other}"
+        return f"Contributions are read from the blocks of a Transformer decoder, which this model lacks: {INSTEAD}"
     if model.decoder.fixed is not None and isinstance(model.encoder, RnnEncoder):
         return (
             "The single vector of a recurrent encoder is not a sum over source tokens, so their contributions to it "
-            f"cannot be separated: {other}"
+            f"cannot be separated: {INSTEAD}"
         )
     return None
 

@@ -32,11 +32,11 @@ class Gain:
     def of(cls, trace: Trace) -> Self:
         """One more pass of the model, over the blank source."""
         vectors = Vectors(trace)
-        places = [place for place, special in enumerate(trace.source.special) if not special]
+        places = [index for index, special in enumerate(trace.source.special) if not special]
         with torch.no_grad():
             logits = vectors.model.scores(vectors.states(*vectors.without([(places, ())])))  # 1×T×V
         blank = Question(torch.tensor(trace.target.ids)).answers(logits)[0]  # T
-        return cls(trace.said - blank.cpu(), trace.target)
+        return cls(trace.target_log_probs - blank.cpu(), trace.target)
 
     @property
     def words(self) -> Tensor:

@@ -75,7 +75,7 @@ def influence_data(
         "source": side_data(trace.source),
         "target": side_data(trace.target),
         "inputs": side_data(trace.inputs),
-        "probabilities": rounded(trace.said.exp()),
+        "probabilities": rounded(trace.target_log_probs.exp()),
         "alternatives": alternatives(trace),
         "gain": gain.to_json(),
         "questions": [
@@ -83,14 +83,14 @@ def influence_data(
                 "name": question,
                 "methods": [
                     {
-                        "name": one.name,
-                        "signed": one.signed,
-                        "note": one.note,
-                        "splits": one.splits,
-                        "tokens": {"source": rounded(one.source), "prefix": rounded(one.prefix)},
-                        "words": dict(zip(("source", "prefix"), map(rounded, one.words(trace)), strict=True)),
+                        "name": influence.name,
+                        "signed": influence.signed,
+                        "note": influence.note,
+                        "splits": influence.splits,
+                        "tokens": {"source": rounded(influence.source), "prefix": rounded(influence.prefix)},
+                        "words": dict(zip(("source", "prefix"), map(rounded, influence.words(trace)), strict=True)),
                     }
-                    for one in found
+                    for influence in found
                 ],
             }
             for question, found in methods
@@ -118,19 +118,21 @@ def token_text(trace: Trace, token: int) -> str:
 
 
 def influence_table(
-    trace: Trace, gain: Gain, one: Influence, heads: Sequence[str] = (), cells: Sequence[Sequence[str]] = ()
+    trace: Trace, gain: Gain, influence: Influence, heads: Sequence[str] = (), cells: Sequence[Sequence[str]] = ()
 ) -> str:
     """Return a table: for each target token its probability, its gain, and the strongest influences of both sides.
 
     `cells` are further columns under `heads`. A note below explains ▾.
     """
-    rows = [["said", "P", "gain ", *heads, "source", "prefix"]]
+    rows = [["word", "P", "gain ", *heads, "source", "prefix"]]
     more = cells or [[] for _ in trace.target.ids]
-    tokens = zip(trace.target.tokens, trace.said.exp().tolist(), gain.tokens.tolist(), gain.flagged, strict=True)
-    for place, (token, chance, gained, low) in enumerate(tokens):
-        source = _strongest(one.source[place], trace.source.tokens, 3, one.signed)
-        prefix = _strongest(one.prefix[place, : place + 1], trace.inputs.tokens[: place + 1], 2, one.signed)
-        rows.append([token, f"{chance:.2f}", f"{gained:+.2f}{'▾' if low else ' '}", *more[place], source, prefix])
+    tokens = zip(
+        trace.target.tokens, trace.target_log_probs.exp().tolist(), gain.tokens.tolist(), gain.flagged, strict=True
+    )
+    for index, (token, chance, gained, low) in enumerate(tokens):
+        source = _strongest(influence.source[index], trace.source.tokens, 3, influence.signed)
+        prefix = _strongest(influence.prefix[index, : index + 1], trace.inputs.tokens[: index + 1], 2, influence.signed)
+        rows.append([token, f"{chance:.2f}", f"{gained:+.2f}{'▾' if low else ' '}", *more[index], source, prefix])
     return f"{columns(rows, right=range(1, 3 + len(heads)))}\n\n{_gain_note(gain)}"
 
 
@@ -160,20 +162,22 @@ def draw_influences(trace: Trace, gain: Gain, found: Sequence[Influence], shares
     below = 0.25 * any(gain.flagged)
     height = len(found) * (tall + above) + KEY + 0.25 + below
     figure = new_figure(width, height)
-    for number, one in enumerate(found):
+    for number, influence in enumerate(found):
         bottom = height - (number + 1) * (tall + above)
-        values = torch.cat([one.source, one.prefix], dim=1)
-        largest = values.abs().amax(-1, keepdim=True) if one.signed else values.abs().max()
+        values = torch.cat([influence.source, influence.prefix], dim=1)
+        largest = values.abs().amax(-1, keepdim=True) if influence.signed else values.abs().max()
         shown = torch.split(values / largest.clamp(min=1e-9), [len(trace.source), len(trace.inputs)], dim=1)
         start = left
-        for place, side in enumerate(sides):
-            axes = figure.add_axes((start / width, bottom / height, wide[place] / width, tall / height))
-            draw_map(axes, shown[place], trace.target.tokens, side.tokens, signed=one.signed)
-            if place:
+        for index, side in enumerate(sides):
+            axes = figure.add_axes((start / width, bottom / height, wide[index] / width, tall / height))
+            draw_map(axes, shown[index], trace.target.tokens, side.tokens, signed=influence.signed)
+            if index:
                 axes.set_yticks([])
-            axes.set_xlabel(("source", "what had been said")[place], fontsize=8, color=QUIET)
-            start += wide[place] + gap
-        figure.text(0.01, (bottom + tall + above - 0.25) / height, one.name, fontsize=10, fontweight="bold", color=INK)
+            axes.set_xlabel(("source", "prefix")[index], fontsize=8, color=QUIET)
+            start += wide[index] + gap
+        figure.text(
+            0.01, (bottom + tall + above - 0.25) / height, influence.name, fontsize=10, fontweight="bold", color=INK
+        )
         for name, lengths, flagged in bars if number == 0 else []:
             axes = figure.add_axes((start / width, bottom / height, BAR / width, tall / height))
             draw_bars(axes, name, lengths, flagged)
@@ -215,4 +219,6 @@ def _strongest(values: Tensor, tokens: Sequence[str], count: int, signed: bool) 
     """The largest of some values with their tokens."""
     places = values.abs().topk(min(count, len(values))).indices.tolist()
     form = "{} {:+.2f}" if signed else "{} {:.2f}"
-    return "  ".join(form.format(tokens[place], values[place].item()) for place in places if values[place] != 0)
+    return "  ".join(
+        form.format(tokens[position], values[position].item()) for position in places if values[position] != 0
+    )

@@ -60,7 +60,7 @@ def replace(name: str, value: Tensor, positions: Sequence[int] | None = None) ->
                 f"{name} is {was.shape[-2]} by {was.shape[-1]} here, but the value for it is {value.shape[-2]} by "
                 f"{value.shape[-1]}: take it from a text with as many tokens."
             )
-        if positions is not None and not all(-was.shape[-2] <= place < was.shape[-2] for place in positions):
+        if positions is not None and not all(-was.shape[-2] <= position < was.shape[-2] for position in positions):
             raise UsageError(f"{name} has positions 0 to {was.shape[-2] - 1}: choose among those.")
         new = value.to(was).expand_as(was)
         if positions is None:

@@ -88,21 +88,21 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     can read; otherwise it is a keyword for Python only and is left out.
     """
     found = []
-    for one in list(inspect.signature(function).parameters.values())[1:]:
-        if one.name in SUPPLIED or one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL):
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.name in SUPPLIED or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        kind, declared = _annotation(one, function)
+        kind, declared = _annotation(parameter, function)
         if declared is not None and is_readable(kind):
-            found.append(Parameter(one.name, kind, one.default, declared))
+            found.append(Parameter(parameter.name, kind, parameter.default, declared))
     return found
 
 
 def keywords_of(function: Callable[..., Any]) -> list[str] | None:
     """Return the keywords that a function takes after its first parameter; None if it takes any."""
     known = list(inspect.signature(function).parameters.values())[1:]
-    if any(one.kind is one.VAR_KEYWORD for one in known):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
         return None
-    return [one.name for one in known if one.name != "brief"]
+    return [parameter.name for parameter in known if parameter.name != "brief"]
 
 
 def _annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> tuple[Any, Option | Argument | None]:
@@ -118,7 +118,7 @@ def _annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> t
         return (type(parameter.default), Option()) if usable else (None, None)
     if get_origin(annotation) is Annotated:
         kind, *more = get_args(annotation)
-        declared = next((one for one in more if isinstance(one, Option | Argument)), None)
+        declared = next((item for item in more if isinstance(item, Option | Argument)), None)
         return kind, declared or Option()
     return annotation, Option()
 
@@ -129,13 +129,13 @@ def is_readable(kind: Any) -> bool:
     if get_origin(kind) is list:
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
-        return all(isinstance(one, str) for one in get_args(kind))
+        return all(isinstance(argument, str) for argument in get_args(kind))
     return kind in NAMES
 
 
 def _without_none(kind: Any) -> Any:
     """Return T of a type `T | None`."""
     if get_origin(kind) in (Union, types.UnionType):
-        rest = [one for one in get_args(kind) if one is not type(None)]
+        rest = [argument for argument in get_args(kind) if argument is not type(None)]
         return rest[0] if len(rest) == 1 else kind
     return kind

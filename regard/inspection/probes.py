@@ -75,9 +75,9 @@ class Probes:
 
     def __call__(self, states: Tensor) -> Tensor:
         """Logits L×N×C of states L×N×D."""
-        for place in range(0, len(self.parameters), 2):
-            states = states.relu() if place else states
-            states = torch.baddbmm(self.parameters[place + 1], states, self.parameters[place])
+        for index in range(0, len(self.parameters), 2):
+            states = states.relu() if index else states
+            states = torch.baddbmm(self.parameters[index + 1], states, self.parameters[index])
         return states
 
     @torch.no_grad()

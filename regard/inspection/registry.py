@@ -4,7 +4,7 @@ Each folder of `regard/inspection/analyses` is one analysis; its `__init__.py` d
 
     ANALYSIS = Analysis(
         inspect=lens,                       # an annotated function; its docstring is the help of the command
-        question="what would each layer have said?",
+        question="what would each layer have predicted?",
         works_on="every decoder",
         order=40,
         examples='regard inspect lens RUN "A dog runs."',
@@ -101,14 +101,14 @@ class Analysis:
     @property
     def options(self) -> list[Parameter]:
         """The options and arguments of `inspect_corpus` and of `inspect`, each once."""
-        own = {one.name: one for one in self.parameters}
-        return [*(one for one in self.corpus_parameters if one.name not in own), *own.values()]
+        own = {parameter.name: parameter for parameter in self.parameters}
+        return [*(parameter for parameter in self.corpus_parameters if parameter.name not in own), *own.values()]
 
     @property
     def reports_progress(self) -> bool:
         """Whether it calls a function that draws a progress bar."""
-        functions = [one for one in (self.inspect, self.inspect_corpus) if one is not None]
-        return any("progress" in inspect.signature(one).parameters for one in functions)
+        functions = [function for function in (self.inspect, self.inspect_corpus) if function is not None]
+        return any("progress" in inspect.signature(function).parameters for function in functions)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the analysis as plain data, for programs that offer it."""
@@ -118,7 +118,7 @@ class Analysis:
             "question": self.question,
             "needs": self.needs,
             "corpus": self.inspect_corpus is not None,
-            "options": [one.to_json() for one in self.options],
+            "options": [option.to_json() for option in self.options],
         }
 
     def check(self, run: "LoadedRun") -> None:
@@ -126,9 +126,10 @@ class Analysis:
         if reason := self.applies(run):
             raise UsageError(reason if "regard inspect" in reason else f"{reason[:-1]}: {SEE_ALL}")
 
-    def check_options(self, options: dict[str, Any]) -> None:
-        """Refuse keywords that the analysis does not have."""
-        names = keywords_of(self.inspect)
+    def check_options(self, options: dict[str, Any], *, corpus: bool = False) -> None:
+        """Refuse keywords that the analysis does not have, of one input or of a corpus."""
+        function = self.inspect_corpus if corpus and self.inspect_corpus is not None else self.inspect
+        names = keywords_of(function)
         if names is None:
             return
         for name in options:
@@ -217,17 +218,17 @@ EXTENSIONS: dict[str, Analysis] = {}
 
 def built_in() -> list[str]:
     """Return the names of the analyses that come with Regard: the folders of `regard/inspection/analyses`."""
-    return [one.name for one in pkgutil.iter_modules(analyses.__path__) if one.ispkg]
+    return [module.name for module in pkgutil.iter_modules(analyses.__path__) if module.ispkg]
 
 
 def get(name: str) -> Analysis | None:
     """Return the analysis of a name, or None; imports the declaration of no other."""
     if name in EXTENSIONS:
         return EXTENSIONS[name]
-    return _declared(name) if name in built_in() else None
+    return _load_declaration(name) if name in built_in() else None
 
 
-def _declared(name: str) -> Analysis:
+def _load_declaration(name: str) -> Analysis:
     """Return what a folder declares."""
     found: Analysis = import_module(f"{analyses.__name__}.{name}").ANALYSIS
     return found
@@ -235,22 +236,24 @@ def _declared(name: str) -> Analysis:
 
 def every_analysis() -> Iterator[Analysis]:
     """Yield all analyses in the order of help and reports."""
-    yield from sorted(map(_declared, built_in()), key=lambda one: (one.order, one.name))
+    yield from sorted(map(_load_declaration, built_in()), key=lambda analysis: (analysis.order, analysis.name))
     yield from EXTENSIONS.values()
 
 
 def explanations() -> list[Analysis]:
     """Return the analyses of one input: those that `model.explain` offers."""
-    return [one for one in every_analysis() if one.needs != "run"]
+    return [analysis for analysis in every_analysis() if analysis.needs != "run"]
 
 
 def register(name: str, function: Callable[..., "Result"]) -> None:
     """Add an analysis of one trace, for extensions."""
     if name in built_in() or name == "custom" or not re.fullmatch(r"\w[\w-]*", name):
         raise ValueError(f"an analysis cannot be called {name!r}: choose another name, of letters, digits and hyphens")
-    for one in parameters_of(function):
-        if one.name in RESERVED:
-            raise ValueError(f"the analysis {name} has an option `{one.name}`, which every analysis has: rename it")
+    for parameter in parameters_of(function):
+        if parameter.name in RESERVED:
+            raise ValueError(
+                f"the analysis {name} has an option `{parameter.name}`, which every analysis has: rename it"
+            )
     if name in EXTENSIONS and EXTENSIONS[name].inspect.__module__ != function.__module__:
         raise ValueError(f"the name {name!r} is taken: choose another")
     EXTENSIONS[name] = Analysis(function, question="", works_on="", given_name=name)
@@ -259,9 +262,10 @@ def register(name: str, function: Callable[..., "Result"]) -> None:
 def as_markdown() -> str:
     """Return the table of analyses for docs/inspection.md."""
     rows = ["| command | question | works on |", "|---|---|---|"]
-    for one in every_analysis():
-        if one.name not in EXTENSIONS:
-            rows.append(f"| [`{one.name}`](#{one.name}) {_usage(one)} | {one.question} | {one.works_on} |")
+    for analysis in every_analysis():
+        if analysis.name not in EXTENSIONS:
+            link = f"[`{analysis.name}`](#{analysis.name})"
+            rows.append(f"| {link} {_usage(analysis)} | {analysis.question} | {analysis.works_on} |")
     return "\n".join(rows)
 
 
@@ -270,9 +274,9 @@ def _usage(analysis: Analysis) -> str:
     if analysis.needs != "run":
         return "RUN TEXT, or RUN --corpus FILE" if analysis.inspect_corpus else "RUN TEXT"
     words = ["RUN"]
-    for one in analysis.options:
-        if isinstance(one.declared, Argument):
-            words.append(one.name.upper() if one.required else f"[{one.name.upper()}]")
-        elif one.required:
-            words.append(f"{one.flag} {one.declared.metavar or one.name.upper()}")
-    return " ".join(words)
+    for parameter in analysis.parameters:
+        if isinstance(parameter.declared, Argument):
+            words.append(parameter.name.upper() if parameter.required else f"[{parameter.name.upper()}]")
+        elif parameter.required:
+            words.append(f"{parameter.flag} {parameter.declared.metavar or parameter.name.upper()}")
+    return " ".join(words) + (", or RUN --corpus FILE" if analysis.inspect_corpus else "")

@@ -69,7 +69,7 @@ def heads(what: str) -> Requirement:
     def reason(run: "LoadedRun") -> str | None:
         from regard.inspection.interventions import attentions
 
-        if any(one.heads for one in attentions(run.model).values()):
+        if any(attention.heads for attention in attentions(run.model).values()):
             return None
         return (
             f"This model ({run.config.cell}) has no attention, so it has no heads to {what}: "

@@ -77,7 +77,7 @@ class Result(ABC):
         if ending == "html":
             durable.write(path, self.page())
         elif ending == "json":
-            durable.write(path, _written(self.to_json()) + "\n")
+            durable.write(path, _format_json(self.to_json()) + "\n")
         elif ending == "txt":
             durable.write(path, f"{self}\n")
         elif ending in PICTURES:
@@ -93,12 +93,14 @@ class Result(ABC):
         return notebook.show_page(self.page())
 
 
-def _written(data: Any, indent: str = "") -> str:
+def _format_json(data: Any, indent: str = "") -> str:
     """JSON that can be read and is not long: rows of numbers and words stay on one line."""
     inner = indent + "  "
     if isinstance(data, dict) and data:
-        items = [f"{inner}{json.dumps(str(name), ensure_ascii=False)}: {_written(data[name], inner)}" for name in data]
+        items = [
+            f"{inner}{json.dumps(str(name), ensure_ascii=False)}: {_format_json(data[name], inner)}" for name in data
+        ]
         return "{\n" + ",\n".join(items) + f"\n{indent}}}"
-    if isinstance(data, list) and any(isinstance(one, dict | list) for one in data):
-        return "[\n" + ",\n".join(inner + _written(one, inner) for one in data) + f"\n{indent}]"
+    if isinstance(data, list) and any(isinstance(item, dict | list) for item in data):
+        return "[\n" + ",\n".join(inner + _format_json(item, inner) for item in data) + f"\n{indent}]"
     return json.dumps(data, ensure_ascii=False)

@@ -80,7 +80,7 @@ def sides_of(
     text = None if source.is_floating_point() else source  # pixels are numbers
     match kind:
         case "encoder":
-            return [(one, one) for one in model.texts(source)] if text is not None else [(None, None)]
+            return [(text, text) for text in model.texts(source)] if text is not None else [(None, None)]
         case "between":
             first, second = model.texts(source)
             return [(first, second), (second, first)]

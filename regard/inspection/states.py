@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config.run import RunConfig
-from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Frame, cut, padded
+from regard.data.batches import SOURCE_FRAME, TARGET_FRAME, Frame, cut, pad_rows
 from regard.foundation.progress import Progress
 from regard.models import Model
 from regard.models.encoder_model import EncoderModel
@@ -99,7 +99,7 @@ def batches(lengths: Sequence[int], tokens: int = BATCH) -> Iterator[list[int]]:
     order = np.argsort(np.asarray(lengths, dtype=np.int32), kind="stable")[::-1]
     longest = np.asarray(lengths, dtype=np.int32)[order]
     for start, end in cut(longest, tokens, 1) if len(order) else ():
-        yield [int(place) for place in order[start:end]]
+        yield [int(index) for index in order[start:end]]
 
 
 @torch.no_grad()
@@ -113,20 +113,20 @@ def word_states(
     progress: Progress | None = None,
 ) -> Tensor:
     """The state of every word in every layer: L×N×D; a narrower layer is filled up with zeros."""
-    end: End = "decoder" if any(one.target is not None for one in readings) else "encoder"
+    end: End = "decoder" if any(reading.target is not None for reading in readings) else "encoder"
     names = layer_taps(model, end)
     shift = len((TARGET_FRAME if end == "decoder" else frame).before)  # what stands before the first token
-    starts = np.cumsum([0, *(len(one.words) for one in readings)])  # where each sentence's words begin
-    lengths = [max(len(one.source), len(one.target or [])) + 1 for one in readings]
+    starts = np.cumsum([0, *(len(reading.words) for reading in readings)])  # where each sentence's words begin
+    lengths = [max(len(reading.source), len(reading.target or [])) + 1 for reading in readings]
     states: Tensor | None = None
     done = 0
     for places in batches(lengths):
-        chosen = [readings[place] for place in places]
+        chosen = [readings[position] for position in places]
         seen = _read(model, chosen, names, frame)  # L of B×S×D
         if states is None:
-            states = torch.zeros(len(names), int(starts[-1]), max(one.shape[2] for one in seen))  # L×N×D
-        rows, tokens, words, shares = _pooling([one.words for one in chosen], pool, shift=shift)
-        into = torch.cat([torch.arange(int(starts[place]), int(starts[place + 1])) for place in places])
+            states = torch.zeros(len(names), int(starts[-1]), max(activation.shape[2] for activation in seen))  # L×N×D
+        rows, tokens, words, shares = _pooling([reading.words for reading in chosen], pool, shift=shift)
+        into = torch.cat([torch.arange(int(starts[position]), int(starts[position + 1])) for position in places])
         for layer, value in enumerate(seen):
             merged = value.new_zeros(len(into), value.shape[2])
             merged.index_add_(0, words, value[rows, tokens] * shares[:, None])
@@ -140,12 +140,12 @@ def word_states(
 def _read(model: Model | EncoderModel, readings: Sequence[Reading], names: Sequence[str], frame: Frame) -> list[Tensor]:
     """The watched states of a batch, layer by layer: L of B×S×D."""
     device = model.device
-    source = padded([np.asarray(one.source, dtype=np.uint32) for one in readings], *frame).to(device)  # B×S
+    source = pad_rows([np.asarray(reading.source, dtype=np.uint32) for reading in readings], *frame).to(device)  # B×S
     with taps.watch(model, *names) as recording:
         memory = model.encode(source)
         if readings[0].target is not None and isinstance(model, Model):
-            rows = [np.asarray(one.target, dtype=np.uint32) for one in readings]
-            model.decode(memory, padded(rows, [BOS], []).to(device))
+            rows = [np.asarray(reading.target, dtype=np.uint32) for reading in readings]
+            model.decode(memory, pad_rows(rows, [BOS], []).to(device))
     return [recording[name].float().cpu() for name in names]
 
 
@@ -160,7 +160,7 @@ def _pooling(words: Sequence[Sequence[Sequence[int]]], pool: Pool, *, shift: int
         for places in sentence:
             used = places if pool == "mean" else places[-1:]
             rows += [row] * len(used)
-            tokens += [place + shift for place in used]
+            tokens += [index + shift for index in used]
             numbers += [number] * len(used)
             shares += [1 / len(used)] * len(used)
             number += 1

@@ -56,9 +56,9 @@ class TableResult(Result):
     def numeric(self) -> list[bool]:
         """Which columns hold numbers only; they are aligned to the right and sorted by value."""
         return [
-            any(_is_number(row[place]) for row in self.rows)
-            and all(_is_number(row[place]) or _plain(row[place]) is None for row in self.rows)
-            for place in range(len(self.head))
+            any(_is_number(row[index]) for row in self.rows)
+            and all(_is_number(row[index]) or _plain(row[index]) is None for row in self.rows)
+            for index in range(len(self.head))
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class TableResult(Result):
         return {"title": self.heading, "head": list(self.head), "rows": rows, "note": self.note}
 
     def __str__(self) -> str:
-        right = [place for place, numeric in enumerate(self.numeric) if numeric]
+        right = [index for index, numeric in enumerate(self.numeric) if numeric]
         return columns([list(self.head), *self.texts], right=right)
 
     def draw(self) -> "Figure":
@@ -75,7 +75,7 @@ class TableResult(Result):
         cut = len(self.texts) - DRAWN_ROWS
         lines = [list(self.head), *self.texts[:DRAWN_ROWS]]
         lines = [[cell if len(cell) <= LONGEST else f"{cell[: LONGEST - 1]}…" for cell in line] for line in lines]
-        wide = [CHARACTER * max(_length(line[place]) for line in lines) for place in range(len(self.head))]
+        wide = [CHARACTER * max(_length(line[index]) for line in lines) for index in range(len(self.head))]
         margin, heading = 0.15, 0.42
         width = max(sum(wide) + GAP * (len(wide) - 1), 1.25 * CHARACTER * _length(self.heading)) + 2 * margin
         height = heading + ROW * (len(lines) + (cut > 0)) + margin
@@ -83,12 +83,12 @@ class TableResult(Result):
         for number, line in enumerate(lines):
             y = 1 - (heading + ROW * (number + 0.5)) / height
             left = margin
-            for place, cell in enumerate(line):
-                x, side = (left + wide[place], "right") if self.numeric[place] else (left, "left")
+            for index, cell in enumerate(line):
+                x, side = (left + wide[index], "right") if self.numeric[index] else (left, "left")
                 weight = "bold" if number == 0 else "normal"
                 text = token_labels([cell])[0]
                 figure.text(x / width, y, text, ha=side, va="center", fontsize=9, color=INK, fontweight=weight)
-                left += wide[place] + GAP
+                left += wide[index] + GAP
         if cut > 0:
             more = f"… and {cut:,} more rows; the table and the page have them all."
             figure.text(margin / width, (margin + ROW / 2) / height, more, va="center", fontsize=9, color=QUIET)
@@ -101,8 +101,8 @@ class TableResult(Result):
         """The table on a page: the values to sort by, and the same texts as in the table."""
         rows = [
             [
-                _plain(cell) if self.numeric[place] else text
-                for place, (cell, text) in enumerate(zip(*both, strict=True))
+                _plain(cell) if self.numeric[index] else text
+                for index, (cell, text) in enumerate(zip(*both, strict=True))
             ]
             for both in zip(self.rows, self.texts, strict=True)
         ]

@@ -26,12 +26,12 @@ TOKENS = 4096
 class Question:
     """A question about each target token: why it was written, or why it and not another.
 
-        log P(said)   or   log P(said) − log P(other),
+        log P(target)   or   log P(target) − log P(other),
 
     the second being the difference of two logits.
     """
 
-    said: Tensor
+    targets: Tensor
     """T: the output tokens."""
     others: Tensor | None = None
     """T: a token each that was not."""
@@ -42,21 +42,21 @@ class Question:
         """The value of every target token, from logits B×T×V: B×T."""
         if self.number:
             return logits[..., 0]
-        return self._value(logits, self.said, self.others)
+        return self._value(logits, self.targets, self.others)
 
-    def answer(self, logits: Tensor, place: int) -> Tensor:
-        """The value of the target token at one place, from its logits B×V: B."""
+    def answer(self, logits: Tensor, position: int) -> Tensor:
+        """The value of the target token at one position, from its logits B×V: B."""
         if self.number:
             return logits[..., 0]
-        return self._value(logits, self.said[place], None if self.others is None else self.others[place])
+        return self._value(logits, self.targets[position], None if self.others is None else self.others[position])
 
     @staticmethod
-    def _value(logits: Tensor, said: Tensor, others: Tensor | None) -> Tensor:
+    def _value(logits: Tensor, targets: Tensor, others: Tensor | None) -> Tensor:
         def of(tokens: Tensor) -> Tensor:
             index = tokens.to(logits.device).expand(logits.shape[:-1])[..., None]
             return logits.gather(-1, index)[..., 0]
 
-        return of(said) - (logits.logsumexp(-1) if others is None else of(others))
+        return of(targets) - (logits.logsumexp(-1) if others is None else of(others))
 
 
 class Vectors:
@@ -74,10 +74,10 @@ class Vectors:
         self.full = [trace.activations.get(name, nothing).to(device) for name in ENTRANCES]  # S×E and T×E
         self.shifts = [torch.zeros_like(full) for full in self.full]
         with torch.no_grad():
-            for place, side in enumerate((trace.source, trace.inputs)):
+            for index, side in enumerate((trace.source, trace.inputs)):
                 if len(side):
-                    table = trace.writer.decoder.embedding if place else self.model.source_embedding
-                    self.shifts[place] = _shift(table.weight * table.scale, side)
+                    table = trace.writer.decoder.embedding if index else self.model.source_embedding
+                    self.shifts[index] = _shift(table.weight * table.scale, side)
 
     @property
     def rows(self) -> int:

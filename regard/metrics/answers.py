@@ -22,7 +22,9 @@ class _Share(Metric):
         """Return part and whole of each sentence: sentences × 2."""
         choose = max if self.larger_is_better else min
         rows = [
-            choose((self.count(hypothesis, one) for one in several), key=lambda row: row[0] / max(row[1], 1.0))
+            choose(
+                (self.count(hypothesis, reference) for reference in several), key=lambda row: row[0] / max(row[1], 1.0)
+            )
             for hypothesis, several in zip(hypotheses, references, strict=True)
         ]
         return np.asarray(rows, dtype=np.float64)
@@ -127,6 +129,37 @@ def word_edit_distance(one: Sequence[str], other: Sequence[str]) -> int:
     numbers: dict[str, int] = {}
     ids = [[numbers.setdefault(word, len(numbers)) for word in words] for words in (one, other)]
     return _edit_distance(ids[0], np.asarray(ids[1], dtype=np.uint32))
+
+
+def word_edits(output: Sequence[str], reference: Sequence[str]) -> list[tuple[int | None, int | None]]:
+    """Return the fewest edits between two lists of words as pairs of places, in order.
+
+    (i, j) is a word of the output at the place of a word of the reference: the same word, or a substitution. (i, None)
+    is a word that the reference lacks, (None, j) one that the output lacks. Of several ways with as few edits, one with
+    the most equal words is returned.
+    """
+    edit = len(output) + len(reference) + 1  # more than all equal words, each of which is worth 1, so edits come first
+    costs = np.zeros((len(output) + 1, len(reference) + 1), dtype=np.int64)
+    costs[0] = places = edit * np.arange(len(reference) + 1)
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(reference))}
+    across = np.asarray([numbers[word] for word in reference], dtype=np.int64)
+    pairs = np.stack([np.where(across == numbers.get(word, -1), -1, edit) for word in output]) if output else costs
+    for row, pair in enumerate(pairs[: len(output)], start=1):
+        straight = np.minimum(costs[row - 1, :-1] + pair, costs[row - 1, 1:] + edit)
+        costs[row] = np.minimum.accumulate(np.concatenate(([edit * row], straight)) - places) + places
+    found: list[tuple[int | None, int | None]] = []
+    i, j = len(output), len(reference)
+    while i or j:
+        if i and j and costs[i, j] == costs[i - 1, j - 1] + pairs[i - 1, j - 1]:
+            i, j = i - 1, j - 1
+            found.append((i, j))
+        elif i and costs[i, j] == costs[i - 1, j] + edit:
+            i -= 1
+            found.append((i, None))
+        else:
+            j -= 1
+            found.append((None, j))
+    return found[::-1]
 
 
 def _edit_distance(down: Sequence[int], across: NDArray[np.uint32]) -> int:

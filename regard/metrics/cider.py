@@ -27,14 +27,16 @@ class Cider(Metric):
 
     def statistics(self, hypotheses: Sequence[str], references: References) -> Statistics:
         """Return the mean similarity of each sentence to its references, and one."""
-        known = [[grams(one) for one in several] for several in references]
-        seen = Counter(gram for several in known for gram in {gram for one in several for gram in one})
+        known = [[grams(reference) for reference in several] for several in references]
+        seen = Counter(gram for several in known for gram in {gram for reference in several for gram in reference})
         pictures = math.log(max(1, len(references)))
         weight = {gram: pictures - math.log(count) for gram, count in seen.items()}
         rows = []
         for hypothesis, several in zip(hypotheses, known, strict=True):
             output = grams(hypothesis)
-            rows.append((sum(_similarity(output, one, weight, pictures) for one in several) / len(several), 1.0))
+            rows.append(
+                (sum(_similarity(output, reference, weight, pictures) for reference in several) / len(several), 1.0)
+            )
         return np.asarray(rows, dtype=np.float64)
 
     def score(self, totals: Statistics) -> float:

@@ -42,7 +42,7 @@ def calibration(sure: Sequence[float], right: Sequence[bool]) -> dict[str, float
     if not len(chance):
         return {"expected_error": 0.0, "mean_probability": 0.0}
     bins = np.minimum((chance * BINS).astype(np.int64), BINS - 1)
-    gaps = [abs(float((hit - chance)[bins == one].sum())) for one in range(BINS)]
+    gaps = [abs(float((hit - chance)[bins == index].sum())) for index in range(BINS)]
     return {"expected_error": 100 * sum(gaps) / len(chance), "mean_probability": 100 * float(chance.mean())}
 
 

@@ -88,7 +88,7 @@ class Meteor(Metric):
         rows = []
         for hypothesis, several in zip(hypotheses, references, strict=True):
             output = words(hypothesis)
-            rows.append(max((self._counts(output, words(one)) for one in several), key=self.score))
+            rows.append(max((self._counts(output, words(reference)) for reference in several), key=self.score))
         return np.stack(rows)
 
     def score(self, totals: Statistics) -> float:
@@ -176,8 +176,8 @@ class _Partial(NamedTuple):
 def align(hypothesis: Sequence[str], reference: Sequence[str], match: Callable[[str, str], float]) -> tuple[Link, ...]:
     """Return one-to-one links between two sentences: as many as possible, in as few chunks as a beam search finds."""
     choices = [
-        [Link(at, place, weight) for place, other in enumerate(reference) if (weight := match(one, other))]
-        for at, one in enumerate(hypothesis)
+        [Link(at, place, weight) for place, other in enumerate(reference) if (weight := match(word, other))]
+        for at, word in enumerate(hypothesis)
     ]
     demand = [0] * len(reference)
     for links in choices:
@@ -192,11 +192,14 @@ def align(hypothesis: Sequence[str], reference: Sequence[str], match: Callable[[
         for partial in beam:
             free = [link for link in links if not partial.used >> link.reference & 1]
             fitting = [partial.with_link(link) for link in (free if len(free) <= CHOICES else partial.nearest(free))]
-            for one in [*fitting, *([partial] if contested or not fitting else [])]:
-                last = one.links[-1] if one.links else None
-                state = one.used, last.reference if last and last.hypothesis == links[0].hypothesis else -1
-                if state not in grown or one.cost() < grown[state].cost():
-                    grown[state] = one
+            for partial_alignment in [*fitting, *([partial] if contested or not fitting else [])]:
+                last = partial_alignment.links[-1] if partial_alignment.links else None
+                state = (
+                    partial_alignment.used,
+                    last.reference if last and last.hypothesis == links[0].hypothesis else -1,
+                )
+                if state not in grown or partial_alignment.cost() < grown[state].cost():
+                    grown[state] = partial_alignment
         beam = sorted(grown.values(), key=_Partial.cost)[:BEAM]
     return beam[0].links
 
@@ -222,4 +225,4 @@ def _wordnet() -> Callable[[str], frozenset[str]] | None:
         wordnet.ensure_loaded()
     except (ImportError, LookupError):
         return None
-    return cache(lambda word: frozenset(one.name() for one in wordnet.synsets(word)))
+    return cache(lambda word: frozenset(synset.name() for synset in wordnet.synsets(word)))

@@ -99,7 +99,9 @@ def score_text(
 
 def are_short(references: Sequence[str | Sequence[str]]) -> bool:
     """Return whether references have fewer than four words or marks on average, so that BLEU is not meaningful."""
-    counts = [len(words(one if isinstance(one, str) else one[0])) for one in references if one]
+    counts = [
+        len(words(reference if isinstance(reference, str) else reference[0])) for reference in references if reference
+    ]
     return bool(counts) and sum(counts) / len(counts) < FOUR_GRAM
 
 
@@ -150,7 +152,7 @@ def check(hypotheses: Sequence[str], references: Sequence[str | Sequence[str]]) 
         raise UsageError(
             f"There are {len(hypotheses):,} outputs for {len(references):,} references. The numbers must be equal."
         )
-    several = [(one,) if isinstance(one, str) else tuple(one) for one in references]
+    several = [(reference,) if isinstance(reference, str) else tuple(reference) for reference in references]
     if not all(several):
         raise UsageError("Every output needs at least one reference, but some have none.")
     return several

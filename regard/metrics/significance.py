@@ -68,11 +68,11 @@ def compare_statistics(
 
 def correct(found: Mapping[str, Significance]) -> dict[str, Significance]:
     """Correct the p-values of several systems against the same first one by Holm's method."""
-    bootstraps = holm([one.bootstrap for one in found.values()])
-    randomisations = holm([one.randomisation for one in found.values()])
+    bootstraps = holm([difference.bootstrap for difference in found.values()])
+    randomisations = holm([difference.randomisation for difference in found.values()])
     return {
-        name: replace(one, bootstrap_corrected=first, randomisation_corrected=second)
-        for (name, one), first, second in zip(found.items(), bootstraps, randomisations, strict=True)
+        name: replace(difference, bootstrap_corrected=first, randomisation_corrected=second)
+        for (name, difference), first, second in zip(found.items(), bootstraps, randomisations, strict=True)
     }
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.config.task import PooledTask, TaskSettings
 from regard.models.encoder_model import ChoiceModel
 from regard.models.encoders import mean_state
@@ -75,8 +75,8 @@ class PairAttendClassifier(Classifier):
         self.between = Attention(
             query_width=self.width,
             memory_width=self.width,
-            heads=settled(cell.attention.heads),
-            score=settled(cell.attention.score),
+            heads=resolved(cell.attention.heads),
+            score=resolved(cell.attention.score),
             project=False,
             dropout=cell.attention.dropout,
         )

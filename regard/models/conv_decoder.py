@@ -8,7 +8,7 @@ import math
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.models.decoder import Exit, ParallelDecoder, make_fixed_vector, source_key_values
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
@@ -25,7 +25,7 @@ class ConvDecoderLayer(nn.Module):
 
     def __init__(self, cell: config.Model, part: config.ConvDecoder, depth: int = 0) -> None:
         super().__init__()
-        width = settled(part.width)
+        width = resolved(part.width)
         self.convolution = GatedConvolution(width, part.kernel, causal=True, dropout=cell.dropout)
         self.source_attention = source_attention(cell, width, f"decoder.layers.{depth}.source_attention")
         out = self.source_attention.out_width if self.source_attention is not None else width
@@ -46,8 +46,8 @@ class ConvDecoder(ParallelDecoder):
 
     def __init__(self, cell: config.Model, part: config.ConvDecoder, vocabulary: int) -> None:
         super().__init__()
-        self.width = settled(part.width)
-        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
+        self.width = resolved(part.width)
+        self.embedding = TokenEmbedding(vocabulary, resolved(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, self.width, positions=True)
         self.fixed = make_fixed_vector(cell)
         self.layers = Stack(ConvDecoderLayer(cell, part, depth) for depth in range(part.layers))

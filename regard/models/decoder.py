@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled, width_of
+from regard.config.cell import resolved, width_of
 from regard.models.memory import DecodingState, Memory
 from regard.nn.attention import Attention
 from regard.nn.embeddings import TokenEmbedding
@@ -84,7 +84,7 @@ class Exit(nn.Module):
 
     def __init__(self, cell: config.Model) -> None:
         super().__init__()
-        width, out = width_of(cell.decoder), settled(cell.embeddings.width)
+        width, out = width_of(cell.decoder), resolved(cell.embeddings.width)
         self.linear = nn.Identity() if width == out else nn.Linear(width, out)
         self.states = Tap(time=1)
 
@@ -96,7 +96,7 @@ class Exit(nn.Module):
 
 def make_fixed_vector(cell: config.Model) -> FixedVector | None:
     """Build the fixed-vector join; `None` if the model has another join."""
-    return FixedVector(cell, settled(cell.join.form)) if isinstance(cell.join, config.FixedJoin) else None
+    return FixedVector(cell, resolved(cell.join.form)) if isinstance(cell.join, config.FixedJoin) else None
 
 
 def source_key_values(attention: Attention, memory: Memory, name: str) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled, width_of
+from regard.config.cell import resolved, width_of
 from regard.models.components import make_encoder, reads_tokens
 from regard.models.memory import Memory
 from regard.nn.dropout import Dropout
@@ -28,7 +28,7 @@ class EncoderModel(nn.Module):
         self.cell = cell
         self.width = width_of(cell.encoder)
         if reads_tokens(cell):
-            width = settled(cell.embeddings.width)
+            width = resolved(cell.embeddings.width)
             self.source_embedding = TokenEmbedding(vocabulary, width, scaled=cell.embeddings.scale)
         self.encoder = make_encoder(cell, drop_states=not self.pools)
 

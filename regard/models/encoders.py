@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.models.memory import Memory
 from regard.models.parts import Entrance, feed_forward, self_attention
 from regard.nn.convolution import GatedConvolution
@@ -80,8 +80,8 @@ class RnnEncoder(Encoder):
         super().__init__()
         self.entrance = Entrance(cell, None, positions=False)
         self.directions = ("forward", "backward") if part.direction == "both" else (part.direction,)
-        width = settled(part.width) // len(self.directions)
-        widths_in = [self.entrance.width] + [settled(part.width)] * (part.layers - 1)
+        width = resolved(part.width) // len(self.directions)
+        widths_in = [self.entrance.width] + [resolved(part.width)] * (part.layers - 1)
         self.layers = Stack(
             Stack(make_recurrence(part.cell, wide, width) for _ in self.directions) for wide in widths_in
         )
@@ -115,7 +115,7 @@ class ConvEncoder(Encoder):
         self, cell: config.Model, part: config.ConvEncoder, *, name: str = "encoder", drop_states: bool = True
     ) -> None:
         super().__init__()
-        width = settled(part.width)
+        width = resolved(part.width)
         self.entrance = Entrance(cell, width, positions=True)
         self.layers = Stack(
             GatedConvolution(width, part.kernel, causal=False, dropout=cell.dropout) for _ in range(part.layers)
@@ -136,7 +136,7 @@ class TransformerEncoderLayer(nn.Module):
 
     def __init__(self, cell: config.Model, part: config.TransformerEncoder, name: str = "encoder.layers.0") -> None:
         super().__init__()
-        width = settled(part.width)
+        width = resolved(part.width)
         self.pre = part.norm_place == "pre"
         self.attention = self_attention(cell, width, f"{name}.attention")
         self.attention_norm = make_norm(part.norm, width, cell.norm_epsilon)
@@ -164,7 +164,7 @@ class TransformerEncoder(Encoder):
         self, cell: config.Model, part: config.TransformerEncoder, *, name: str = "encoder", drop_states: bool = True
     ) -> None:
         super().__init__()
-        width = settled(part.width)
+        width = resolved(part.width)
         self.entrance = Entrance(cell, width, positions=True)
         self.layers = Stack(
             TransformerEncoderLayer(cell, part, f"{name}.layers.{depth}") for depth in range(part.layers)

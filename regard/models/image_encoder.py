@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.models.encoders import Encoder, TransformerEncoderLayer
 from regard.models.memory import Memory
 from regard.nn.dropout import Dropout
@@ -31,7 +31,7 @@ class ImageEncoder(Encoder):
         super().__init__()
         self.size, self.grid = part.size, part.grid
         rows, columns = part.grid
-        self.places = nn.Parameter(0.1 * torch.randn(rows * columns, settled(part.width)))  # S×D
+        self.places = nn.Parameter(0.1 * torch.randn(rows * columns, resolved(part.width)))  # S×D
         self.dropout = Dropout(cell.dropout)
         self.states = Tap(time=1)
 
@@ -51,7 +51,7 @@ class ConvImageEncoder(ImageEncoder):
 
     def __init__(self, cell: config.Model, part: config.ImageEncoder) -> None:
         super().__init__(cell, part)
-        width, times = settled(part.width), part.patch.bit_length() - 1
+        width, times = resolved(part.width), part.patch.bit_length() - 1
         channels = [3, *(max(4, width >> left) for left in range(times - 1, 0, -1)), width]
         self.halvings = Stack(Halving(*pair) for pair in pairwise(channels))
         self.layers = Stack(Residual(width) for _ in range(part.layers))
@@ -72,7 +72,7 @@ class PatchImageEncoder(ImageEncoder):
 
     def __init__(self, cell: config.Model, part: config.ImageEncoder, name: str) -> None:
         super().__init__(cell, part)
-        width = settled(part.width)
+        width = resolved(part.width)
         layers = config.TransformerEncoder(layers=part.layers, width=width, feed_forward=4 * width)
         unplaced = cell.model_copy(update={"positions": config.Positions(kind="none")})  # `places` are its positions
         self.patch = part.patch

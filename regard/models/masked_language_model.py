@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.models.encoder_model import EncoderModel, gather_positions
 
 
@@ -17,7 +17,7 @@ class MaskedLanguageModel(EncoderModel):
 
     def __init__(self, cell: config.Model, vocabulary: int) -> None:
         super().__init__(cell, vocabulary)
-        width = settled(cell.embeddings.width)
+        width = resolved(cell.embeddings.width)
         self.transform = nn.Linear(self.width, width)
         self.norm = nn.LayerNorm(width, eps=cell.norm_epsilon)
         self.output_bias = nn.Parameter(torch.zeros(vocabulary))

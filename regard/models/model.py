@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.models.components import make_decoder, make_encoder, reads_tokens
 from regard.models.memory import DecodingState, Memory
 from regard.nn.embeddings import TokenEmbedding
@@ -30,8 +30,8 @@ class Model(nn.Module):
 
     def __init__(self, cell: config.Model, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
-        width = settled(cell.embeddings.width)
-        tie = settled(cell.embeddings.tie)
+        width = resolved(cell.embeddings.width)
+        tie = resolved(cell.embeddings.tie)
         self.cell = cell
         self.decoder = make_decoder(cell, target_vocabulary)
         self._source_embedding = None

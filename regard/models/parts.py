@@ -6,7 +6,7 @@ Axes: B batch, T positions, E embedding width, D width.
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled, width_of
+from regard.config.cell import resolved, width_of
 from regard.nn.attention import Attention
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
@@ -19,11 +19,11 @@ class Entrance(nn.Module):
 
     def __init__(self, cell: config.Model, width: int | None, *, positions: bool) -> None:
         super().__init__()
-        embedding_width = settled(cell.embeddings.width)
+        embedding_width = resolved(cell.embeddings.width)
         self.width = width or embedding_width
         self.places = None
         if positions:
-            kind, max_length = settled(cell.positions).kind, settled(cell.positions).max_length
+            kind, max_length = resolved(cell.positions).kind, resolved(cell.positions).max_length
             self.places = make_places(kind, width=embedding_width, max_length=max_length)
         self.norm = nn.LayerNorm(embedding_width, eps=cell.norm_epsilon) if cell.embeddings.norm else nn.Identity()
         self.dropout = Dropout(cell.dropout)
@@ -40,7 +40,7 @@ class Entrance(nn.Module):
 
 def self_attention(cell: config.Model, width: int, name: str) -> Attention:
     """Build the self-attention at path `name`, with the configured score, heads and positions."""
-    heads, positions = settled(cell.attention.heads), settled(cell.positions)
+    heads, positions = resolved(cell.attention.heads), resolved(cell.positions)
     distances = make_distances(
         positions.kind,
         heads=heads,
@@ -69,9 +69,9 @@ def _attention(cell: config.Model, width: int, memory_width: int, distances: Dis
     return Attention(
         query_width=width,
         memory_width=memory_width,
-        heads=settled(how.heads),
-        score=settled(how.score),
-        project=settled(how.project),
+        heads=resolved(how.heads),
+        score=resolved(how.score),
+        project=resolved(how.project),
         shared=how.keys_values == "shared",
         dropout=how.dropout,
         distances=distances,
@@ -81,5 +81,5 @@ def _attention(cell: config.Model, width: int, memory_width: int, distances: Dis
 
 def feed_forward(cell: config.Model, part: config.TransformerEncoder | config.TransformerDecoder) -> FeedForward:
     """Build the feed-forward block of a Transformer layer."""
-    width, inner = settled(part.width), settled(part.feed_forward)
+    width, inner = resolved(part.width), resolved(part.feed_forward)
     return FeedForward(width, inner, activation=part.activation, dropout=cell.dropout)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled, width_of
+from regard.config.cell import resolved, width_of
 from regard.models.decoder import Choose, Decoder
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, source_attention
@@ -31,7 +31,7 @@ class RnnDecoder(Decoder):
 
     def __init__(self, cell: config.Model, part: config.RnnDecoder, vocabulary: int) -> None:
         super().__init__()
-        width, out = settled(part.width), settled(cell.embeddings.width)
+        width, out = resolved(part.width), resolved(cell.embeddings.width)
         source_width = width_of(cell.encoder) if cell.encoder else 0
         join = cell.join
         self.form = join.form if isinstance(join, config.FixedJoin) else "transformed" if join else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.models.encoders import Encoder
 from regard.models.memory import Memory
 from regard.nn.subsampling import Subsampling
@@ -30,7 +30,7 @@ class SoundEncoder(Encoder):
         drop_states: bool = True,
     ) -> None:
         super().__init__()
-        self.subsampling = Subsampling(part.bands, part.channels, settled(cell.embeddings.width))
+        self.subsampling = Subsampling(part.bands, part.channels, resolved(cell.embeddings.width))
         self.subsampled = Tap(time=1)
         self.body = make_body(cell, part.body, name=f"{name}.body", drop_states=drop_states)
 

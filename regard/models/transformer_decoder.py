@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.models.decoder import Exit, ParallelDecoder, make_fixed_vector, source_key_values
 from regard.models.memory import DecodingState, Memory
 from regard.models.parts import Entrance, feed_forward, self_attention, source_attention
@@ -29,7 +29,7 @@ class TransformerDecoderLayer(nn.Module):
 
     def __init__(self, cell: config.Model, part: config.TransformerDecoder, depth: int = 0) -> None:
         super().__init__()
-        width = settled(part.width)
+        width = resolved(part.width)
         self.pre = part.norm_place == "pre"
         self.attention = self_attention(cell, width, f"decoder.layers.{depth}.attention")
         self.attention_norm = make_norm(part.norm, width, cell.norm_epsilon)
@@ -79,8 +79,8 @@ class TransformerDecoder(ParallelDecoder):
 
     def __init__(self, cell: config.Model, part: config.TransformerDecoder, vocabulary: int) -> None:
         super().__init__()
-        width = settled(part.width)
-        self.embedding = TokenEmbedding(vocabulary, settled(cell.embeddings.width), scaled=cell.embeddings.scale)
+        width = resolved(part.width)
+        self.embedding = TokenEmbedding(vocabulary, resolved(cell.embeddings.width), scaled=cell.embeddings.scale)
         self.entrance = Entrance(cell, width, positions=True)
         self.fixed = make_fixed_vector(cell)
         self.layers = Stack(TransformerDecoderLayer(cell, part, depth) for depth in range(part.layers))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import model as config
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.config.task import VisualQuestions
 from regard.models.encoder_model import ChoiceModel
 from regard.models.image_encoder import make_image_encoder
@@ -55,8 +55,8 @@ def _attention(cell: config.Model, width: int, memory_width: int, path: str) -> 
     return Attention(
         query_width=width,
         memory_width=memory_width,
-        heads=settled(cell.attention.heads),
-        score=settled(cell.attention.score),
+        heads=resolved(cell.attention.heads),
+        score=resolved(cell.attention.score),
         dropout=cell.attention.dropout,
         kept=kept_heads(cell, path),
     )
@@ -67,9 +67,9 @@ class VisualQuestionModel(ChoiceModel):
 
     def __init__(self, cell: config.Model, how: VisualQuestions, vocabulary: int, answers: int) -> None:
         super().__init__(cell, vocabulary)
-        part = settled(cell.picture)
+        part = resolved(cell.picture)
         self.picture = make_image_encoder(cell, part, name="picture")
-        self.looks = Stack(Look(cell, self.width, settled(part.width), depth) for depth in range(how.looks))
+        self.looks = Stack(Look(cell, self.width, resolved(part.width), depth) for depth in range(how.looks))
         self.norm = nn.LayerNorm(self.width, eps=cell.norm_epsilon)
         self.dropout = Dropout(cell.dropout)
         self.classifier = nn.Linear(self.width, answers)

@@ -36,7 +36,7 @@ def share_of_truth(config: ScheduledSampling, step: int, total: int) -> float:
     return config.floor + (1 - config.floor) * left
 
 
-def mixing(share: float, generator: torch.Generator) -> Mix | None:
+def make_mix(share: float, generator: torch.Generator) -> Mix | None:
     """Return a function that replaces reference words by samples of the model; `None` if `share` is 1.
 
     Each word is kept with probability `share`; otherwise it is drawn from the model's distribution without special

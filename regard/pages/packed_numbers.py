@@ -26,7 +26,7 @@ def pack(values: "Tensor") -> dict[str, Any]:
 
 
 def plain_numbers(values: "Tensor", digits: int = 5) -> list[Any]:
-    """Return a tensor as nested lists for JSON, each number to so many significant digits."""
+    """Return a tensor as nested lists for JSON, each number rounded to a number of significant digits."""
     import torch
 
     exact = values.detach().double().cpu()

@@ -1,22 +1,21 @@
 """A run: a self-contained directory with configuration, tokenizers, weights, metrics and card."""
 
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import regard
 from regard.foundation import durable
 from regard.foundation.errors import RegardError, UsageError
 from regard.runs.containment import check_contained
+from regard.runs.file_lock import try_lock
 from regard.runs.manifest import ABSENT, Digest, Manifest
-from regard.runs.records import DamagedFile, parse, read_json, seal, unseal
+from regard.runs.records import read_json
+from regard.runs.run_info import FORMAT, read_info, write_info
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,48 +23,6 @@ if TYPE_CHECKING:
     from regard.config.run import RunConfig
 
     M = TypeVar("M", bound=nn.Module)
-
-FORMAT = 2
-"""Version of the run directory's layout: 2 adds a manifest and a checksum of `run.json`. Newer ones are rejected."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _TokenizerInfo:
-    fingerprint: str
-    vocabulary: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Best:
-    metric: str
-    value: float
-    step: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Result:
-    choice: str = ""
-    validation: dict[str, Any] = field(default_factory=dict)
-    test: dict[str, Any] | None = None
-    next: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RunInfo:
-    """The required content of `run.json`, which may have more keys."""
-
-    format: int
-    regard: str = "unknown"
-    created: str
-    cell: str
-    status: Literal["running", "stopped", "finished"]
-    step: int = 0
-    steps: int = 0
-    parameters: int | None = None
-    tokenizers: dict[str, _TokenizerInfo] = field(default_factory=dict)
-    best: _Best | None = None
-    result: _Result | None = None
-    taken: list[str] = field(default_factory=list)
 
 
 class Run:
@@ -96,7 +53,7 @@ class Run:
                 "steps": config.training.steps,
             }
             Manifest({"config.yaml": [Digest.of(aside / "config.yaml")]}).save(aside)
-            _write_info(aside, info)
+            write_info(aside, info)
             if not exists:
                 aside.rename(directory)
                 durable.flush(directory.parent)
@@ -164,7 +121,7 @@ class Run:
         Manifest(now).save(self.directory)
         content = read_json(self.directory / "run.json")
         if isinstance(content, dict):
-            _write_info(self.directory, content | {"format": FORMAT})
+            write_info(self.directory, content | {"format": FORMAT})
         return changed
 
     def record(self, *folders: str) -> None:
@@ -219,19 +176,7 @@ class Run:
     @property
     def info(self) -> dict[str, Any]:
         """The content of `run.json`, with checked types."""
-        path = self.directory / "run.json"
-        content = read_json(path)
-        version = content.get("format") if isinstance(content, dict) else None
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise DamagedFile(f"{path} is damaged: format must be a whole number from 1.")
-        if version > FORMAT:
-            raise RegardError(
-                f"{self.directory} comes from a newer Regard ({content.get('regard', 'unknown')}; run format "
-                f"{version}, this one reads up to {FORMAT}). Upgrade Regard."
-            )
-        content = unseal(content, path, demanded=version > 1)
-        parse(_RunInfo, content, path)
-        return content
+        return read_info(self.directory)
 
     def note(self, **facts: Any) -> None:
         """Write facts into `run.json`; `None` removes a fact."""
@@ -239,7 +184,7 @@ class Run:
         if known["format"] == 1:
             self._upgrade()
         info = known | {"format": FORMAT} | facts
-        _write_info(self.directory, {key: value for key, value in info.items() if value is not None})
+        write_info(self.directory, {key: value for key, value in info.items() if value is not None})
 
     @property
     def config(self) -> "RunConfig":
@@ -359,7 +304,7 @@ class Run:
         except OSError as error:
             raise RegardError(f"The run {self.directory} cannot be written: {error.strerror or error}.") from error
         with os.fdopen(handle, "a") as file:
-            if not _try_lock(file.fileno()):
+            if not try_lock(file.fileno()):
                 raise RegardError(
                     f"Another process is training {self.directory}. Wait for it, or choose another --run."
                 )
@@ -370,7 +315,7 @@ class Run:
         if not path.is_file():
             return False
         with path.open("r") as file:
-            return not _try_lock(file.fileno())
+            return not try_lock(file.fileno())
 
     def _fingerprints(self) -> dict[str, str]:
         return {side: facts["fingerprint"] for side, facts in (self.info.get("tokenizers") or {}).items()}
@@ -382,11 +327,6 @@ class Run:
                     f"The {side} tokenizer in {self.tokenizers} does not belong to the model of this run, which was "
                     "trained with another one. Restore the tokenizers/ directory of the run."
                 )
-
-
-def _write_info(directory: Path, info: Mapping[str, Any]) -> None:
-    content = seal(info)
-    durable.write(directory / "run.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def runs_under(directory: Path) -> list[Run]:
@@ -414,22 +354,6 @@ def _not_a_run(directory: Path) -> str:
     hint = f" Runs near it: {', '.join(str(siblings[name]) for name in near)}." if near else ""
     what = "is not a run (it has no run.json)" if directory.exists() else "does not exist"
     return f"{directory} {what}.{hint}"
-
-
-def _try_lock(handle: int) -> bool:
-    """Try to get the lock, which is held until the file is closed; return whether it succeeded."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _discard(aside: Path) -> None:

@@ -16,9 +16,11 @@ def choose(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
     if search.utility is None:
         return distinct(sorted(hypotheses, key=rank) if search.samples else hypotheses)[: search.count]
     utility = utility_of(search.utility) if isinstance(search.utility, str) else search.utility
-    means = expected_utilities([one.text for one in hypotheses], utility)
-    by_text = {one.text: replace(one, score=mean) for one, mean in zip(hypotheses, means, strict=True)}
-    return sorted(by_text.values(), key=lambda one: -one.score)[: search.count]
+    means = expected_utilities([hypothesis.text for hypothesis in hypotheses], utility)
+    by_text = {
+        hypothesis.text: replace(hypothesis, score=mean) for hypothesis, mean in zip(hypotheses, means, strict=True)
+    }
+    return sorted(by_text.values(), key=lambda hypothesis: -hypothesis.score)[: search.count]
 
 
 def assemble(row: list[Piece], found: list[list[Hypothesis]], search: Search) -> list[Hypothesis]:
@@ -37,15 +39,15 @@ def assemble(row: list[Piece], found: list[list[Hypothesis]], search: Search) ->
     if search.as_drawn:
         ways = [[best[min(number, len(best) - 1)] for best in lists] for number in range(search.count)]
         return [_joined(way, spaces, search) for way in ways]
-    best_ways = [[one] for one in lists[0]]
+    best_ways = [[hypothesis] for hypothesis in lists[0]]
     for best in lists[1:]:
         # An n-best list of pairs never combines the i-th of one side with the j-th of the other if i·j > n.
         pairs = [
-            [*before, one]
+            [*before, hypothesis]
             for i, before in enumerate(best_ways, start=1)
-            for one in best[: max(search.count // i, 1 if i == 1 else 0)]
+            for hypothesis in best[: max(search.count // i, 1 if i == 1 else 0)]
         ]
-        whole = {"\0".join(one.text for one in way): way for way in reversed(pairs)}
+        whole = {"\0".join(hypothesis.text for hypothesis in way): way for way in reversed(pairs)}
         best_ways = sorted(whole.values(), key=lambda way: rank(_joined(way, spaces[: len(way)], search)))
         best_ways = best_ways[: search.count]
     return distinct(_joined(way, spaces, search) for way in best_ways)

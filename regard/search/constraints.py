@@ -59,7 +59,7 @@ class Constraints:
         require = _normal(self.require, tokenizer)
         forbid = _normal(self.forbid, tokenizer)
         forbidden = Forbidden(forbid, tokenizer)
-        for name, text in (("prefix", prefix), *(("required", one) for one in require)):
+        for name, text in (("prefix", prefix), *(("required", phrase) for phrase in require)):
             for phrase in forbid:
                 if text and Forbidden((phrase,), tokenizer).breaks(text):
                     raise UsageError(f'The {name} text "{text}" contains "{phrase}", which is forbidden. Drop one.')
@@ -105,18 +105,18 @@ def _only(
     if not outputs:
         raise UsageError("The list of allowed outputs is empty, so that no output is allowed. Add an output.")
     tests: list[tuple[str, Callable[[str], bool]]] = [
-        (f'begins with the prefix "{prefix}"', lambda one: one.startswith(prefix)),
+        (f'begins with the prefix "{prefix}"', lambda output: output.startswith(prefix)),
         *((f'contains the required "{phrase}"', partial(_contains, phrase)) for phrase in require),
-        ("is free of forbidden phrases", lambda one: not forbidden.breaks(one)),
+        ("is free of forbidden phrases", lambda output: not forbidden.breaks(output)),
     ]
     for requirement, test in tests:
-        outputs = [one for one in outputs if test(one)]
+        outputs = [output for output in outputs if test(output)]
         if not outputs:
             raise UsageError(
                 f"None of the allowed outputs {requirement} (and satisfies the other constraints). Drop one of the "
                 "constraints."
             )
-    return Only([encode_phrase(one, tokenizer) for one in outputs])
+    return Only([encode_phrase(output, tokenizer) for output in outputs])
 
 
 def _contains(phrase: str, text: str) -> bool:

@@ -47,5 +47,5 @@ class EnsembleSteps:
 
 def join_sources(sources: Sequence[Source]) -> Source:
     """Join the sources of all members to one, with the mask of the first."""
-    seeds = zip(*(one.seeds for one in sources), strict=True)
+    seeds = zip(*(source.seeds for source in sources), strict=True)
     return Source(tuple(sources), sources[0].mask, tuple(map(" ".join, seeds)))

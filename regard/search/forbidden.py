@@ -84,7 +84,7 @@ class Forbidden(Free):
         key = state, left <= 1
         if key not in self.masks:
             states = [self.after(state, token) for token in range(size)]
-            fine = [not one.broken and (left > 1 or self._may_end(one)) for one in states]
+            fine = [not state.broken and (left > 1 or self._may_end(state)) for state in states]
             fine[EOS] = self._may_end(state)
             self.masks[key] = torch.tensor(fine)
         return self.masks[key]

@@ -63,8 +63,8 @@ def joined(parts: Sequence[Hypothesis], spaces: Sequence[str], length_penalty: f
 def distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
     """Return hypotheses in their order without duplicate texts."""
     first: dict[str, Hypothesis] = {}
-    for one in hypotheses:
-        first.setdefault(one.text, one)
+    for hypothesis in hypotheses:
+        first.setdefault(hypothesis.text, hypothesis)
     return list(first.values())
 
 

@@ -6,7 +6,6 @@ item with the most attention. Once the text so far can only be the start of an i
 
 import re
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -15,118 +14,23 @@ from torch import Tensor
 from regard.foundation.errors import UsageError
 from regard.search.constraints import Constraints, encode_phrase, writings
 from regard.search.forbidden import joins, spelling
+from regard.search.kept_parts import (
+    BYTE,
+    JOINING,
+    SEPARATORS,
+    SIGNED,
+    SIGNS,
+    Stretch,
+    is_address,
+    is_glued,
+    is_in_word,
+    tokens_of,
+)
 from regard.search.phrases import Tokens
 from regard.search.rules import Free, one_of
 from regard.search.spare_digits import SpareDigits, runs_of_digits, trailing_digits
 from regard.text.specials import EOS
 from regard.text.tokenizer import Tokenizer
-
-OPENING = r"\s(\[{<>=~\"'„“”‚‘«»$€£¥#"
-"""Characters that may precede a sign, in the syntax of a regular expression's character class."""
-KEEP = {
-    "urls": r"(?:https?://|www\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    "numbers": rf"(?:(?:(?<=[{OPENING}])|^)[+\-−±]?\.?)?\d+(?:[.,:/'’-]\d+)*(?:[eE][+-]?\d+)?",
-    "placeholders": r"\{\{?\w+\}?\}|%\(\w+\)[sd]|%[sd]\b|<[^<>\s]+>|\$\{\w+\}",
-}
-"""The named patterns of `keep`; any other value is a regular expression."""
-
-SEPARATORS = ".,:/'’-"
-"""Characters that join two numbers into one."""
-SIGNS = "+−±.-"
-"""Characters that belong to the number after them: signs, and the point of `.5`."""
-JOINING = SEPARATORS + SIGNS
-_JOINED_BEHIND = re.compile(rf"(?:\d[{SEPARATORS}]|(?:^|[{OPENING}])[{SIGNS}]|[+\-−±]\.|\d[eE][+-])\Z")
-"""The end of a text that a digit belongs to: `8.` and ` -`, but not the hyphen of `k-`."""
-_JOINED_BEFORE = re.compile(rf"[{SEPARATORS}]\d")
-_BEFORE_SEPARATOR = re.compile(rf"(?:\d[eE]|(?:^|[{OPENING}])[+\-−±])\Z")
-"""What belongs to a separator and a digit after it: the `1e` of `1e-5`, and the sign of `-.5`."""
-_SIGNED = re.compile(rf"[{SIGNS}]\.?\d")
-IN_ADDRESSES = "/@-_=&#%~+"
-"""Characters that make an address longer."""
-BYTE = "\0"
-"""Placeholder for one byte of an incomplete character; no kept item is directly next to it."""
-
-
-class Stretch(NamedTuple):
-    """A part of a source that is kept: characters `start` to `end`."""
-
-    text: str
-    start: int
-    end: int
-
-
-def find_kept(source: str, kinds: Sequence[str]) -> list[Stretch]:
-    """Return the parts of a source that are kept, in order.
-
-    Only whole words and numbers are kept. Of the kinds with a name, what is part of a word (the `10` of `10km` or the
-    `3` of `A3`) is left out, since other languages write such words differently. A match of a regular expression is
-    never left out: it is extended to the whole word or number. Parts that overlap are kept as one.
-    """
-    found: list[tuple[int, int]] = []
-    for kind in kinds:
-        try:
-            matches = [_trimmed(source, *match.span()) for match in re.finditer(KEEP.get(kind, kind), source)]
-        except re.error as error:
-            raise UsageError(
-                f"`{kind}` is neither {', '.join(KEEP)} nor a regular expression that can be read ({error})."
-            ) from None
-        for start, end in matches:
-            whole = _extended(source, start, end)
-            if start < end and (kind not in KEEP or whole == (start, end)):
-                found.append(whole)
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(found):
-        if merged and start < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return [Stretch(source[start:end], start, end) for start, end in merged]
-
-
-def _trimmed(source: str, start: int, end: int) -> tuple[int, int]:
-    """Shrink a span to exclude white space at its ends."""
-    while start < end and source[start].isspace():
-        start += 1
-    while start < end and source[end - 1].isspace():
-        end -= 1
-    return start, end
-
-
-def _extended(source: str, start: int, end: int) -> tuple[int, int]:
-    """Extend a span to whole words and numbers."""
-    while 0 < start < end and is_glued(source[:start], source[start:end]):
-        start -= 1
-    while start < end < len(source) and is_glued(source[start:end], source[end:]):
-        end += 1
-    return start, end
-
-
-def is_glued(before: str, after: str) -> bool:
-    """Return whether the end of one text and the start of another read as one word, number or address."""
-    if not before or not after:
-        return False
-    last, first = before[-1], after[0]
-    if BYTE in (last, first) or (_in_word(last) and _in_word(first)):
-        return True
-    if first.isdigit() and last in JOINING and _JOINED_BEHIND.search(before[-3:]):
-        return True
-    if _JOINED_BEFORE.match(after) and (last.isdigit() or _BEFORE_SEPARATOR.search(before[-2:])):
-        return True
-    return (_is_address(before) and after[0] in IN_ADDRESSES) or (_is_address(after) and before[-1] in IN_ADDRESSES)
-
-
-def _in_word(character: str) -> bool:
-    return character == "_" or joins(character)
-
-
-@lru_cache(maxsize=1000)
-def _is_address(text: str) -> bool:
-    return re.fullmatch(KEEP["urls"], text) is not None
-
-
-def tokens_of(one: Stretch, offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the indices of the source tokens, given by their character spans, of a kept part."""
-    return [place for place, (start, end) in enumerate(offsets) if start < end and start < one.end and end > one.start]
 
 
 class Writing(NamedTuple):
@@ -189,7 +93,7 @@ class Pieces:
 
     def separate(self, before: str) -> Tensor:
         """Return a mask of V that is true at tokens that may follow a text without extending its last word."""
-        alike = before if _is_address(before) else before[-2:]
+        alike = before if is_address(before) else before[-2:]
         alike = re.sub(r"\d", "0", re.sub(r"[^\W\d_]", "a" if joins(before[-1]) else r"\g<0>", alike))
         if alike not in self._separate:
             self._separate[alike] = torch.tensor([not is_glued(alike, text) for text in self.edges])
@@ -240,7 +144,7 @@ class Kept(Free):
         self.spare = None if spare is None else SpareDigits(spare, pieces.digits)
         self.adjacent, self.free = adjacent, free
         self.lengths = [len(item.writings[0].tokens) for item in self.items]
-        self.needs = sum(max(len(one.tokens) for one in item.writings) for item in self.items)
+        self.needs = sum(max(len(writing.tokens) for writing in item.writings) for item in self.items)
 
     @property
     def start(self) -> Copying:
@@ -252,7 +156,7 @@ class Kept(Free):
         left = self._left(state)
         if not left or self._copied(state):
             return state
-        weights = [float(attention[list(self.items[one].positions)].sum()) for one in left]
+        weights = [float(attention[list(self.items[item].positions)].sum()) for item in left]
         most = max(weights)
         others = attention[: self.length].clone()  # without the end symbol
         others[[place for item in self.items for place in item.positions]] = 0.0
@@ -266,7 +170,7 @@ class Kept(Free):
             for item, way, count in state.open
             if self.items[item].writings[way].tokens[count] == token
         ]
-        longer = [one for one in following if self._is_certain(one)]
+        longer = [copy for copy in following if self._is_certain(copy)]
         done = state.done | {state.ended} if state.ended >= 0 and not longer else state.done
         begun = longer or following + [
             (item, way, 1)
@@ -275,10 +179,10 @@ class Kept(Free):
         ]
         if any(map(self._is_certain, begun)):  # from here on it is copied
             permitted = self._permitted(state._replace(done=done))
-            begun = [one for one in begun if one[0] in permitted] or begun
-        whole = [one for one in begun if one[2] == len(self._writing(one).tokens)]
+            begun = [copy for copy in begun if copy[0] in permitted] or begun
+        whole = [copy for copy in begun if copy[2] == len(self._writing(copy).tokens)]
         ended = whole[0][0] if whole else -1
-        open_ = tuple(one for one in begun if one not in whole and (not whole or self._is_certain(one)))
+        open_ = tuple(copy for copy in begun if copy not in whole and (not whole or self._is_certain(copy)))
         text = self.pieces.edges[token]
         of_item = bool(whole) or any(map(self._is_certain, begun))
         digits = ""
@@ -293,7 +197,7 @@ class Kept(Free):
         if state.length < self.free:
             return None
         copied = self._copied(state)
-        going_on = one_of([self._writing(one).tokens[one[2]] for one in copied], size)
+        going_on = one_of([self._writing(copy).tokens[copy[2]] for copy in copied], size)
         if copied and state.ended < 0:
             return going_on
         missing = sum(self.lengths[item] for item in self._left(state))
@@ -323,22 +227,22 @@ class Kept(Free):
     def wanted(self, state: Copying) -> Sequence[int]:
         """Return the tokens that continue an item, or start the item with the most attention."""
         permitted = self._permitted(state)
-        going_on = {self._writing(one).tokens[one[2]] for one in state.open if one[0] in permitted}
+        going_on = {self._writing(copy).tokens[copy[2]] for copy in state.open if copy[0] in permitted}
         if going_on or not state.near:
             return sorted(going_on)
-        return sorted(self.items[one].writings[0].tokens[0] for one in permitted if self._is_apart(state, one))
+        return sorted(self.items[item].writings[0].tokens[0] for item in permitted if self._is_apart(state, item))
 
     def _forced(self, state: Copying) -> set[int]:
         """Return the tokens that continue an item, or else start one, when there is room for nothing else."""
         permitted = self._permitted(state)
         if state.open:  # there is no room to begin another one instead
-            open_ = [one for one in state.open if one[0] in permitted] or state.open
-            return {self._writing(one).tokens[one[2]] for one in open_}
-        return {self.items[one].writings[0].tokens[0] for one in permitted}
+            open_ = [copy for copy in state.open if copy[0] in permitted] or state.open
+            return {self._writing(copy).tokens[copy[2]] for copy in open_}
+        return {self.items[item].writings[0].tokens[0] for item in permitted}
 
     def _left(self, state: Copying) -> list[int]:
         """Return the items not yet written."""
-        return [one for one in range(len(self.items)) if one not in state.done and one != state.ended]
+        return [item for item in range(len(self.items)) if item not in state.done and item != state.ended]
 
     def _permitted(self, state: Copying) -> list[int]:
         """Return the items that may come next: the one with the most attention, or else the first of each text."""
@@ -349,7 +253,7 @@ class Kept(Free):
 
     def _first_of_each(self, state: Copying) -> dict[str, int]:
         """Return the first unwritten item of each text, since items with equal texts are interchangeable."""
-        return {self.items[one].text: one for one in reversed(self._left(state))}
+        return {self.items[item].text: item for item in reversed(self._left(state))}
 
     def _beginnings(self, state: Copying) -> list[tuple[int, int, Writing]]:
         """Return the tokenizations of unwritten items that may begin here."""
@@ -380,22 +284,22 @@ class Kept(Free):
         """Return whether an item can come now without forming one number with another (`10 000`)."""
         return self.adjacent or not (self.items[item].text[0].isdigit() and _ends_in_digit(state.tail))
 
-    def _writing(self, one: tuple[int, int, int]) -> Writing:
-        return self.items[one[0]].writings[one[1]]
+    def _writing(self, copy: tuple[int, int, int]) -> Writing:
+        return self.items[copy[0]].writings[copy[1]]
 
-    def _is_certain(self, one: tuple[int, int, int]) -> bool:
-        return one[2] > self._writing(one).certain
+    def _is_certain(self, copy: tuple[int, int, int]) -> bool:
+        return copy[2] > self._writing(copy).certain
 
     def _copied(self, state: Copying) -> list[tuple[int, int, int]]:
         """Return the partially written items that are certain."""
-        return [one for one in state.open if self._is_certain(one)]
+        return [copy for copy in state.open if self._is_certain(copy)]
 
 
 def _joins_item(before: str, item: str) -> bool:
     """Return whether an item directly after a text would read as something else: `-9` after `k` is `k-9`."""
     if is_glued(before, item):
         return True
-    return bool(before and _SIGNED.match(item)) and (_in_word(before[-1]) or before[-1] in JOINING)
+    return bool(before and SIGNED.match(item)) and (is_in_word(before[-1]) or before[-1] in JOINING)
 
 
 def _ends_in_digit(text: str) -> bool:
@@ -414,14 +318,14 @@ def kept_rule(
     If numbers are kept, all digits of the output belong to them, to other numbers of the source, or to constraints.
     """
     tokenizer = pieces.tokenizer
-    for one in kept:
-        if (written := tokenizer.normalise(one.text)) != one.text:
-            raise UsageError(f'"{one.text}" cannot be kept, since the tokenizer normalises it to "{written}".')
-    items = [Item.of(one.text, tokens_of(one, offsets), writings(one.text, tokenizer), pieces) for one in kept]
+    for part in kept:
+        if (written := tokenizer.normalise(part.text)) != part.text:
+            raise UsageError(f'"{part.text}" cannot be kept, since the tokenizer normalises it to "{written}".')
+    items = [Item.of(part.text, tokens_of(part, offsets), writings(part.text, tokenizer), pieces) for part in kept]
     prefix = tokenizer.normalise(constraints.prefix or "")
-    starts, ends = [*(one.start for one in kept), len(source)], [0, *(one.end for one in kept)]
+    starts, ends = [*(part.start for part in kept), len(source)], [0, *(part.end for part in kept)]
     others = [source[end:start] for start, end in zip(starts, ends, strict=True)]
-    has_numbers = any(map(str.isdigit, "".join(one.text for one in kept)))
+    has_numbers = any(map(str.isdigit, "".join(part.text for part in kept)))
     spare = runs_of_digits(" ".join([*others, *map(tokenizer.normalise, others), prefix, *constraints.require]))
     return Kept(
         items,

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 
 from regard.foundation.errors import UsageError
 from regard.search.constraints import Constraints, as_phrases
-from regard.search.kept import KEEP, Stretch, find_kept
+from regard.search.kept_parts import KEEP, Stretch, find_kept
 from regard.search.mbr import Utility, utility_of
 
 MOST_BEAM = 1000
@@ -60,8 +60,11 @@ class Search:
     samples: int = 0
     """Number of samples, drawn instead of beam search; 0 for none."""
     temperature: float = 1.0
+    """Sampling: divides logits; below 1 the distribution is sharper."""
     top_k: int | None = None
+    """Sampling: draw from the k most probable tokens only."""
     top_p: float | None = None
+    """Sampling: draw from the smallest set of tokens with this probability only."""
     seed: int = 0
     """The same seed and text give the same samples, independently of batch and order."""
     utility: str | Utility | None = None

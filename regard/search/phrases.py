@@ -85,8 +85,8 @@ class Required(Free):
             if reached is None:
                 following.append(None)
                 continue
-            now = tuple(_further(one, place, token) for one, place in zip(phrase, reached, strict=True))
-            complete = any(place == len(one) for one, place in zip(phrase, now, strict=True))
+            now = tuple(_further(variant, place, token) for variant, place in zip(phrase, reached, strict=True))
+            complete = any(place == len(variant) for variant, place in zip(phrase, now, strict=True))
             following.append(None if complete else now)
         return tuple(following)
 
@@ -96,7 +96,7 @@ class Required(Free):
         for phrase, length, reached in zip(self.phrases, self.lengths, state, strict=True):
             if reached is not None:
                 whole += length
-                rest = min(len(one) - place for one, place in zip(phrase, reached, strict=True))
+                rest = min(len(variant) - place for variant, place in zip(phrase, reached, strict=True))
                 begun = max(begun, length - rest)
         return whole - begun
 
@@ -116,10 +116,10 @@ class Required(Free):
     def wanted(self, state: tuple[tuple[int, ...] | None, ...]) -> Sequence[int]:
         """Return the next tokens of missing phrases that reduce the number of missing tokens."""
         following = {
-            one[place]
+            variant[place]
             for phrase, reached in zip(self.phrases, state, strict=True)
             if reached is not None
-            for one, place in zip(phrase, reached, strict=True)
+            for variant, place in zip(phrase, reached, strict=True)
         }
         missing = self.missing(state)
         return sorted(token for token in following if self.missing(self.after(state, token)) < missing)

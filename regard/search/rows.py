@@ -65,18 +65,18 @@ class Rows:
             self if chosen is None else type(self)(self.starts, self.positions[chosen], self.totals[chosen], self.slots)
         )
         preferred, tokens = best(liked, most)  # R×C: the best of a place are among the best of its rows
-        each = preferred if liked is scores else scores.gather(1, tokens)
+        log_probs = preferred if liked is scores else scores.gather(1, tokens)
         before = rows.totals[:, None]
         order = rows.by_place(before + preferred, NOTHING)  # P×N·C
         found = order.topk(min(most, order.shape[1]), dim=1).indices  # P×most
         columns = (
-            rows.by_place(before + each, NOTHING).gather(1, found),
-            rows.by_place(each, NOTHING).gather(1, found),
+            rows.by_place(before + log_probs, NOTHING).gather(1, found),
+            rows.by_place(log_probs, NOTHING).gather(1, found),
             found // tokens.shape[1],
             rows.by_place(tokens, 0).gather(1, found),
         )
         lists = zip(*(column.tolist() for column in columns), strict=True)
-        return [list(map(Candidate, *each)) for each in lists]
+        return [list(map(Candidate, *columns)) for columns in lists]
 
     def follow(self, kept: Sequence[tuple[int, list[Candidate]]]) -> tuple[Tensor | None, Tensor, Self]:
         """Return the old row of each candidate `kept` of some places, their tokens, and the new rows.
@@ -91,11 +91,11 @@ class Rows:
         for place, (old, living) in enumerate(kept):
             starts.append(len(sources))
             first = self.starts[old]
-            for slot, one in enumerate(living):
+            for slot, candidate in enumerate(living):
                 positions.append(place * self.slots + slot)
-                sources.append(first + one.slot)
-                tokens.append(one.token)
-                totals.append(one.total)
+                sources.append(first + candidate.slot)
+                tokens.append(candidate.token)
+                totals.append(candidate.total)
         device = self.totals.device
         new = type(self)(
             starts,

@@ -25,10 +25,12 @@ class Stopped(Exception):
 
 
 class Interruptible(Generic[S]):
-    """A step model that stops between two steps once an event is set."""
+    """A step model that stops between two steps once an event is set, and shows the tokens of each step."""
 
-    def __init__(self, steps: StepModel[S], stop: Event) -> None:
-        self._steps, self._stop = steps, stop
+    def __init__(
+        self, steps: StepModel[S], stop: Event, show_tokens: Callable[[list[int]], None] | None = None
+    ) -> None:
+        self._steps, self._stop, self._show_tokens = steps, stop, show_tokens
 
     def start(self, source: Source) -> S:
         """Return the state before the first token."""
@@ -38,6 +40,8 @@ class Interruptible(Generic[S]):
         """Return the log-probabilities B×V of the next token; raises `Stopped` once the event is set."""
         if self._stop.is_set():
             raise Stopped
+        if self._show_tokens is not None:
+            self._show_tokens(tokens.tolist())
         return self._steps.step(tokens, state)
 
 
@@ -56,8 +60,8 @@ def run_in_threads(work: Callable[[Task, Event], Result], tasks: Sequence[Task],
     pool = ThreadPoolExecutor(workers, "search", initializer=torch.set_num_threads, initargs=(threads // workers,))
     try:
         waiting = [pool.submit(work, task, stop) for task in tasks]
-        for each in waiting:
-            yield each.result()
+        for future in waiting:
+            yield future.result()
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)

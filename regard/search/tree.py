@@ -31,6 +31,7 @@ class SearchTree:
     """The candidates of one sentence's beam, in the order in which they were considered."""
 
     nodes: list[Node] = field(default_factory=list)
+    """All candidates, in the order in which they were added."""
     ends: dict[tuple[int, ...], int] = field(default_factory=dict)
     """The last node of each hypothesis, by its tokens."""
 
@@ -82,7 +83,10 @@ def tree_data(searches: Sequence[Shown], readable: Callable[[int], str]) -> list
     return [
         {
             "source": search.source,
-            "hypotheses": [{"text": one.text, "score": one.score, "ended": one.ended} for one in search.found],
+            "hypotheses": [
+                {"text": hypothesis.text, "score": hypothesis.score, "ended": hypothesis.ended}
+                for hypothesis in search.found
+            ],
             "nodes": search.tree.to_json(readable),
         }
         for search in searches

@@ -25,7 +25,7 @@ class BadInputs(RegardError):
         """Why an input cannot be answered, by its index."""
         self.answers = [None if index in self.problems else result for index, result in enumerate(results)]
         """The answers to the other inputs; `None` for those that have a problem."""
-        reasons = [f"inputs[{index}] ({_shown(inputs[index])}): {error}" for index, error in self.problems.items()]
+        reasons = [f"inputs[{index}] ({_shorten(inputs[index])}): {error}" for index, error in self.problems.items()]
         if len(reasons) > SHOWN:
             reasons = [*reasons[:SHOWN], f"… and {len(reasons) - SHOWN:,} more."]
         super().__init__(
@@ -88,10 +88,10 @@ def _answer_group(answer: Callable[[list[str]], list[R]], texts: list[str]) -> l
     return [*_answer_group(answer, texts[:half]), *_answer_group(answer, texts[half:])]
 
 
-def _shown(given: Any) -> str:
+def _shorten(given: Any) -> str:
     """Return the name of an input for errors: a text or a path in quotes, anything else by its type."""
     if isinstance(given, tuple):
-        return ", ".join(map(_shown, given))
+        return ", ".join(map(_shorten, given))
     text = str(given) if isinstance(given, str) or hasattr(given, "__fspath__") else None
     if text is None:
         return type(given).__name__

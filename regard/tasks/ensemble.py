@@ -31,7 +31,7 @@ class EnsembleInput:
             assert isinstance(member.input, TextInput)
             self.inputs.append(member.input)
         first = self.inputs[0]
-        first.trained_length = min(one.trained_length for one in self.inputs)
+        first.trained_length = min(member_input.trained_length for member_input in self.inputs)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -41,7 +41,9 @@ class EnsembleInput:
     @property
     def positions(self) -> int | None:
         """The smallest number of learned positions of any member."""
-        return min((one.positions for one in self.inputs if one.positions is not None), default=None)
+        return min(
+            (member_input.positions for member_input in self.inputs if member_input.positions is not None), default=None
+        )
 
     def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
         """Delegate to the first member."""
@@ -69,8 +71,8 @@ class EnsembleInput:
                 "A coverage penalty needs the attention of one model. Translate with one run instead of an ensemble."
             )
         own = [
-            Source.of(one.collate(sources, one.rows(sources))[0].to(member.model.device))
-            for one, member in zip(self.inputs, self.members, strict=True)
+            Source.of(member_input.collate(sources, member_input.rows(sources))[0].to(member.model.device))
+            for member_input, member in zip(self.inputs, self.members, strict=True)
         ]
         return EnsembleSteps([ModelSteps(member.model) for member in self.members]), join_sources(own)
 

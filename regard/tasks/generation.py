@@ -3,7 +3,7 @@
 Axes: B batch, S source positions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any, Protocol, overload
@@ -81,6 +81,8 @@ class TextGenerator:
         self.config = config
         self.source = source
         self.tokenizer = tokenizer
+        self.show_tokens: Callable[[list[int]], None] | None = None
+        """Called with the token of each hypothesis before every step but the first of a search, to stream a text."""
         self._rules: dict[Constraints, Rule] = {}
         self._spellings: Pieces | None = None
 
@@ -157,8 +159,8 @@ class TextGenerator:
         the pieces before it begins.
         """
         if not search.constraints.forbid:
-            each = iter(self.find([piece.text for row in cut for piece in row], search, None, rows=rows))
-            return [[next(each) for _ in row] for row in cut]
+            hypothesis_lists = iter(self.find([piece.text for row in cut for piece in row], search, None, rows=rows))
+            return [[next(hypothesis_lists) for _ in row] for row in cut]
         forbidden = search.constraints.rule(self.tokenizer)
         assert isinstance(forbidden, Forbidden)  # other constraints are for texts that are not split
         readings = [frozenset([forbidden.start]) for _ in cut]
@@ -169,7 +171,7 @@ class TextGenerator:
             best = self.find([cut[row][number].text for row in left], search, None, before)
             for row, hypotheses in zip(left, best, strict=True):
                 found[row].append(hypotheses)
-                outputs = [one.tokens for one in hypotheses] or [()]
+                outputs = [hypothesis.tokens for hypothesis in hypotheses] or [()]
                 readings[row] = frozenset(
                     forbidden.follow(reading, tokens, spaced=bool(cut[row][number].space))
                     for reading in readings[row]
@@ -197,17 +199,17 @@ class TextGenerator:
             sources = self.source.rows(distinct_texts)
         else:
             by_asked = dict(zip(asked, rows, strict=True))
-            sources = rows if len(distinct_asked) == len(asked) else [by_asked[one] for one in distinct_asked]
+            sources = rows if len(distinct_asked) == len(asked) else [by_asked[key] for key in distinct_asked]
         found: list[list[Hypothesis]] = [[] for _ in sources]
         rows_each = max(search.samples or search.beam or 1, LEAST_ROWS)
         rules = self._rules_for(distinct_asked, search)
         batches = list(self.source.groups(sources, self.config.decoding.batch_tokens // rows_each))
         batches += [[place] for place, ids in enumerate(sources) if not ids and not self._may_be_empty(rules, place)]
-        with_attention = search.coverage_penalty != 0 or (bool(search.keep) and self._has_attention)
+        with_attention = search.coverage_penalty != 0 or (bool(search.keep) and self.has_attention)
 
         def searched(batch: list[int], stop: Event) -> list[list[Hypothesis]]:
             shown = [trees[place] for place in batch] if trees else None
-            asked = [distinct_texts[one] for one in batch], [sources[one] for one in batch]
+            asked = [distinct_texts[index] for index in batch], [sources[index] for index in batch]
             own = [rules[place] for place in batch] if rules else None
             return self._search(*asked, search, own, shown, stop, with_attention=with_attention)
 
@@ -223,12 +225,14 @@ class TextGenerator:
                     f'No output found for "{text[:80]}" satisfies all constraints. Relax one, or use a wider beam.'
                 ) from None
             for place, hypotheses in zip(batch, best, strict=True):
-                decoded = [replace(one, text=self.tokenizer.decode(one.tokens)) for one in hypotheses]
+                decoded = [
+                    replace(hypothesis, text=self.tokenizer.decode(hypothesis.tokens)) for hypothesis in hypotheses
+                ]
                 found[place] = choose(decoded, search)
         if len(distinct_asked) == len(texts):
             return found
         by_text = dict(zip(distinct_asked, found, strict=True))
-        return [by_text[one] for one in asked]
+        return [by_text[key] for key in asked]
 
     def _search(
         self,
@@ -242,7 +246,7 @@ class TextGenerator:
         with_attention: bool,
     ) -> list[list[Hypothesis]]:
         steps, batch = self.source.step_model(self.model, texts, sources, with_attention=with_attention)
-        steps = Interruptible(steps, stop)
+        steps = Interruptible(steps, stop, self.show_tokens)
         limits = [self.source.output_limit(row) for row in sources]
         if rules is not None:
             limits = [self._with_room(limit, rule.needs) for limit, rule in zip(limits, rules, strict=True)]
@@ -255,7 +259,7 @@ class TextGenerator:
             drawn: dict[str, Any] = {name: getattr(search, name) for name in ("seed", "temperature", "top_k", "top_p")}
             return sample(steps, batch, limits, count=search.samples, **drawn, **options)
         if search.beam == 1 and not trees and not search.coverage_penalty:
-            return [[one] for one in greedy(steps, batch, limits, **options)]
+            return [[hypothesis] for hypothesis in greedy(steps, batch, limits, **options)]
         kinds: dict[str, Any] = {
             name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
         }
@@ -298,7 +302,7 @@ class TextGenerator:
         return rules is None or may_end(rules[place], (), self.tokenizer.size)
 
     @property
-    def _has_attention(self) -> bool:
+    def has_attention(self) -> bool:
         """Whether the model has attention to the words of its source."""
         return self.source.aligns and any(name.endswith("source_attention.weights") for name in taps.names(self.model))
 

@@ -8,8 +8,9 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from regard.config.data import FEW_EXAMPLES, Corpus, Generated, JsonTexts, TextFiles
+from regard.config.data import FEW_EXAMPLES, Corpus, Generated
 from regard.config.run import RunConfig
+from regard.config.text_corpora import JsonTexts, TextFiles
 from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, survey, with_fate
 from regard.data.corpus import Pair, describe, read_located
 from regard.data.joining import NO_NUMBER, add_joined_pairs
@@ -67,13 +68,13 @@ def prepare(config: RunConfig, directory: Path, progress: Progress | None = None
         try:
             _build(config, directory, progress)
         except TooFew as error:
-            raise TooFew(f"{error}{_thinned(config.data.every)}") from None
+            raise TooFew(f"{error}{_format_thinning(config.data.every)}") from None
         except OSError as error:
             raise RegardError(f"Cannot write to {directory}: {error.strerror or error}.") from error
     return _open(config, directory)
 
 
-def _thinned(every: int) -> str:
+def _format_thinning(every: int) -> str:
     """Return a hint for too little data: the share of examples that `data.every` left out."""
     return f"\nOnly one example in {every:,} was used. Make data.every smaller." if every > 1 else ""
 

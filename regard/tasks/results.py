@@ -41,6 +41,7 @@ class Text(Result):
 
     fields = ("text", "score", "log_probs")
     text: str
+    """The generated text."""
     score: float
     """Log-probability, divided by the length penalty of the search."""
     log_probs: tuple[float, ...] = ()
@@ -57,7 +58,9 @@ class Text(Result):
     def facts(self) -> dict[str, Any]:
         """Text, score and alternatives."""
         found: dict[str, Any] = {"text": self.text, "score": self.score, "log_probs": list(self.log_probs)}
-        return found | ({"alternatives": [one.facts for one in self.alternatives]} if self.alternatives else {})
+        return found | (
+            {"alternatives": [alternative.facts for alternative in self.alternatives]} if self.alternatives else {}
+        )
 
     def __repr__(self) -> str:
         more = f", {len(self.alternatives)} alternatives" if self.alternatives else ""
@@ -70,7 +73,9 @@ class Label(Result):
 
     fields = ("label", "probabilities")
     label: str
+    """The most probable class."""
     probabilities: Mapping[str, float]
+    """The probability of every class, by name."""
 
     @property
     def probability(self) -> float:
@@ -100,6 +105,7 @@ class Number(Result):
 
     fields = ("number",)
     value: float
+    """The estimated number."""
 
     @property
     def line(self) -> str:
@@ -124,7 +130,9 @@ class Tags(Result):
 
     fields = ("words", "tags")
     words: Sequence[str]
+    """The words of the text."""
     tags: Sequence[str]
+    """The tag of each word."""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(zip(self.words, self.tags, strict=True))
@@ -149,6 +157,7 @@ class FilledText(Result):
 
     fields = ("filled", "blanks")
     text: str
+    """The text with the most likely word in every blank."""
     blanks: Sequence[Sequence[str]]
     """The most likely words for each blank, best first."""
 

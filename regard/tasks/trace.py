@@ -57,8 +57,8 @@ class Side:
     @classmethod
     def of(cls, tokenizer: Tokenizer, ids: list[int]) -> Self:
         """Build a side from ids, special tokens included."""
-        special = [one < len(SPECIALS) and one != UNK for one in ids]
-        pieces = [SPECIALS[one] if one < len(SPECIALS) else tokenizer.vocabulary[one] for one in ids]
+        special = [token < len(SPECIALS) and token != UNK for token in ids]
+        pieces = [SPECIALS[token] if token < len(SPECIALS) else tokenizer.vocabulary[token] for token in ids]
         words: list[int] = []
         for place, piece in enumerate(pieces):
             starts = place == 0 or special[place] or special[place - 1] or ids[place] == UNK
@@ -213,7 +213,7 @@ class Trace:
         return {name: value for name, value in self.activations.items() if fnmatchcase(name, pattern)}
 
     @property
-    def said(self) -> Tensor:
+    def target_log_probs(self) -> Tensor:
         """The log-probability of each target token: T."""
         return self.log_probabilities.gather(1, torch.tensor(self.target.ids)[:, None])[:, 0]
 
@@ -255,7 +255,7 @@ def trace(
     lengths = tuple(text.shape[1] for text in model.texts(ids[0]))
     parts = lengths if len(lengths) > 1 else ()
     ordered = sorted(known, key=lambda name: not name.startswith("encoder"))  # the source comes first
-    seen = {name: _seen(recording, name, parts)[0].cpu() for name in ordered if name in recording}
+    seen = {name: _select_activation(recording, name, parts)[0].cpu() for name in ordered if name in recording}
     log_probs = logits[0].log_softmax(-1).cpu()
     return Trace(model, source, target, inputs, seen, log_probs, tokenizer, labels, given, parts)
 
@@ -271,7 +271,7 @@ def spans(name: str, parts: Sequence[int]) -> list[tuple[slice, slice]]:
     return list(zip(rows, rows if name.startswith("encoder.") else rows[::-1], strict=True))
 
 
-def _seen(recording: taps.Recording, name: str, parts: Sequence[int]) -> Tensor:
+def _select_activation(recording: taps.Recording, name: str, parts: Sequence[int]) -> Tensor:
     """Return the value of a tap with its batch axis of one; texts that were encoded separately are joined."""
     values = recording.passes(name)
     if parts and name in ("between.keys", "between.values"):  # the first text attends to the second

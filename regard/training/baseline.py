@@ -44,8 +44,8 @@ def fit_baseline(
     held = features.of([pair.source for pair in validation])
     best: tuple[float, Any] | None = None
     for strength in STRENGTHS:
-        model = _fitted(inputs, kept, strength, classes=classes)
-        scores = _scored(model.predict(held), validation, classes=classes)
+        model = _fit(inputs, kept, strength, classes=classes)
+        scores = _score_predictions(model.predict(held), validation, classes=classes)
         score = scores["accuracy"] if classes else -scores["squared_error"]
         if best is None or score > best[0]:
             best = score, model
@@ -57,7 +57,7 @@ def fit_baseline(
     for name, pairs in (("validation", validation), ("test", test)):
         if pairs:
             predicted = best[1].predict(features.of([pair.source for pair in pairs]))
-            found[name] = dict(_scored(predicted, pairs, classes=classes).values)
+            found[name] = dict(_score_predictions(predicted, pairs, classes=classes).values)
     return found
 
 
@@ -88,12 +88,12 @@ class _Features:
         if not self.paired:
             return self.vectorizer.transform(texts)
         parts = [text.partition(TAB) for text in texts]
-        one = self.vectorizer.transform([first for first, _, _ in parts])
+        first_vectors = self.vectorizer.transform([first for first, _, _ in parts])
         other = self.vectorizer.transform([second for _, _, second in parts])
-        return hstack([one, other, abs(one - other), one.multiply(other)]).tocsr()
+        return hstack([first_vectors, other, abs(first_vectors - other), first_vectors.multiply(other)]).tocsr()
 
 
-def _fitted(inputs: Any, pairs: Sequence[Pair], strength: float, *, classes: bool) -> Any:
+def _fit(inputs: Any, pairs: Sequence[Pair], strength: float, *, classes: bool) -> Any:
     from sklearn.linear_model import LogisticRegression, Ridge
 
     with warnings.catch_warnings():
@@ -103,8 +103,8 @@ def _fitted(inputs: Any, pairs: Sequence[Pair], strength: float, *, classes: boo
         return Ridge(alpha=1 / strength).fit(inputs, [float(pair.target) for pair in pairs])
 
 
-def _scored(predicted: Any, pairs: Sequence[Pair], *, classes: bool) -> Scores:
+def _score_predictions(predicted: Any, pairs: Sequence[Pair], *, classes: bool) -> Scores:
     if not classes:
-        return score_numbers([float(one) for one in predicted], [float(pair.target) for pair in pairs])
-    outputs, references = [str(one) for one in predicted], [pair.target.strip() for pair in pairs]
+        return score_numbers([float(value) for value in predicted], [float(pair.target) for pair in pairs])
+    outputs, references = [str(value) for value in predicted], [pair.target.strip() for pair in pairs]
     return score_labels(outputs, references, sorted({*outputs, *references}))

@@ -91,7 +91,7 @@ def _scores(card: Card) -> Iterator[str]:
     rows = [("loss", f"{card.validation.loss:.3f}", "")]
     if output.has_perplexity:
         perplexity = card.validation.perplexity
-        rows.append(("perplexity", "–" if perplexity is None else _shown(perplexity), ""))
+        rows.append(("perplexity", "–" if perplexity is None else _format_perplexity(perplexity), ""))
     for metric, value in validation.values.items():
         if metric in NAMES:
             test = format_score(metric, tests[metric]) if tests and metric in tests.values else ""
@@ -142,7 +142,7 @@ def _baseline_rows(card: Card) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _shown(perplexity: float) -> str:
+def _format_perplexity(perplexity: float) -> str:
     return f"{perplexity:.2f}" if perplexity < 1e6 else f"{perplexity:.1e}"
 
 

@@ -42,7 +42,9 @@ class GradientThreads:
         seeds = torch.randint(
             2**62, (len(shares), 2)
         ).tolist()  # from the global generator, whose state checkpoints contain
-        found = self.run([partial(_gradients, loss_fn, *each, parameters) for each in zip(shares, seeds, strict=True)])
+        found = self.run(
+            [partial(_gradients, loss_fn, *share, parameters) for share in zip(shares, seeds, strict=True)]
+        )
         for _, gradients in found:
             _add(parameters, gradients)
         loss = torch.stack([loss.smoothed.detach() for loss, _ in found]).sum()

@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from regard.runs.checkpoints import Checkpoints
 from regard.runs.run import Run
 from regard.tasks.preparation import Prepared, is_prepared, prepare
 from regard.training.continuation import check_continuation
+from regard.training.early_samples import EarlySamples
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.journal import Journal
 from regard.training.outcome import Outcome, finish, known_outcome
@@ -31,7 +32,7 @@ from regard.training.start import Start, Tuning, facts_of
 from regard.training.summary import data_facts, model_facts
 from regard.training.trackers import TRACKERS, Trackers, require_trackers, wanted_trackers
 from regard.training.trainer import Trainer
-from regard.training.validation import Validation, validate
+from regard.training.validation import Validation, take_sample, validate
 from regard.training.view import Moment, View, default_view
 
 VIEW_EVERY = 0.2
@@ -121,6 +122,7 @@ class _TrainingRun:
         self.trainer = self._trainer()
         self.scored = self.task.batches(self.prepared.validation)
         self._shown = 0.0
+        self._samples = EarlySamples(view.early_samples if ranks.first else 0)
 
     def execute(self) -> Outcome:
         """Train from the current step to the end, and finish the run."""
@@ -244,10 +246,13 @@ class _TrainingRun:
             return
         self.view.start(progress.step, training.steps)
         self.interruption.patient = True
+        self._samples.start()
         while progress.step < training.steps and not progress.stopped_early:
             trainer.update(stop=self.interruption.requested is not None)
             last = progress.step == training.steps
             self._show()
+            if self._samples.is_due():
+                self._show_sample()
             if progress.step % training.log_every == 0 or last:
                 self._log()
             score, improved = None, False
@@ -286,8 +291,8 @@ class _TrainingRun:
         loss, value, known = 0.0, 0.0, 0.0
         validation = None
         if self.ranks.first:
-            average = self.trainer.average
-            with average.applied() if average else nullcontext():
+            self._samples.stop()
+            with self._averaged():
                 validation = self._judge(thorough=False)
             score = validation.score(self.training.early_stopping.metric)
             loss, value, known = validation.loss, score or 0.0, float(score is not None)
@@ -312,6 +317,18 @@ class _TrainingRun:
                     else f"No usable validation in {progress.waited}: stopping at step {progress.step:,}."
                 )
         return (value if known else None), improved
+
+    def _show_sample(self) -> None:
+        """Show an output of the model before the first validation."""
+        with self._samples.timed(), self._averaged():
+            sample = take_sample(self.task, self.trainer.model, self.prepared.validation_pairs)
+        if sample is not None:
+            self.view.sampled(self.trainer.progress.step, sample)
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """Return a context in which the model has the weights that validation uses."""
+        average = self.trainer.average
+        return average.applied() if average else nullcontext()
 
     def _judge(self, *, thorough: bool) -> Validation:
         pairs = self.prepared.validation_pairs
@@ -349,6 +366,8 @@ class _TrainingRun:
                 step=progress.step,
                 total=self.training.steps,
                 loss=window.loss / window.tokens if window.tokens else math.nan,
+                smoothing=self.training.label_smoothing,
+                plain_loss=window.nll / window.tokens if window.tokens else math.nan,
                 rate=self.trainer.rate,
                 tokens_per_second=window.tokens / max(window.seconds, 1e-9),
                 skipped=progress.skipped,

@@ -57,7 +57,10 @@ def matrices(model: nn.Module) -> list[Tensor]:
     """Return the trainable weight matrices of linear and recurrent layers, without embeddings and biases."""
     maps = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
     recurrences = [module for module in model.modules() if isinstance(module, RecurrentLayer)]
-    found = [*maps, *(weight for each in recurrences for weight in (each.input_weight, each.state_weight))]
+    found = [
+        *maps,
+        *(weight for recurrence in recurrences for weight in (recurrence.input_weight, recurrence.state_weight)),
+    ]
     return [parameter for parameter in dict.fromkeys(found) if parameter.requires_grad]
 
 

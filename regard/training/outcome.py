@@ -1,6 +1,6 @@
 """The end of a run: its final weights are chosen, evaluated and written, and its card is written."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ class Outcome:
     test: dict[str, Any] | None
     next_command: str
     """The command to run next."""
+    note: str = ""
+    """Why the scores differ from those of the last validation during training; empty if they do not."""
     already: bool = False
     """Whether the run was already finished."""
 
@@ -51,8 +53,16 @@ def known_outcome(run: Run, *, already: bool = False) -> Outcome:
         validation=dict(result.get("validation", {})),
         test=result.get("test"),
         next_command=str(result.get("next", f"regard translate {run.directory} < in.txt > out.txt")),
+        note=str(result.get("note", "")),
         already=already,
     )
+
+
+def explain_difference(last: Mapping[str, Any] | None, final: Mapping[str, Any], reasons: Sequence[str]) -> str:
+    """Return why final scores differ from the last validation during training, or an empty string if they do not."""
+    if last is None or scores_line(last) == scores_line(final) or not reasons:
+        return ""
+    return f"Differs from the last validation ({scores_line(last)}): {', '.join(reasons)}."
 
 
 def choose_weights(trainer: Trainer, checkpoints: Checkpoints, average: int) -> tuple[dict[str, Tensor], str]:
@@ -104,17 +114,23 @@ def finish(
     """Choose the final weights, write and evaluate them, and write the card; repeating it gives the same result."""
     progress = trainer.progress
     weights, choice = choose_weights(trainer, checkpoints, config.training.average)
+    reasons = [] if f"step {progress.step:,}" in choice else [f"the weights are the {choice}"]
     put_weights(trainer.model, weights)
     trainer.model.eval()
     if calibration := trainer.task.output.calibrate(trainer.model, prepared.validation_pairs):
         choice = f"{choice}; {calibration.note}"
+        reasons.append(calibration.note)
         if calibration.warning:
             view.warn(calibration.warning)
+    if search := trainer.task.output.thorough_search:
+        reasons.append(search)
     run.save_weights(weights_of(trainer.model))
     view.say(f"Final weights: {choice}.")
 
+    last = next((line for line in reversed(journal.lines()) if line["kind"] == "validation"), None)
     validation = judge()
     journal.add("result", progress.step, **validation.facts())
+    note = explain_difference(last, validation.facts(), reasons)
     test: Judgement | None = None
     if prepared.test_pairs:
         view.say(f"Evaluating {len(prepared.test_pairs):,} test {prepared.task.noun} …")
@@ -153,7 +169,10 @@ def finish(
     tested = dict(test.scores.values) if test else None
     following = trainer.task.output.next_command(str(run.directory))
     run.note(baseline=None if isinstance(baseline, str) else baseline)
-    run.note(status="finished", result={"choice": choice, "validation": facts, "test": tested, "next": following})
+    run.note(
+        status="finished",
+        result={"choice": choice, "validation": facts, "test": tested, "note": note, "next": following},
+    )
     return known_outcome(run)
 
 

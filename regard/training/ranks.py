@@ -71,7 +71,7 @@ class Ranks:
     def wait(self) -> None:
         """Wait until every process has called this."""
         if self.world_size > 1:
-            with _connected():
+            with _connect():
                 dist.barrier()
 
     def total(self, numbers: Sequence[float], device: torch.device) -> list[float]:
@@ -80,7 +80,7 @@ class Ranks:
             return list(numbers)
         kind = torch.float32 if device.type == "mps" else torch.float64
         sums = torch.tensor(numbers, dtype=kind, device=device)
-        with _connected():
+        with _connect():
             dist.all_reduce(sums)
         return [float(number) for number in sums.tolist()]
 
@@ -89,7 +89,7 @@ class Ranks:
         if self.world_size == 1 or not tensors:
             return
         together = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        with _connected():
+        with _connect():
             dist.all_reduce(together)
         parts = together.split([tensor.numel() for tensor in tensors])  # type: ignore[no-untyped-call]
         for tensor, part in zip(tensors, parts, strict=True):
@@ -101,13 +101,13 @@ class Ranks:
             return [tensor]
         tensor = tensor.to(device)
         parts = [torch.empty_like(tensor) for _ in range(self.world_size)]
-        with _connected():
+        with _connect():
             dist.all_gather(parts, tensor)
         return [part.cpu() for part in parts]
 
 
 @contextmanager
-def _connected() -> Iterator[None]:
+def _connect() -> Iterator[None]:
     """Report a lost connection to another process as `RegardError`."""
     try:
         yield

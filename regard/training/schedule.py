@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from regard.config.cell import settled
+from regard.config.cell import resolved
 from regard.config.training import Schedule
 
 
@@ -29,7 +29,7 @@ class Plateau:
 
 def learning_rate(config: Schedule, peak: float, step: int, total: int, plateau: Plateau) -> float:
     """Return the learning rate of a step: linear warm-up to `peak` at step `warmup`, then the decay of the schedule."""
-    warmup = settled(config.warmup)
+    warmup = resolved(config.warmup)
     if step < warmup:
         return peak * step / warmup
     match config.kind:

@@ -89,7 +89,7 @@ class Start:
         if side is None:
             return None
         names = (TARGET_VECTORS, *VECTORS) if side == "target" else VECTORS
-        return next((there[one] for one in names if one in there), None)
+        return next((there[name] for name in names if name in there), None)
 
     def _same_answers(self) -> bool:
         """Return whether both runs predict tokens for the same task; labels may differ."""

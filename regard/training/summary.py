@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from regard.config.data import TableFiles
 from regard.config.run import RunConfig
+from regard.config.text_corpora import TableFiles
 from regard.foundation.device import describe
 from regard.tasks.preparation import Prepared
 

@@ -25,9 +25,9 @@ def draw_sweep(result: SweepResult, path: Path) -> None:
         scores = [row.scores.get(name, (0.0, None)) for row in result.rows]
         means = [mean for mean, _ in scores]
         axes.barh(places, means, height=0.62, color=BAR)
-        for place, (mean, spread) in enumerate(scores):
+        for index, (mean, spread) in enumerate(scores):
             if spread:
-                axes.plot([mean - spread, mean + spread], [place, place], color=INK, linewidth=1.6)
+                axes.plot([mean - spread, mean + spread], [index, index], color=INK, linewidth=1.6)
         axes.set_yticks(places, labels if number == 0 else [""] * len(labels), fontsize=8, color=INK)
         axes.invert_yaxis()
         axes.set_title(name, loc="left", fontsize=9, color=INK)

@@ -102,7 +102,7 @@ class MLflow(Tracker):
         self._mlflow = mlflow
         mlflow.set_experiment("regard")
         mlflow.start_run(run_name=self.run.name)
-        settings = _flat(self.config.model_dump(mode="json", exclude_none=True))
+        settings = _flatten(self.config.model_dump(mode="json", exclude_none=True))
         for first in range(0, len(settings), 100):  # the most that a tracking server accepts at once
             mlflow.log_params(dict(list(settings.items())[first : first + 100]))
 
@@ -170,10 +170,10 @@ class Trackers:
                 self._warn(f"The tracker {name} failed ({reason}) and gets no more measurements. Training continues.")
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested settings by their dotted paths."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         path = f"{prefix}{name}"
-        found |= _flat(value, f"{path}.") if isinstance(value, Mapping) and value else {path: value}
+        found |= _flatten(value, f"{path}.") if isinstance(value, Mapping) and value else {path: value}
     return found

@@ -84,6 +84,21 @@ def validate(
     )
 
 
+def take_sample(task: Task, model: nn.Module, pairs: Sequence[Pair]) -> Sample | None:
+    """Return the first example with the model's output by the fastest search, if the task has samples.
+
+    Neither the model nor any random generator is changed.
+    """
+    training, random = model.training, torch.get_rng_state()
+    model.eval()
+    try:
+        samples = task.output.judge(model, pairs[:1], thorough=False).samples
+    finally:
+        model.train(training)
+        torch.set_rng_state(random)
+    return samples[0] if samples else None
+
+
 @torch.no_grad()
 def mean_loss(task: Task, model: nn.Module, batches: Batches, *, device: torch.device) -> float:
     """Return the mean loss of a task over all examples; NaN if there is nothing to predict."""

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -43,15 +43,29 @@ class Moment:
     skipped: int
     unit: str = "token"
     """The unit of the mean loss and of the speed."""
+    smoothing: float = 0.0
+    """Label smoothing in `loss`."""
+    plain_loss: float | None = None
+    """The loss as validation measures it: without label smoothing and other terms of the objective."""
 
     @property
     def speed(self) -> str:
         """The speed as text."""
         return f"{self.tokens_per_second:,.0f} {self.unit.split()[-1]}s/s"
 
+    @property
+    def losses(self) -> str:
+        """The loss as text; if the objective is another one, such as the label-smoothed loss, both."""
+        if self.plain_loss is None or math.isclose(self.loss, self.plain_loss, rel_tol=1e-4, abs_tol=5e-4):
+            return f"loss {self.loss:.3f}"
+        return f"{'smoothed loss' if self.smoothing else 'objective'} {self.loss:.3f}, loss {self.plain_loss:.3f}"
+
 
 class View:
     """Interface of views; this one shows nothing, for all ranks but the first."""
+
+    early_samples: ClassVar[int] = 0
+    """How many outputs to show before the first validation, the first of them seconds after the start."""
 
     def say(self, text: str) -> None:
         """Show a line."""
@@ -71,6 +85,9 @@ class View:
     def moment(self, moment: Moment) -> None:
         """Show the figures after a step."""
 
+    def sampled(self, step: int, sample: Sample) -> None:
+        """Show an output of the model, before the first validation."""
+
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
         """Show the result of a validation."""
 
@@ -80,6 +97,8 @@ class View:
 
 class LinesView(View):
     """A few plain lines on standard error, for pipes and log files."""
+
+    early_samples = 1
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
@@ -113,7 +132,11 @@ class LinesView(View):
         """Show a line every 30 seconds."""
         if time.monotonic() - self._last >= LINES_EVERY:
             self._last = time.monotonic()
-            self.say(f"step {moment.step:,}/{moment.total:,}  loss {moment.loss:.3f}  {moment.speed}")
+            self.say(f"step {moment.step:,}/{moment.total:,}  {moment.losses}  {moment.speed}")
+
+    def sampled(self, step: int, sample: Sample) -> None:
+        """Show a line for the output."""
+        self.say(f"sample at step {step:,}: {' '.join(sample.source.split())} → {' '.join(sample.output.split())}")
 
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
         """Show a line for each validation, and one for a sample output."""
@@ -127,12 +150,16 @@ class LinesView(View):
 class QuietView(LinesView):
     """Warnings only."""
 
+    early_samples = 0
+
     def say(self, text: str) -> None:
         """Show nothing."""
 
 
 class LiveView(View):
     """A progress bar, figures and a sample output, updated in place on a terminal."""
+
+    early_samples = 8
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
@@ -152,6 +179,7 @@ class LiveView(View):
         self._moment: Moment | None = None
         self._validation: Mapping[str, Any] = {}
         self._samples: Sequence[Sample] = ()
+        self._sampled_at = 0
 
     def say(self, text: str) -> None:
         """Show a line above the live view."""
@@ -188,9 +216,14 @@ class LiveView(View):
             self._bar.update(self._task, completed=moment.step, note=moment.speed)
         self._live.update(self._picture())
 
+    def sampled(self, step: int, sample: Sample) -> None:
+        """Update the sample."""
+        self._samples, self._sampled_at = [sample], step
+        self._live.update(self._picture())
+
     def validated(self, line: Mapping[str, Any], samples: Sequence[Sample]) -> None:
         """Update the figures and the sample."""
-        self._validation, self._samples = line, samples
+        self._validation, self._samples, self._sampled_at = line, samples, line["step"]
         best = "  (best)" if line.get("best") else ""
         self.console.print(Text(f"step {line['step']:,}: {scores_line(line)}{best}", style="dim"))
         self._live.update(self._picture())
@@ -218,15 +251,16 @@ class LiveView(View):
             skipped = f", {self._moment.skipped} steps skipped" if self._moment.skipped else ""
             rows.add_row(
                 Text("training", style="dim"),
-                Text(f"loss {self._moment.loss:.3f}, learning rate {self._moment.rate:.2g}{skipped}"),
+                Text(f"{self._moment.losses}, learning rate {self._moment.rate:.2g}{skipped}"),
             )
         if self._validation:
             rows.add_row(Text("validation", style="dim"), Text(scores_line(self._validation)))
         for sample in self._samples[:1]:
             right = sample.output == sample.reference
-            rows.add_row(Text("source", style="dim"), _clipped(sample.source))
-            rows.add_row(Text("reference", style="dim"), _clipped(sample.reference))
-            rows.add_row(Text("model", style="dim"), _clipped(sample.output, "green" if right else "cyan"))
+            rows.add_row(Text("sample", style="dim"), Text(f"at step {self._sampled_at:,}", style="dim"))
+            rows.add_row(Text("source", style="dim"), _clip(sample.source))
+            rows.add_row(Text("reference", style="dim"), _clip(sample.reference))
+            rows.add_row(Text("model", style="dim"), _clip(sample.output, "green" if right else "cyan"))
         return Group(self._bar, Padding(rows, (0, 2)))
 
 
@@ -251,6 +285,6 @@ def scores_line(line: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "nothing to measure"
 
 
-def _clipped(text: str, style: str = "") -> Text:
+def _clip(text: str, style: str = "") -> Text:
     """Return text on one line, with line breaks replaced."""
     return Text(" ".join(text.split()), style=style, no_wrap=True, overflow="ellipsis")

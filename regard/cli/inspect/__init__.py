@@ -19,7 +19,7 @@ Examples:
 
 app = typer.Typer(
     cls=AnalysisGroup,
-    help="Look inside a trained model: what it attends to, what its parts do, what made it say what it said.",
+    help="Look inside a trained model: what it attends to, what its parts do, what explains its output.",
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog=EXAMPLES,

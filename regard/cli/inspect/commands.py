@@ -35,7 +35,7 @@ class AnalysisGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all analyses."""
-        return [one.name for one in every_analysis()]
+        return [analysis.name for analysis in every_analysis()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of an analysis, or None."""
@@ -45,7 +45,9 @@ class AnalysisGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the analyses with their questions; nothing is built for that, so that help is fast."""
         with formatter.section("Commands"):
-            formatter.write_dl([(one.name, _capitalised(one.question) or one.help) for one in every_analysis()])
+            formatter.write_dl(
+                [(analysis.name, _capitalise(analysis.question) or analysis.help) for analysis in every_analysis()]
+            )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; `custom NAME` is the earlier name of an extension's analysis."""
@@ -59,11 +61,11 @@ def command_of(analysis: Analysis) -> Any:
         run_command(analysis, given)
 
     alternatives = analysis.inspect_corpus is not None  # a source or a corpus: neither is required by itself
-    options = [_typer_parameter(one, optional=alternatives) for one in analysis.options]
+    options = [_typer_parameter(option, optional=alternatives) for option in analysis.options]
     parameters = [_parameter("run", Run), *_subject(analysis), *options]
     parameters += [_parameter("output", Output, None), _parameter("as_json", AsJson, False)]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__doc__ = analysis.description
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command(analysis.name, epilog=_epilog(analysis), cls=grouped({}))(command)
@@ -91,25 +93,44 @@ def _find(
     """Call the analysis with what it needs."""
     from regard.foundation.errors import UsageError
 
-    if analysis.needs == "run":
-        return analysis.call(analysis.inspect, run, progress=progress, brief=brief, **given)
-    source, second, target = given.pop("source"), given.pop("second", None), given.pop("target")
-    own = {one.name for one in analysis.parameters}
+    corpus = given.get("corpus") if analysis.inspect_corpus is not None else None
+    if (
+        analysis.needs != "run"
+        and analysis.inspect_corpus is not None
+        and (given["source"] is None) == (corpus is None)
+    ):
+        raise UsageError("Give a source text, or a --corpus of many: one of the two.")
+    if corpus is not None:
+        return _find_corpus(analysis, run, given, progress=progress, brief=brief)
+    own = {parameter.name for parameter in analysis.parameters}
+    for parameter in analysis.corpus_parameters:
+        if parameter.name not in own and parameter.name != "corpus" and given[parameter.name] != parameter.default:
+            raise UsageError(f"{parameter.flag} goes with a --corpus. Give one, or leave the option out.")
     options = {name: value for name, value in given.items() if name in own}
-    if analysis.inspect_corpus is not None:
-        corpus = given["corpus"]
-        if (source is None) == (corpus is None):
-            raise UsageError("Give a source text, or a --corpus of many: one of the two.")
-        if corpus is not None:
-            both = {one.name for one in analysis.corpus_parameters}
-            alone = [one for one in analysis.parameters if one.name not in both]
-            if target is not None or any(given[one.name] != one.default for one in alone):
-                flags = " and ".join(["--target", *(one.flag for one in alone)])
-                raise UsageError(f"{flags} go with one source text, not with a --corpus.")
-            rest = {name: value for name, value in given.items() if name in both}
-            return analysis.call(analysis.inspect_corpus, run, progress=progress, brief=brief, **rest)
+    if analysis.needs == "run":
+        return analysis.call(analysis.inspect, run, progress=progress, brief=brief, **options)
+    source, second, target = given["source"], given.get("second"), given["target"]
     trace = run.loaded.trace(source if second is None else f"{source}\t{second}", target)
     return analysis.call(analysis.inspect, trace, progress=progress, brief=brief, **options)
+
+
+def _find_corpus(
+    analysis: Analysis, run: InspectedRun, given: dict[str, Any], *, progress: "Progress | None", brief: bool
+) -> "Result":
+    """Call the analysis of a corpus; options of a single input are refused."""
+    from regard.foundation.errors import UsageError
+
+    assert analysis.inspect_corpus is not None
+    both = {parameter.name for parameter in analysis.corpus_parameters}
+    alone = [parameter for parameter in analysis.parameters if parameter.name not in both]
+    if given.get("target") is not None or any(given[parameter.name] != parameter.default for parameter in alone):
+        flags = [
+            parameter.flag if isinstance(parameter.declared, Option) else parameter.name.upper() for parameter in alone
+        ]
+        flags = flags if "target" in {parameter.name for parameter in alone} else ["--target", *flags]
+        raise UsageError(f"{' and '.join(flags)} go with one source text, not with a --corpus.")
+    rest = {name: value for name, value in given.items() if name in both}
+    return analysis.call(analysis.inspect_corpus, run, progress=progress, brief=brief, **rest)
 
 
 def _subject(analysis: Analysis) -> list[inspect.Parameter]:
@@ -126,24 +147,24 @@ def _subject(analysis: Analysis) -> list[inspect.Parameter]:
     return found
 
 
-def _typer_parameter(one: Parameter, *, optional: bool) -> inspect.Parameter:
+def _typer_parameter(parameter: Parameter, *, optional: bool) -> inspect.Parameter:
     """Return an option of an analysis as Typer reads it; with `optional`, one that may always be left out."""
-    declared = one.declared
+    declared = parameter.declared
     if isinstance(declared, Option):
         more: dict[str, Any] = {} if declared.minimum is None else {"min": declared.minimum}
-        info: Any = typer.Option(one.flag, help=declared.help, metavar=declared.metavar, **more)
+        info: Any = typer.Option(parameter.flag, help=declared.help, metavar=declared.metavar, **more)
     else:
         info = typer.Argument(help=declared.help, metavar=declared.metavar)
-    if optional and one.required:
-        return _parameter(one.name, Annotated[one.type | None, info], None)
-    return _parameter(one.name, Annotated[one.type, info], one.default)
+    if optional and parameter.required:
+        return _parameter(parameter.name, Annotated[parameter.type | None, info], None)
+    return _parameter(parameter.name, Annotated[parameter.type, info], parameter.default)
 
 
 def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _capitalised(text: str) -> str:
+def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -153,4 +174,4 @@ def _epilog(analysis: Analysis) -> str | None:
     if not examples:
         return None
     shown = "\n".join(["Examples:", *(f"  {line}" for line in examples.splitlines())])
-    return "\n\n".join(f"\b\n{one}" for one in (shown, *paragraphs)) + "\n"
+    return "\n\n".join(f"\b\n{paragraph}" for paragraph in (shown, *paragraphs)) + "\n"

@@ -23,24 +23,24 @@ export function show(root, data) {
   function isolate(side = null, place = null, lock = false) {
     if (lock) picked = picked && picked.side === side && picked.place === place ? null : { side, place };
     const now = !lock && side !== null ? { side, place } : picked;
-    const mine = (one) => !now || (now.side === "source" ? one.s === now.place : one.t === now.place);
-    for (const one of lines) {
-      one.line.style.opacity = mine(one) ? 1 : 0.08;
-      one.line.setAttribute("visibility", hidden.has(one.kind) ? "hidden" : "visible");
+    const mine = (link) => !now || (now.side === "source" ? link.s === now.place : link.t === now.place);
+    for (const link of lines) {
+      link.line.style.opacity = mine(link) ? 1 : 0.08;
+      link.line.setAttribute("visibility", hidden.has(link.kind) ? "hidden" : "visible");
     }
     for (const which of ["source", "target"]) words[which].forEach((word, number) => {
-      const near = !now || (now.side === which && now.place === number) || lines.some((one) => mine(one) && !hidden.has(one.kind) && number === (which === "source" ? one.s : one.t));
+      const near = !now || (now.side === which && now.place === number) || lines.some((link) => mine(link) && !hidden.has(link.kind) && number === (which === "source" ? link.s : link.t));
       word.style.opacity = near ? 1 : 0.35;
       word.classList.toggle("picked", Boolean(picked && picked.side === which && picked.place === number));
     });
   }
   const stage = el("div", { class: "align-stage" });
-  const told = el("span", { class: "quiet" });
+  const summary = el("span", { class: "quiet" });
   const formOf = (pair) => form || (Math.max(pair.source.length, pair.target.length) > MANY ? "grid" : "lines");
   function show() {
     const pair = order[at], links = pair.links.length;
     picked = null;
-    told.textContent = `pair ${pair.place + 1} of ${data.pairs.length}: ${links} link${links === 1 ? "" : "s"}` + (gold ? `, AER ${formatNumber(100 * pair.aer, 1)}` : "");
+    summary.textContent = `pair ${pair.place + 1} of ${data.pairs.length}: ${links} link${links === 1 ? "" : "s"}` + (gold ? `, AER ${formatNumber(100 * pair.aer, 1)}` : "");
     forms.choose(formOf(pair));
     if (formOf(pair) === "grid") grid(pair); else join(pair);
   }
@@ -57,16 +57,16 @@ export function show(root, data) {
     picture.append(svg("rect", { class: "frame", x: left, y: above, width: wide, height: tall }), ...cross,
       ...pair.target.map((word, t) => svg("text", { x: left - 5, y: above + (t + 0.5) * size, "font-size": font, "text-anchor": "end", "dominant-baseline": "central" }, cut(word))),
       ...pair.source.map((word, s) => svg("text", { "font-size": font, transform: `translate(${left + (s + 0.6) * size} ${above - 5}) rotate(-60)` }, cut(word))),
-      ...linked(pair).filter((one) => !hidden.has(one.kind)).map((one) => svg("rect", { class: `align-${one.kind}`, x: left + one.s * size + 1, y: above + one.t * size + 1,
-        width: size - 2, height: size - 2, stroke: KINDS[one.kind][1], fill: one.kind === "missed" ? "none" : KINDS[one.kind][1] })));
-    const kinds = new Map(linked(pair).map((one) => [`${one.s} ${one.t}`, KINDS[one.kind][0]]));
-    const leave = () => { hint(null); cross.forEach((one) => one.setAttribute("visibility", "hidden")); };
+      ...linked(pair).filter((link) => !hidden.has(link.kind)).map((link) => svg("rect", { class: `align-${link.kind}`, x: left + link.s * size + 1, y: above + link.t * size + 1,
+        width: size - 2, height: size - 2, stroke: KINDS[link.kind][1], fill: link.kind === "missed" ? "none" : KINDS[link.kind][1] })));
+    const kinds = new Map(linked(pair).map((link) => [`${link.s} ${link.t}`, KINDS[link.kind][0]]));
+    const leave = () => { hint(null); cross.forEach((line) => line.setAttribute("visibility", "hidden")); };
     picture.addEventListener("mouseleave", leave);
     picture.addEventListener("mousemove", (event) => {
       const box = picture.getBoundingClientRect();
       const s = Math.floor((event.clientX - box.left - left) / size), t = Math.floor((event.clientY - box.top - above) / size);
       if (s < 0 || t < 0 || s >= across || t >= down) { leave(); return; }
-      cross.forEach((one) => one.setAttribute("visibility", "visible"));
+      cross.forEach((line) => line.setAttribute("visibility", "visible"));
       cross[0].setAttribute("y", above + t * size); cross[1].setAttribute("x", left + s * size);
       const kind = kinds.get(`${s} ${t}`);
       hint(`${pair.source[s]} – ${pair.target[t]}${kind ? `: ${kind}` : ""}`, event);
@@ -97,12 +97,12 @@ export function show(root, data) {
       return down ? [(source ? box.right : box.left) - frame.left, (box.top + box.bottom) / 2 - frame.top]
         : [(box.left + box.right) / 2 - frame.left, (source ? box.bottom : box.top) - frame.top];
     };
-    lines = linked(pair).map((one) => {
-      const [x1, y1] = end(words.source[one.s], true), [x2, y2] = end(words.target[one.t], false);
-      const line = svg("line", { x1, y1, x2, y2, stroke: KINDS[one.kind][1], "stroke-width": 2, "stroke-linecap": "round",
-        "stroke-dasharray": one.kind === "missed" ? "4 4" : null, class: `align-${one.kind}` });
+    lines = linked(pair).map((link) => {
+      const [x1, y1] = end(words.source[link.s], true), [x2, y2] = end(words.target[link.t], false);
+      const line = svg("line", { x1, y1, x2, y2, stroke: KINDS[link.kind][1], "stroke-width": 2, "stroke-linecap": "round",
+        "stroke-dasharray": link.kind === "missed" ? "4 4" : null, class: `align-${link.kind}` });
       picture.append(line);
-      return { ...one, line };
+      return { ...link, line };
     });
   }
   function go(far) { at = (at + far + order.length) % order.length; list.value = String(at); show(); }
@@ -121,7 +121,7 @@ export function show(root, data) {
       at = 0; fillList(); show();
     }));
   }
-  root.append(controls(...parts, told), stage,
+  root.append(controls(...parts, summary), stage,
   legend(Object.values(KINDS).map(([name]) => name), Object.values(KINDS).map(([, ink]) => ink), (number, on) => {
     const kind = Object.keys(KINDS)[number];
     if (on) hidden.delete(kind); else hidden.add(kind);
@@ -130,7 +130,7 @@ export function show(root, data) {
   if (gold) {
     const range = (scores) => (scores.aer_95 ? `${formatNumber(100 * scores.aer_95[0], 1)}–${formatNumber(100 * scores.aer_95[1], 1)}` : "–");
     const figures = (scores) => [100 * scores.aer, range(scores), 100 * scores.precision, 100 * scores.recall, scores.found];
-    const rows = data.tried.map((one) => [one.run, one.layer === null ? "all" : String(one.layer), one.reading, ...figures(one.scores)]);
+    const rows = data.tried.map((reading) => [reading.run, reading.layer === null ? "all" : String(reading.layer), reading.reading, ...figures(reading.scores)]);
     rows.push(["result", "–", data.combining, ...figures(data.scores)], ["diagonal", "–", "–", ...figures(data.diagonal)]);
     root.append(heading(root, {}, "All that was tried"), table(["run", "layer", "row", "AER", "95 %", "precision", "recall", "links"], rows,
       { show: (value, column) => (typeof value === "number" ? formatNumber(value, column === 7 ? 0 : 1) : value) }));

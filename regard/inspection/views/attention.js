@@ -7,11 +7,11 @@ export function show(root, data) {
   const KINDS = { picture: "To the picture", source: "To the source", between: "Between the texts", encoder: "Inside the source", places: "Inside the picture", decoder: "Inside the target" };
   const FAINT = 0.01;  // lines below this weight are not drawn
   const CURVE = 0.55;  // most weights are small
-  const kinds = Object.keys(KINDS).filter((kind) => data.attention.some((one) => one.kind === kind));
+  const kinds = Object.keys(KINDS).filter((kind) => data.attention.some((attention) => attention.kind === kind));
   const attentions = Object.fromEntries(kinds.map((kind) => [kind,
-    data.attention.filter((one) => one.kind === kind).sort((a, b) => a.layer - b.layer)]));
+    data.attention.filter((attention) => attention.kind === kind).sort((a, b) => a.layer - b.layer)]));
   const opened = new Map();
-  const weightsOf = (one) => { if (!opened.has(one)) opened.set(one, unpack(one.weights)); return opened.get(one); };
+  const weightsOf = (attention) => { if (!opened.has(attention)) opened.set(attention, unpack(attention.weights)); return opened.get(attention); };
 
   // --- what is shown ---
   const state = { kind: data.start.kind, layer: data.start.layer, heads: null, words: data.start.words, special: true, perRow: null };
@@ -19,7 +19,7 @@ export function show(root, data) {
   const reading = { source: "written", decoder: "read" };
   let locked = null, seen = null, preview = null;  // {row} or {column}; {layer, heads}
 
-  const attentionAt = (layer) => attentions[state.kind].find((one) => one.layer === layer);
+  const attentionAt = (layer) => attentions[state.kind].find((attention) => attention.layer === layer);
   const headCount = (layer) => weightsOf(attentionAt(layer)).length;
   const allHeads = (layer) => Array.from({ length: headCount(layer) }, (_, head) => head);
   function sides() {
@@ -59,19 +59,19 @@ export function show(root, data) {
     if (maps.length === 1) return maps[0];
     return maps[0].map((row, r) => {
       const sum = new Float32Array(row.length);
-      for (const one of maps) for (let c = 0; c < sum.length; c++) sum[c] += one[r][c] / maps.length;
+      for (const map of maps) for (let c = 0; c < sum.length; c++) sum[c] += map[r][c] / maps.length;
       return sum;
     });
   }
-  /** The single heads behind a choice: [{head, weights}]; those of all layers together where the layer is the mean. */
+  /** The single heads of a choice: [{head, weights}]; those of all layers together where the layer is the mean. */
   function chosen({ layer, heads }) {
-    if (layer === null) return attentions[state.kind].flatMap((one) => weightsOf(one).map((weights) => ({ head: null, weights })));
+    if (layer === null) return attentions[state.kind].flatMap((attention) => weightsOf(attention).map((weights) => ({ head: null, weights })));
     return (heads || allHeads(layer)).map((head) => ({ head, weights: weightsOf(attentionAt(layer))[head] }));
   }
   const nameOf = ({ layer, heads }) => {
-    const one = attentions[state.kind];
+    const layers = attentions[state.kind];
     if (layer === null) return "Mean of all layers and heads";
-    const where = one.length > 1 ? `Layer ${layer}` : "";
+    const where = layers.length > 1 ? `Layer ${layer}` : "";
     const which = !heads || heads.length === headCount(layer) ? (headCount(layer) > 1 ? "mean of all heads" : "the only head")
       : heads.length === 1 ? `head ${heads[0]}` : `mean of heads ${heads.join(", ")}`;
     const text = [where, which].filter(Boolean).join(", ");
@@ -85,10 +85,10 @@ export function show(root, data) {
   const title = heading(root, { class: "what" }), path = el("div", { class: "quiet path" }), readout = el("div", { class: "readout", role: "status" });
   const stage = el("div", { class: "stage" }), grid = el("div", { class: "heads" }), notes = el("p", { class: "quiet notes" });
   const keyPlace = el("div"), frame = el("div", { class: "looking" }, el("div", { class: "top" }, title, path, readout), grid, el("div", { class: "large" }, chips, stage, keyPlace, notes));
-  const said = (side) => side.wordTexts.filter((_, word) => !side.special[side.words.indexOf(word)]).join(" ");
+  const textOf = (side) => side.wordTexts.filter((_, word) => !side.special[side.words.indexOf(word)]).join(" ");
   root.append(
     el("div", { class: "pair" }, [["input", data.source], ["output", data.target]].flatMap(([name, side]) => [
-      el("span", { class: "quiet" }, name), scroller(name, said(side) || "(nothing)")])),
+      el("span", { class: "quiet" }, name), scroller(name, textOf(side) || "(nothing)")])),
     kinds.length > 1 ? el("div", { role: "tablist", class: "tabs", "aria-label": "Which attention" }, tabs) : "",
     bar, frame);
   root.addEventListener("keydown", (event) => { if (event.key === "Escape") { locked = null; look(null); } });
@@ -107,8 +107,8 @@ export function show(root, data) {
   function compute() {
     const now = preview || state;
     single = chosen(now).map(({ head, weights }) => ({ head, values: shaped(weights) }));
-    if (now.layer === null) single = [{ head: null, values: mean(single.map((one) => one.values)) }];
-    values = mean(single.map((one) => one.values));
+    if (now.layer === null) single = [{ head: null, values: mean(single.map((head) => head.values)) }];
+    values = mean(single.map((head) => head.values));
     title.textContent = nameOf(now);
     path.textContent = now.layer === null ? KINDS[state.kind].toLowerCase() : attentionAt(now.layer).name;
   }
@@ -136,7 +136,7 @@ export function show(root, data) {
     return { redraw() {}, focus() {} };
   }
   function putControls() {
-    const layers = attentions[state.kind].map((one) => [one.layer, String(one.layer)]);
+    const layers = attentions[state.kind].map((attention) => [attention.layer, String(attention.layer)]);
     const parts = [choice("Show", [["map", "map"], ["lines", "lines"]], ways[state.kind], (way) => { ways[state.kind] = way; change({}, true); })];
     layerChoice = choice("Layer", [[null, "mean"], ...layers], state.layer, (layer) => change({ layer, heads: null }));
     if (layers.length > 1) parts.push(layerChoice);
@@ -159,7 +159,7 @@ export function show(root, data) {
   }
   function putChips() {
     const layer = state.layer;
-    chips.hidden = attentions[state.kind].every((one) => weightsOf(one).length < 2);
+    chips.hidden = attentions[state.kind].every((attention) => weightsOf(attention).length < 2);
     chips.hidden ||= layer === null || headCount(layer) < 2;
     if (chips.hidden) { chips.replaceChildren(); return; }
     const on = new Set(state.heads || allHeads(layer)), count = headCount(layer);
@@ -176,12 +176,12 @@ export function show(root, data) {
   let before = null;  // the heads that were on when a double click began
   function flip(head) {
     const now = state.heads || allHeads(state.layer);
-    const next = now.includes(head) ? now.filter((one) => one !== head) : [...now, head].sort((a, b) => a - b);
+    const next = now.includes(head) ? now.filter((number) => number !== head) : [...now, head].sort((a, b) => a - b);
     change({ heads: next.length === headCount(state.layer) || !next.length ? null : next });  // with none there is nothing to see
   }
   let tiles = [];
   function putGrid() {
-    const all = attentions[state.kind], widest = Math.max(...all.map((one) => weightsOf(one).length));
+    const all = attentions[state.kind], widest = Math.max(...all.map((attention) => weightsOf(attention).length));
     tiles = [];
     grid.hidden = all.length === 1 && widest === 1;
     if (grid.hidden || !names[0].length || !names[1].length) { grid.replaceChildren(); return; }
@@ -198,12 +198,12 @@ export function show(root, data) {
       tiles.push({ made, layer, heads, maps });
       return made;
     };
-    const rows = all.map((one) => {
-      const heads = weightsOf(one);
-      return [el("span", { class: "quiet" }, all.length > 1 ? `layer ${one.layer}` : ""),
-        ...heads.map((weights, head) => tile(one.layer, meanColumn ? [head] : null, `layer ${one.layer}, head ${head}`, [weights])),
+    const rows = all.map((attention) => {
+      const heads = weightsOf(attention);
+      return [el("span", { class: "quiet" }, all.length > 1 ? `layer ${attention.layer}` : ""),
+        ...heads.map((weights, head) => tile(attention.layer, meanColumn ? [head] : null, `layer ${attention.layer}, head ${head}`, [weights])),
         ...Array.from({ length: widest - heads.length }, () => el("span")),
-        meanColumn ? tile(one.layer, null, `layer ${one.layer}, mean of all heads`, heads) : null];
+        meanColumn ? tile(attention.layer, null, `layer ${attention.layer}, mean of all heads`, heads) : null];
     });
     const top = [el("span"), ...Array.from({ length: widest }, (_, head) => el("span", { class: "quiet" }, side < 40 ? String(head) : `head ${head}`)),
       meanColumn ? el("span", { class: "quiet" }, "mean") : null];
@@ -212,10 +212,10 @@ export function show(root, data) {
     grid.replaceChildren(heading(root, {}, "Every head"),
       el("div", {}, el("div", { class: "grid", style: `grid-template-columns:auto repeat(${widest + (meanColumn ? 1 : 0)},${side}px)` },
         [top, ...rows].flat().filter(Boolean))), whole || "");
-    roving(tiles.map((one) => one.made), widest + (meanColumn ? 1 : 0));
-    fillTiles(tiles.filter((one) => one.maps), side);
+    roving(tiles.map((tile) => tile.made), widest + (meanColumn ? 1 : 0));
+    fillTiles(tiles.filter((tile) => tile.maps), side);
   }
-  /** Small maps come row by row behind the large one, so that the page answers at once. */
+  /** Small maps are drawn row by row after the large one, so that the page answers at once. */
   function fillTiles(waiting, side) {
     const until = performance.now() + 12;
     while (waiting.length && performance.now() < until) {
@@ -255,7 +255,7 @@ export function show(root, data) {
   }
   const pair = (r, c) => {
     const text = `${names[0][r]} → ${names[1][c]}: ${formatNumber(values[r][c], 3)}`;
-    return single.length > 1 ? `${text}\n${single.map((one) => `head ${one.head}  ${formatNumber(one.values[r][c], 3)}`).join("\n")}` : text;
+    return single.length > 1 ? `${text}\n${single.map((head) => `head ${head.head}  ${formatNumber(head.values[r][c], 3)}`).join("\n")}` : text;
   };
 
   // --- the map ---
@@ -299,13 +299,13 @@ export function show(root, data) {
       canvas.style.width = `${wide}px`; canvas.style.height = `${tall}px`;
       pen.setTransform(ratio, 0, 0, ratio, 0, 0);
       const at = focus(), { layer } = preview || state, count = layer === null ? 1 : headCount(layer);
-      const shown = single.flatMap((one) => (at && at.row !== undefined ? [one.values[at.row]] : one.values));
+      const shown = single.flatMap((head) => (at && at.row !== undefined ? [head.values[at.row]] : head.values));
       const strongest = perRow() ? Math.max(FAINT, ...shown.map(largest)) : 1;
       const apart = single.length > 1 ? Math.min(3, (high - 4) / single.length) : 0;
-      single.forEach((one, place) => {
-        const off = (place - (single.length - 1) / 2) * apart;
-        pen.strokeStyle = ink(one.head, count);
-        one.values.forEach((row, r) => {
+      single.forEach((head, index) => {
+        const off = (index - (single.length - 1) / 2) * apart;
+        pen.strokeStyle = ink(head.head, count);
+        head.values.forEach((row, r) => {
           if (at && at.row !== undefined && at.row !== r) return;
           row.forEach((value, c) => {
             if (value < FAINT || (at && at.column !== undefined && at.column !== c)) return;

@@ -14,37 +14,37 @@ export function show(root, data) {
     const chart = el("div"), figures = el("div");
     const first = (bin) => Number(bin.tokens.match(/^\d+/)[0]);
     const show = () => {
-      const one = data.attention.find((each) => each.kind === kind);
-      const names = one.all.map((bin) => bin.tokens);
-      const series = [{ name: "all layers", values: one.all.map((bin) => bin.correlation), ends: one.all.map((bin) => bin.intervals.correlation) },
-        ...Object.entries(one.layers).map(([layer, bins]) => ({ name: `layer ${layer}`, dashed: true,
+      const attention = data.attention.find((candidate) => candidate.kind === kind);
+      const names = attention.all.map((bin) => bin.tokens);
+      const series = [{ name: "all layers", values: attention.all.map((bin) => bin.correlation), ends: attention.all.map((bin) => bin.intervals.correlation) },
+        ...Object.entries(attention.layers).map(([layer, bins]) => ({ name: `layer ${layer}`, dashed: true,
           values: names.map((name) => bins.find((bin) => bin.tokens === name)?.correlation ?? null) }))];
-      const lowest = Math.min(...series.flatMap((each) => each.values.filter((value) => value !== null)));
+      const lowest = Math.min(...series.flatMap((line) => line.values.filter((value) => value !== null)));
       const low = Math.max(-1, Math.floor(10 * (lowest - 0.05)) / 10);
-      chart.replaceChildren(el("p", {}, el("b", {}, `Heads are ${one.width} wide`), `: up to ${one.width} tokens, raw weights can be the only ones with their output; beyond, never.`),
+      chart.replaceChildren(el("p", {}, el("b", {}, `Heads are ${attention.width} wide`), `: up to ${attention.width} tokens, raw weights can be the only ones with their output; beyond, never.`),
         curves({ names, low, high: 1, label: "correlation of raw and effective weights, by the number of tokens looked at", series }));
       figures.replaceChildren(table(["tokens", "sentences", "rank", "identifiable heads, %", "correlation", "95 % of rank", "95 % of heads", "95 % of correlation"],
-        one.all.map((bin) => [bin.tokens, bin.sentences, bin.rank, 100 * bin.identifiable, bin.correlation,
+        attention.all.map((bin) => [bin.tokens, bin.sentences, bin.rank, 100 * bin.identifiable, bin.correlation,
           range(bin.intervals.rank, 1, 1), range(bin.intervals.identifiable, 100, 0), range(bin.intervals.correlation, 1, 3)]),
         { show: (value, place) => (typeof value !== "number" ? value : place === 1 ? value.toLocaleString("en") : formatNumber(value, [0, 0, 1, 0, 3][place])) }));
     };
     show();
     root.append(heading(root, {}, "Attention by length"),
-      controls(choice("attention", data.attention.map((one) => [one.kind, one.name]), kind, (value) => { kind = value; show(); })),
+      controls(choice("attention", data.attention.map((attention) => [attention.kind, attention.name]), kind, (value) => { kind = value; show(); })),
       el("div", wide, chart, figures));
   }
 
   let among = "sentence";
   const chart = el("div");
   const show = () => {
-    const some = data.tokens.found.filter((one) => one.among === among);
+    const some = data.tokens.found.filter((map) => map.among === among);
     const maps = { none: "no map", linear: "linear map", mlp: "map with a hidden layer" };
-    const series = some.map((one) => ({ name: `${maps[one.map]}, ${one.nearness}`, values: one.accuracy.map((value) => (value === null ? null : 100 * value)),
-      ends: percent(one.intervals), dashed: one.nearness === "euclidean", colour: hue(Object.keys(maps).indexOf(one.map)) }));
+    const series = some.map((map) => ({ name: `${maps[map.map]}, ${map.nearness}`, values: map.accuracy.map((value) => (value === null ? null : 100 * value)),
+      ends: percent(map.intervals), dashed: map.nearness === "euclidean", colour: hue(Object.keys(maps).indexOf(map.map)) }));
     if (among === "sentence") series.push({ name: "by chance", values: data.layers.map(() => 100 * data.tokens.chance), dashed: true, colour: "#888888" });
     chart.replaceChildren(curves({ names: data.layers, low: 0, high: 100, label: "tokens identified from their hidden state, %", series }),
-      table(["layer", ...some.map((one) => `${maps[one.map]}, ${one.nearness}`)], data.layers.map((name, place) => [name, ...some.map((one) =>
-        (one.accuracy[place] === null ? "–" : `${formatNumber(100 * one.accuracy[place], 1)} (${range(one.intervals[place], 100, 1)})`))])),
+      table(["layer", ...some.map((map) => `${maps[map.map]}, ${map.nearness}`)], data.layers.map((name, place) => [name, ...some.map((map) =>
+        (map.accuracy[place] === null ? "–" : `${formatNumber(100 * map.accuracy[place], 1)} (${range(map.intervals[place], 100, 1)})`))])),
       el("p", { class: "quiet" }, "In brackets 95 % intervals, by a bootstrap over sentences; the maps are not learned again."));
   };
   show();

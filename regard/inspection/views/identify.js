@@ -1,4 +1,4 @@
-// Raw and effective attention of every head, with what makes them differ beside the map.
+// Raw and effective attention of every head, with what makes them differ next to the map.
 import { choice, controls, el, formatNumber, heading, table, unpack } from "./kit.js";
 import { MANY, heatmap, key, scalingChoice, scalingNote } from "./heatmap.js";
 
@@ -7,9 +7,9 @@ export function show(root, data) {
     places: ["places", "places"], decoder: ["inputs", "inputs"] };
   const kinds = { source: "to the source", between: "between the texts", picture: "to the picture", encoder: "inside the source", places: "inside the picture",
     decoder: "inside the target" };
-  const heads = data.attention.flatMap((one, place) => one.heads.map((head, number) => ({ ...head, one, place, number })));
+  const heads = data.attention.flatMap((attention, place) => attention.heads.map((head, number) => ({ ...head, attention, place, number })));
   let chosen = heads.reduce((least, head) => (head.correlation < least.correlation ? head : least), heads[0]);
-  let form = "raw", perRow = Math.max(...data.attention.map((one) => one.length)) > MANY;
+  let form = "raw", perRow = Math.max(...data.attention.map((attention) => attention.length)) > MANY;
   const place = el("div"), badge = el("p", { "aria-live": "polite" }), bar = el("div");
 
   const values = (head, name) => {
@@ -25,24 +25,24 @@ export function show(root, data) {
     return raw.map((row, r) => row.map((value, c) => value - kept[r][c]));
   }
   function show() {
-    const { one } = chosen, [rows, columns] = sides[one.kind].map((side) => data[side]);
-    const idle = one.length - chosen.rank;
+    const { attention } = chosen, [rows, columns] = sides[attention.kind].map((side) => data[side]);
+    const idle = attention.length - chosen.rank;
     badge.replaceChildren(
-      el("b", {}, `${one.length} tokens, head width ${one.width}, rank ${chosen.rank}`),
+      el("b", {}, `${attention.length} tokens, head width ${attention.width}, rank ${chosen.rank}`),
       idle > 0
-        ? `: ${idle} of ${one.length} directions of the weights do nothing; correlation of raw and effective ${formatNumber(chosen.correlation, 3)}.`
+        ? `: ${idle} of ${attention.length} directions of the weights do nothing; correlation of raw and effective ${formatNumber(chosen.correlation, 3)}.`
         : ": as many as there are tokens, so these are the only weights with this output, and raw is effective.");
-    place.replaceChildren(heatmap({ rows, columns, values: matrix(), signed: form !== "raw", perRow, label: `${form} attention of ${one.name}, head ${chosen.number}`,
+    place.replaceChildren(heatmap({ rows, columns, values: matrix(), signed: form !== "raw", perRow, label: `${form} attention of ${attention.name}, head ${chosen.number}`,
       hover: (r, c) => `${rows[r]} → ${columns[c]}\nraw ${formatNumber(values(chosen, "raw")[r][c], 3)}, effective ${formatNumber(values(chosen, "effective")[r][c], 3)}` }).element);
     bar.replaceChildren(key({ signed: form !== "raw", perRow, unit: "weight" }), el("p", { class: "quiet" }, scalingNote(perRow)));
   }
   const number = (of, at) => heads.findIndex((head) => head.place === of && head.number === at);
   const which = el("span");
   function pickers() {
-    which.replaceChildren(choice("head", chosen.one.heads.map((_, at) => [at, String(at)]), chosen.number,
+    which.replaceChildren(choice("head", chosen.attention.heads.map((_, at) => [at, String(at)]), chosen.number,
       (at) => { chosen = heads[number(chosen.place, at)]; show(); }));
   }
-  const names = data.attention.map((one, at) => [at, `${kinds[one.kind]}, layer ${one.layer}`]);
+  const names = data.attention.map((attention, at) => [at, `${kinds[attention.kind]}, layer ${attention.layer}`]);
   root.append(
     controls(
       choice("attention", names, chosen.place, (at) => { chosen = heads[number(at, Math.min(chosen.number, data.attention[at].heads.length - 1))]; pickers(); show(); }),
@@ -54,7 +54,7 @@ export function show(root, data) {
   pickers();
   show();
 
-  const said = { effective: "their effective part", elsewhere: "other weights that are positive and sum to one", control: "a change as large, by chance" };
+  const labels = { effective: "their effective part", elsewhere: "other weights that are positive and sum to one", control: "a change as large, by chance" };
   root.append(heading(root, {}, "All heads replaced at once"));
   if (!data.demonstrations.length) {
     root.append(el("p", {}, "Every head is at least as wide as the text is long: no other weights do the same, and there is nothing to show. Take a longer text."));
@@ -63,6 +63,6 @@ export function show(root, data) {
   root.append(
     el("p", { class: "quiet" }, "The weights of every head of the model were overwritten during one pass. The first two changes lie in the null space: the output stays, up to rounding. The third is as large as the first but lies elsewhere."),
     table(["every head's weights replaced by", "weight moved", "rows with another maximum", "greatest change of any log-probability"],
-      data.demonstrations.map((one) => [said[one.what], 100 * one.moved, 100 * one.other_strongest, one.change]),
+      data.demonstrations.map((shown) => [labels[shown.what], 100 * shown.moved, 100 * shown.other_strongest, shown.change]),
       { show: (value, at) => (typeof value !== "number" ? value : at === 3 ? formatNumber(value, 2) : `${formatNumber(value, 1)} %`) }));
 }

@@ -5,13 +5,13 @@ import { heatmap, key, largest, scalingChoice, scalingNote } from "./heatmap.js"
 export function show(root, data) {
   const state = { question: 0, method: 0, level: "tokens", against: -1, perRow: true, picked: 0, over: null };
   const methods = () => data.questions[state.question].methods;
-  const kept = { said: null, read: null, maps: [] };
+  const kept = { output: null, read: null, maps: [] };
   const names = (side) => (state.level === "words" ? data[side].wordTexts : data[side].tokens);
 
-  /** The rows of a method: source and prefix beside each other. */
+  /** The rows of a method: source and prefix next to each other. */
   function rows(method) {
     const found = method[state.level];
-    return found.source.map((row, place) => [...row, ...found.prefix[place]]);
+    return found.source.map((row, index) => [...row, ...found.prefix[index]]);
   }
   const total = (row) => row.reduce((sum, value) => sum + Math.abs(value), 0);
   const shares = (row) => { const all = total(row); return row.map((value) => (all ? value / all : 0)); };
@@ -25,40 +25,40 @@ export function show(root, data) {
   const signed = () => state.against >= 0 || methods()[state.method].signed;
   const unit = () => (state.against >= 0 ? "of its row" : methods()[state.method].signed ? "nats" : "");
   const firstPrefix = () => names("source").length;
-  /** How many prefix columns a row has read: those up to its own place. */
+  /** How many prefix columns a row has read: those up to its own index. */
   const reach = (row) => (state.level === "words" ? row + 2 : row + 1);
   const sourceShare = (row) => { const split = firstPrefix(), all = total(row); return all ? total(row.slice(0, split)) / all : 0; };
-  /** Source shares of the method by itself; none where they would mean nothing. */
+  /** Source shares of the method by itself; none where they are not defined. */
   function split() {
     const method = methods()[state.method];
     return state.against >= 0 || !method.splits ? null : rows(method).map(sourceShare);
   }
-  const low = (place) => (state.level === "words" ? data.gain.unsupported : data.gain.flagged)[place];
+  const low = (index) => (state.level === "words" ? data.gain.unsupported : data.gain.flagged)[index];
 
-  const pane = el("div", { class: "influence-pane" }), told = scroller("numbers of the picked word"), maps = el("div");
-  told.classList.add("influence-told");
+  const pane = el("div", { class: "influence-pane" }), readout = scroller("numbers of the picked word"), maps = el("div");
+  readout.classList.add("influence-readout");
   const note = el("p", { class: "quiet" }), bar = el("div", { class: "legend" });
 
-  function chip(name, place, more = {}) {
+  function chip(name, index, more = {}) {
     return el("span", { class: "token", ...more }, el("span", { class: "text" }, name));
   }
   /** Make the pane again when words become tokens; otherwise only its colours change. */
   function build() {
-    kept.read = names("source").map((name, place) => chip(name, place, {
-      onmousemove: (event) => hint(`${name}: ${value(current(), place)}`, event), onmouseleave: () => hint(null) }));
+    kept.read = names("source").map((name, index) => chip(name, index, {
+      onmousemove: (event) => hint(`${name}: ${value(current(), index)}`, event), onmouseleave: () => hint(null) }));
     const before = names("inputs")[0];
     kept.start = chip(before, 0, { class: "token start",
       onmousemove: (event) => hint(`${before}: ${value(current(), firstPrefix())}`, event), onmouseleave: () => hint(null) });
-    kept.said = names("target").map((name, place) => {
-      const made = chip(name, place, { class: "token said", role: "button", "aria-pressed": "false",
-        onclick: () => pick(place), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(place); } },
-        onmouseenter: () => { state.over = place; shade(); }, onmouseleave: () => { state.over = null; shade(); } });
+    kept.output = names("target").map((name, index) => {
+      const made = chip(name, index, { class: "token output", role: "button", "aria-pressed": "false",
+        onclick: () => pick(index), onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(index); } },
+        onmouseenter: () => { state.over = index; shade(); }, onmouseleave: () => { state.over = null; shade(); } });
       made.append(el("span", { class: "bar", "aria-hidden": "true" }, el("i")));
       return made;
     });
-    roving(kept.said);
+    roving(kept.output);
     pane.replaceChildren(el("div", { class: "quiet" }, "source"), scroller("source", el("div", { class: "tokens source" }, kept.read)),
-      el("div", { class: "quiet" }, "output"), scroller("output", el("div", { class: "tokens target" }, kept.start, kept.said)));
+      el("div", { class: "quiet" }, "output"), scroller("output", el("div", { class: "tokens target" }, kept.start, kept.output)));
     draw();
   }
   const current = () => state.over ?? state.picked;
@@ -66,39 +66,39 @@ export function show(root, data) {
     const found = shown()[row][column];
     return `${signed() && found > 0 ? "+" : ""}${formatNumber(found, 3)} ${unit()}`.trim();
   };
-  function pick(place) { state.picked = place; shade(); }
+  function pick(index) { state.picked = index; shade(); }
 
   /** The colours of the sentence for the word that is picked or pointed at. */
   function shade() {
     const row = shown()[current()], top = Math.max(...row.map(Math.abs)) || 1, shadeOf = shader(signed()), at = firstPrefix();
     const colourOf = (span, amount) => tint(span.querySelector(".text"), amount === null ? null : shadeOf(amount / top));
-    kept.read.forEach((span, place) => colourOf(span, row[place]));
+    kept.read.forEach((span, index) => colourOf(span, row[index]));
     colourOf(kept.start, row[at]);
     const parts = split();
-    kept.said.forEach((span, place) => {
-      colourOf(span, place + 1 < reach(current()) && place < current() ? row[at + place + 1] : null);
-      span.classList.toggle("picked", place === current());
-      span.setAttribute("aria-pressed", String(place === state.picked));
+    kept.output.forEach((span, index) => {
+      colourOf(span, index + 1 < reach(current()) && index < current() ? row[at + index + 1] : null);
+      span.classList.toggle("picked", index === current());
+      span.setAttribute("aria-pressed", String(index === state.picked));
       span.querySelector(".bar").hidden = !parts;
-      if (parts) span.querySelector(".bar i").style.width = `${100 * parts[place]}%`;
-      span.classList.toggle("low", low(place));
+      if (parts) span.querySelector(".bar i").style.width = `${100 * parts[index]}%`;
+      span.classList.toggle("low", low(index));
     });
     kept.maps.forEach((map) => map.mark(current()));
-    tell(parts);
+    showReadout(parts);
   }
-  /** The word in numbers: its chance, its source share, what spoke most, and what might have been said. */
-  function tell(parts) {
-    const place = current(), row = shown()[place], name = names("target")[place];
-    const pieces = data.target.words.map((word, token) => [word, token]).filter(([word, token]) => (state.level === "words" ? word : token) === place).map(([, token]) => token);
+  /** The word in numbers: its chance, its source share, the strongest influences, and the alternatives. */
+  function showReadout(parts) {
+    const index = current(), row = shown()[index], name = names("target")[index];
+    const pieces = data.target.words.map((word, token) => [word, token]).filter(([word, token]) => (state.level === "words" ? word : token) === index).map(([, token]) => token);
     const chance = pieces.reduce((product, token) => product * data.probabilities[token], 1);
     const columns = [...names("source"), ...names("inputs")], split = firstPrefix();
     const most = row.map((amount, column) => [amount, column]).filter(([amount]) => amount !== 0)
       .sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 6);
     const asked = (data.explanations || [])[state.question], facts = [`P ${formatNumber(chance, 3)}`];
-    const gain = (state.level === "words" ? data.gain.words : data.gain.tokens)[place];
+    const gain = (state.level === "words" ? data.gain.words : data.gain.tokens)[index];
     facts.push(`gain from the source ${gain > 0 ? "+" : ""}${formatNumber(gain)} nats`);
-    if (parts) facts.push(`source ${formatPercent(parts[place])}, prefix ${formatPercent(1 - parts[place])}`);
-    if (asked && asked.others && state.level === "tokens") facts.push(`against “${asked.others[place]}”`);
+    if (parts) facts.push(`source ${formatPercent(parts[index])}, prefix ${formatPercent(1 - parts[index])}`);
+    if (asked && asked.others && state.level === "tokens") facts.push(`against “${asked.others[index]}”`);
     if (asked && methods()[state.method].signed && state.against < 0) {
       const all = pieces.reduce((sum, token) => sum + asked.explained[token], 0);
       const covered = asked.covered && asked.covered[methods()[state.method].name];
@@ -108,9 +108,9 @@ export function show(root, data) {
         facts.push(`gap ${formatNumber(pieces.reduce((sum, token) => sum + asked.gaps[token], 0), 3)}${wide ? ": wide, do not trust small amounts" : ""}`);
       }
     }
-    told.replaceChildren(
+    readout.replaceChildren(
       el("div", {}, el("strong", {}, name), " ", el("span", { class: "quiet" }, facts.join(" · ")),
-        low(place) ? el("span", { class: "warn" }, " · less likely with its source than with a blank one: perhaps invented") : null),
+        low(index) ? el("span", { class: "warn" }, " · less likely with its source than with a blank one: perhaps invented") : null),
       el("div", { class: "most" }, most.map(([amount, column]) => el("span", { class: "given" },
         `${columns[column]}${column >= split ? " (prefix)" : ""} `, el("b", { class: amount < 0 ? "minus" : "" }, `${signed() && amount > 0 ? "+" : ""}${formatNumber(amount)}`)))),
       el("div", { class: "might" }, pieces.map((token) => el("div", {}, el("span", { class: "quiet" }, "alternatives "),
@@ -137,14 +137,14 @@ export function show(root, data) {
     };
     const [[source, left], [prefix, right]] = [half("source", names("source"), 0, "from the source"), half("prefix", names("inputs"), at, "from the prefix")];
     kept.maps = [source, prefix];
-    for (const [one, other] of [[source, prefix], [prefix, source]]) {
-      one.element.addEventListener("scroll", () => { other.element.scrollTop = one.element.scrollTop; }, { passive: true });
+    for (const [map, other] of [[source, prefix], [prefix, source]]) {
+      map.element.addEventListener("scroll", () => { other.element.scrollTop = map.element.scrollTop; }, { passive: true });
     }
     maps.className = "influence-maps";
     maps.replaceChildren(left, right);
     const heads = kept.maps.map((map) => map.element.querySelector(".map-columns"));
-    const tallest = Math.max(...heads.map((one) => one.offsetHeight));
-    heads.forEach((one) => { one.style.minHeight = `${tallest}px`; });  // so that rows stand at equal heights
+    const tallest = Math.max(...heads.map((head) => head.offsetHeight));
+    heads.forEach((head) => { head.style.minHeight = `${tallest}px`; });  // so that rows stand at equal heights
     bar.replaceChildren(key({ top, signed: signed(), perRow: state.perRow, unit: unit() }), el("span", {}, scalingNote(state.perRow)));
     note.textContent = state.against >= 0
       ? `Blue where ${method.name} gives a token a larger share of its row than ${methods()[state.against].name}, red where a smaller one.` : method.note;
@@ -154,9 +154,9 @@ export function show(root, data) {
   const switches = el("div");
   /** The controls; another question may have other methods. */
   function arrange() {
-    const options = methods().map((one, place) => [place, one.name]);
+    const options = methods().map((method, index) => [index, method.name]);
     switches.replaceChildren(controls(
-      data.questions.length > 1 ? choice("why", data.questions.map((one, place) => [place, one.name.replace(/^why it was /, "")]), state.question, (chosen) => { state.question = chosen; draw(); }) : null,
+      data.questions.length > 1 ? choice("why", data.questions.map((question, index) => [index, question.name.replace(/^why it was /, "")]), state.question, (chosen) => { state.question = chosen; draw(); }) : null,
       choice("level", [["tokens", "tokens"], ["words", "words"]], state.level, (chosen) => {
         const at = chosen === "words" ? data.target.words[state.picked] : data.target.words.indexOf(state.picked);
         state.level = chosen; state.picked = at; state.over = null; build();
@@ -165,7 +165,7 @@ export function show(root, data) {
     controls(options.length > 1 ? choice("method", options, state.method, (chosen) => { state.method = chosen; draw(); }) : null,
       options.length > 1 ? choice("minus", [[-1, "nothing"], ...options], state.against, (chosen) => { state.against = chosen; draw(); }, { list: true }) : null));
   }
-  root.append(switches, pane, told, bar, maps, note);
+  root.append(switches, pane, readout, bar, maps, note);
   arrange();
   build();
 }

@@ -4,25 +4,25 @@ import { heatmap, key } from "./heatmap.js";
 
 export function show(root, data) {
   const PARTS = { states: "states", attention: "what attention adds", heads: "heads", feed_forward: "feed-forward hidden units" };
-  const present = Object.keys(PARTS).filter((part) => data.maps.some((one) => one.part === part));
+  const present = Object.keys(PARTS).filter((part) => data.maps.some((map) => map.part === part));
   const body = el("div", { class: "patch-maps" });
-  const said = el("p", { class: "patch-said", "aria-live": "polite" });
-  const differ = data.clean.map((token, place) => token !== data.corrupted[place]);
+  const readout = el("p", { class: "patch-readout", "aria-live": "polite" });
+  const differ = data.clean.map((token, index) => token !== data.corrupted[index]);
 
   function pass(name, tokens, answer, difference) {
     return el("div", { class: "patch-pass" }, el("span", { class: "quiet" }, name),
-      el("span", {}, tokens.flatMap((token, place) => [el("span", { class: differ[place] ? "patch-differs" : null }, token), " "])),
+      el("span", {}, tokens.flatMap((token, index) => [el("span", { class: differ[index] ? "patch-differs" : null }, token), " "])),
       el("span", {}, "→ ", el("b", {}, answer), el("span", { class: "quiet" }, `  logit difference ${difference < 0 ? "−" : "+"}${formatNumber(Math.abs(difference))}`)));
   }
-  function told(map, row, column) {
+  function describe(map, row, column) {
     const value = map.values[row][column];
     return `${map.name}, ${map.rows[row]}, ${map.columns[column]}: recovers ${formatNumber(value, 3)}`;
   }
   function show(part) {
-    body.replaceChildren(...data.maps.filter((one) => one.part === part).map((map) => {
+    body.replaceChildren(...data.maps.filter((map) => map.part === part).map((map) => {
       const drawn = heatmap({ rows: map.rows, columns: map.columns, values: map.values, signed: true, top: 1, label: map.name,
-        size: map.columns.length > 60 ? 13 : 24, hover: (row, column) => told(map, row, column),
-        pick: (row, column) => { said.textContent = told(map, row, column); drawn.mark(row, column); } });
+        size: map.columns.length > 60 ? 13 : 24, hover: (row, column) => describe(map, row, column),
+        pick: (row, column) => { readout.textContent = describe(map, row, column); drawn.mark(row, column); } });
       return el("div", {}, heading(root, {}, map.name), drawn.element);
     }));
   }
@@ -35,6 +35,6 @@ export function show(root, data) {
     pass("clean", data.clean, data.answer, data.cleanDifference), pass("corrupted", data.corrupted, data.instead, data.corruptedDifference),
     heading(root, { class: "patch-h" }, "Copied as a whole"), scroller("what whole parts recover", el("table", { class: "patch-wholes" }, el("tbody", {}, bars))),
     heading(root, { class: "patch-h" }, "Copied alone"),
-    controls(choice("what is copied", present.map((part) => [part, PARTS[part]]), present[0], show), key({ signed: true, unit: "recovered" })), said, body);
+    controls(choice("what is copied", present.map((part) => [part, PARTS[part]]), present[0], show), key({ signed: true, unit: "recovered" })), readout, body);
   show(present[0]);
 }

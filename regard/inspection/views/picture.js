@@ -5,16 +5,16 @@ const HEAT = [214, 64, 32], VEIL = [16, 20, 32];  // the veil is that of looks.p
 const LARGE = 384, SMALL = 96;
 
 export function show(root, looks) {
-  root.append(...looks.map((look) => one(look, looks.length > 1)));
+  root.append(...looks.map((look) => showLook(look, looks.length > 1)));
 }
 
-function one(look, several) {
+function showLook(look, several) {
   const [rows, columns] = look.grid, layers = look.layers.map(({ layer, weights }) => ({ layer, weights: unpack(weights) }));
   const state = { layer: null, head: null, way: "light", smooth: true };
   let seen = null, locked = null;
   const picture = new Image();
   const large = el("canvas", { role: "img", class: "look-large" });
-  const readout = el("p", { class: "look-told", "aria-live": "polite" });
+  const readout = el("p", { class: "look-readout", "aria-live": "polite" });
   const tiles = look.words.map((word, place) => {
     const canvas = el("canvas", { "aria-hidden": "true" });
     const made = el("button", { type: "button", class: "tile look-word", "aria-pressed": "false",

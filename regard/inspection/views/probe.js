@@ -15,26 +15,26 @@ export function show(root, data) {
   const figures = el("div", { style: "margin-top:1.2rem;overflow-wrap:normal" });
 
   function show() {
-    const one = data.probes[kind];
+    const probe = data.probes[kind];
     charts.replaceChildren(
       curves({ names: data.layers, low: 0, high: 100, label: "accuracy on the test sentences, %", series: [
-        { name: "this model", values: percent(one.accuracy), ends: spans(one.intervals.accuracy, 100) },
-        { name: "untrained model", values: percent(one.untrained), ends: spans(one.intervals.untrained, 100) },
-        { name: "control task (random label per word)", values: percent(one.control), ends: spans(one.intervals.control, 100) },
+        { name: "this model", values: percent(probe.accuracy), ends: spans(probe.intervals.accuracy, 100) },
+        { name: "untrained model", values: percent(probe.untrained), ends: spans(probe.intervals.untrained, 100) },
+        { name: "control task (random label per word)", values: percent(probe.control), ends: spans(probe.intervals.control, 100) },
         { name: "most frequent label per word", values: percent(flat(data.baselines.word)), dashed: true },
         { name: "most frequent label", values: percent(flat(data.baselines.majority)), dashed: true },
       ] }),
       curves({ names: data.layers, low: 0, label: "online code length of the training labels, kbit: shorter is better", series: [
-        { name: "this model", values: kilo(one.bits), ends: spans(one.intervals.bits, 0.001) },
-        { name: "untrained model", values: kilo(one.untrained_bits), ends: spans(one.intervals.untrained_bits, 0.001) },
-        { name: "control task", values: kilo(one.control_bits), ends: spans(one.intervals.control_bits, 0.001) },
+        { name: "this model", values: kilo(probe.bits), ends: spans(probe.intervals.bits, 0.001) },
+        { name: "untrained model", values: kilo(probe.untrained_bits), ends: spans(probe.intervals.untrained_bits, 0.001) },
+        { name: "control task", values: kilo(probe.control_bits), ends: spans(probe.intervals.control_bits, 0.001) },
         { name: "uniform code", values: kilo(flat(data.baselines.uniform_bits)), dashed: true },
       ] }),
     );
-    const rows = data.layers.map((name, place) => [name, ...["accuracy", "control", "selectivity", "untrained"].map((what) => 100 * one[what][place]),
-      one.bits[place] / 1000, one.probe_bits[place] / 1000, one.compression[place],
-      ...["accuracy", "selectivity"].map((what) => range(one.intervals[what][place], 100, 1)),
-      range(one.intervals.bits[place], 0.001, 2), range(one.intervals.compression[place], 1, 2)]);
+    const rows = data.layers.map((name, place) => [name, ...["accuracy", "control", "selectivity", "untrained"].map((what) => 100 * probe[what][place]),
+      probe.bits[place] / 1000, probe.probe_bits[place] / 1000, probe.compression[place],
+      ...["accuracy", "selectivity"].map((what) => range(probe.intervals[what][place], 100, 1)),
+      range(probe.intervals.bits[place], 0.001, 2), range(probe.intervals.compression[place], 1, 2)]);
     figures.replaceChildren(table(
       ["layer", "accuracy", "control", "selectivity", "untrained", "kbit", "of these for the probe", "compression", "95 % of accuracy", "95 % of selectivity", "95 % of kbit", "95 % of compression"], rows,
       { show: (value, place) => (typeof value === "number" ? formatNumber(value, place > 4 ? 2 : 1) : value) }));
@@ -49,7 +49,7 @@ export function show(root, data) {
 
   const shown = data.by_label.slice(0, 40);
   const map = heatmap({
-    rows: shown.map((one) => `${one.label} (${one.words.toLocaleString("en")})`), columns: data.layers, values: shown.map((one) => one.found), size: 26,
+    rows: shown.map((row) => `${row.label} (${row.words.toLocaleString("en")})`), columns: data.layers, values: shown.map((row) => row.found), size: 26,
     hover: (r, c) => `${shown[r].label}, ${c ? `layer ${data.layers[c]}` : "embedding"}: ${formatNumber(100 * shown[r].found[c], 1)} % of ${shown[r].words.toLocaleString("en")} words found${shown[r].intervals[c] ? ` (95 %: ${formatNumber(100 * shown[r].intervals[c][0], 1)} to ${formatNumber(100 * shown[r].intervals[c][1], 1)})` : ""}`,
     label: "share of the words of each label that are found, by layer",
   });

@@ -19,13 +19,13 @@ export function show(root, data) {
   for (const name of names) {
     grid.append(el("span", {}, name));
     for (let head = 0; head < most; head++) {
-      const gate = data.gates.find((one) => one.attention === name && one.head === head);
+      const gate = data.gates.find((gate) => gate.attention === name && gate.head === head);
       if (!gate) { grid.append(el("span")); continue; }
-      const said = gate.kept ? "kept" : gate.closed === null ? "closed" : `step ${gate.closed.toLocaleString("en")}`;
+      const text = gate.kept ? "kept" : gate.closed === null ? "closed" : `step ${gate.closed.toLocaleString("en")}`;
       grid.append(el("span", { class: "tile", "data-kept": String(gate.kept),
         style: gate.kept ? "background: var(--accent); color: var(--on-accent); cursor: default" : "color: var(--quiet); cursor: default",
         onmousemove: (event) => hint(`${name}, head ${head}: ${gate.kept ? "kept" : "closed"}, log α ${formatNumber(gate.log_alpha)}`, event),
-        onmouseleave: () => hint(null) }, said));
+        onmouseleave: () => hint(null) }, text));
     }
   }
   root.append(heading(root, {}, "Which heads"), el("p", { class: "quiet" }, "Those kept, and the step from which each of the others stayed closed."),

@@ -18,7 +18,8 @@ export function curves(options) {
     picture.append(svg("line", { class: "axis", x1: left, x2: wide - right, y1: y(value), y2: y(value) }),
       svg("text", { class: "quiet", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, formatNumber(value, high - low < 3 ? 2 : 0)));
   }
-  names.forEach((name, place) => picture.append(svg("text", { class: "quiet", x: x(place), y: tall - 12, "text-anchor": "middle" }, name)));
+  const last = (place) => place > 0 && place === names.length - 1; // its name would leave the picture
+  names.forEach((name, place) => picture.append(svg("text", { class: "quiet", x: last(place) ? wide - 2 : x(place), y: tall - 12, "text-anchor": last(place) ? "end" : "middle" }, name)));
   const groups = series.map((one, number) => {
     const ink = one.colour || hue(number);
     const points = one.values.map((value, place) => [value, place]).filter(([value]) => value !== null && value !== undefined);

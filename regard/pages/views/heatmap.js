@@ -35,10 +35,10 @@ export const rowTops = (values, perRow, top = 1) => values.map((row) => (perRow 
  */
 export function key(options = {}) {
   const { top = 1, signed = false, curve = 0.8, perRow = false, unit = "" } = options, wide = 200;
-  const said = perRow ? "share of the largest value in its row" : unit;
+  const caption = perRow ? "share of the largest value in its row" : unit;
   const shares = signed ? [-1, -0.5, 0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
   const mark = (share) => (perRow ? `${100 * share} %` : formatNumber(share * top));
-  const bar = el("canvas", { width: wide, height: 10, role: "img", "aria-label": `colours from ${mark(shares[0])} to ${mark(1)} ${said}`.trim() });
+  const bar = el("canvas", { width: wide, height: 10, role: "img", "aria-label": `colours from ${mark(shares[0])} to ${mark(1)} ${caption}`.trim() });
   const paint = () => {
     const pen = bar.getContext("2d"), shadeOf = shader(signed, curve);
     for (let x = 0; x < wide; x++) { pen.fillStyle = shadeOf(signed ? (x / (wide - 1)) * 2 - 1 : x / (wide - 1)); pen.fillRect(x, 0, 1, 10); }
@@ -47,7 +47,7 @@ export function key(options = {}) {
   paint();
   return el("span", { class: "key" }, el("span", { class: "key-bar" }, bar,
     el("span", { class: "key-ticks", "aria-hidden": "true" }, shares.map((share, place) => el("i", { style: `left:${(100 * place) / (shares.length - 1)}%` }, mark(share))))),
-  said ? el("span", {}, said) : null);
+  caption ? el("span", {}, caption) : null);
 }
 /** The choice between one colour scale for all cells and one for each row, and what it means in words. */
 export function scalingChoice(perRow, changed) {

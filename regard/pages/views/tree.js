@@ -18,7 +18,7 @@ export function show(root, data) {
   };
   const branches = sets.beam.length > new Set(sets.beam.map((place) => nodes[place].parent)).size;
   const stage = el("div", { class: "tree-stage", role: "group", "aria-label": "search tree" });
-  const told = el("p", { class: "tree-told quiet", role: "status" });
+  const readout = el("p", { class: "tree-readout quiet", role: "status" });
   const idle = "Point at a box to follow its path; arrow keys go from box to box.";
   const start = branches ? "beam" : "all";
 
@@ -28,7 +28,7 @@ export function show(root, data) {
       el("span", { class: "quiet" }, `score ${formatNumber(one.score, 3)}, ${ENDS[one.ended]}`)))),
     controls(choice("Show", [["results", "results"], ["beam", "all that was in the beam"], ["all", "also candidates left out"]], start, draw)),
     el("div", { class: "legend" }, Object.entries(FATES).map(([fate, meaning]) => el("span", {}, el("i", { class: fate }), meaning))),
-    told, stage);
+    readout, stage);
   draw(start);
 
   function draw(which) {
@@ -50,7 +50,7 @@ export function show(root, data) {
     /** Mark the path to a node and tell its numbers; without a node, none. */
     function follow(last) {
       for (const one of stage.querySelectorAll(".way")) one.classList.remove("way");
-      if (last === null) { told.textContent = idle; return; }
+      if (last === null) { readout.textContent = idle; return; }
       const words = [];
       for (let place = last; place >= 0; place = nodes[place].parent) {
         boxes.get(place)?.classList.add("way");
@@ -58,7 +58,7 @@ export function show(root, data) {
         words.unshift(nodes[place].token);
       }
       const node = nodes[last];
-      told.textContent = `${words.join(" ")} · score ${formatNumber(node.score, 3)} · log-probability of this token ${formatNumber(node.log_prob, 3)}, `
+      readout.textContent = `${words.join(" ")} · score ${formatNumber(node.score, 3)} · log-probability of this token ${formatNumber(node.log_prob, 3)}, `
         + `of the path ${formatNumber(node.total, 3)} · ${FATES[node.fate]}`;
     }
     const under = (event) => { const box = event.target.closest("g"); return box ? Number(box.dataset.node) : null; };

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.config.data import ImageFiles
+from regard.config.media_corpora import ImageFiles
 from regard.config.model import ImageEncoder as ImageSettings
 from regard.config.run import RunConfig
 from regard.config.task import Captioning, ImageClassification

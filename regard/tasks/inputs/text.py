@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.data.batches import padded
+from regard.data.batches import pad_rows
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import Model
 from regard.search.alignment import attention_to_source, word_alignment
@@ -48,7 +48,7 @@ class TextInput(Input):
 
     @property
     def _framing(self) -> int:
-        return len(self.frame.before) + len(self.frame.behind)
+        return len(self.frame.before) + len(self.frame.after)
 
     @property
     def longest_source(self) -> int:
@@ -100,7 +100,7 @@ class TextInput(Input):
 
     def collate(self, sources: Sequence[str], rows: Rows) -> tuple[Tensor, ...]:
         """Return tokens B×S with their frame."""
-        return (padded([np.asarray(ids, dtype=np.int64) for ids in rows], *self.frame),)
+        return (pad_rows([np.asarray(ids, dtype=np.int64) for ids in rows], *self.frame),)
 
     def view(self, model: nn.Module, source: str) -> SourceView:
         """Return the tokens of a text with their frame, for a trace."""
@@ -114,7 +114,7 @@ class TextInput(Input):
         """Return the same for tokens."""
         if not row:
             raise UsageError("The text is empty. Give a text to analyse.")
-        ids = [*self.frame.before, *row, *self.frame.behind]
+        ids = [*self.frame.before, *row, *self.frame.after]
         return SourceView(Side.of(self.tokenizer, ids), Given(ids, []))
 
     @property

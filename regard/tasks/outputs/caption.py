@@ -48,7 +48,9 @@ class CaptionOutput(TextOutput):
             loss = super().loss(model, batch, scale=scale, point=point)
         layers = [seen[name] for name in seen if seen[name].shape[1]]  # B×H×T×S each
         asked = batch["outputs"] != PAD  # B×T
-        penalty = torch.stack([unevenness(one.mean(1), asked) for one in layers]).mean(0).sum() if layers else 0.0
+        penalty = (
+            torch.stack([unevenness(weights.mean(1), asked) for weights in layers]).mean(0).sum() if layers else 0.0
+        )
         return loss._replace(smoothed=loss.smoothed + weight * scale * penalty)
 
     def lines(self, model: Model, sources: Sequence[str], *, thorough: bool = True) -> list[str]:
@@ -72,7 +74,7 @@ class CaptionOutput(TextOutput):
         samples = [Sample(source=name, reference=references[name][0], output=line) for name, line in captions.items()]
         orders = {f"BLEU-{n}": scores.details["bleu"][f"bleu-{n}"] for n in range(1, 5)} if captions else {}
         shorter = Table(
-            title="BLEU by orders", head=tuple(orders), rows=[tuple(f"{one:.1f}" for one in orders.values())]
+            title="BLEU by orders", head=tuple(orders), rows=[tuple(f"{score:.1f}" for score in orders.values())]
         )
         return Judgement(scores=scores, samples=samples, tables=[shorter] if captions else [])
 

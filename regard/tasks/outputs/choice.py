@@ -65,7 +65,9 @@ class ChoiceOutput(Output[R]):
         nothing = Side.of_labels([], [])
         side = view.side
         if given.picture is None and given.content is None:
-            side = Side.of(self.input.tokenizer, [one for text in model.texts(tensors[0]) for one in text[0].tolist()])
+            side = Side.of(
+                self.input.tokenizer, [token for text in model.texts(tensors[0]) for token in text[0].tolist()]
+            )
         return trace(model, side, answer(scores), nothing, labels=labels, given=given)
 
     def check_enough(self, pairs: Sequence[object], what: str) -> str | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.data.batches import TARGET_FRAME, Batch
 from regard.models import Model, build
 from regard.models.memory import Memory
-from regard.objectives.exposure import expose, mixing, share_of_truth
+from regard.objectives.exposure import expose, make_mix, share_of_truth
 from regard.objectives.objective import Loss, batch_loss, row_losses
 from regard.search import Hypothesis
 from regard.tasks.generation import TextGenerator
@@ -83,7 +83,7 @@ class DecodedOutput(Output[Model]):
         if point is not None:
             smoothing = training.label_smoothing
             share = share_of_truth(training.exposure.scheduled_sampling, point.step, point.steps)
-            mix = mixing(share, point.random)
+            mix = make_mix(share, point.random)
         states = model.decode(memory, batch["inputs"], mix)  # B×T×E
         return batch_loss(model, states, batch["outputs"], smoothing=smoothing, scale=scale)
 

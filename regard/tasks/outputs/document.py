@@ -91,7 +91,7 @@ class DocumentOutput(DecodedOutput):
     def results(self, sources: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> list[Result]:
         """Return whole texts that begin with the prompts."""
         return [
-            as_result([replace(one, text=self.whole(prompt, one)) for one in best])
+            as_result([replace(hypothesis, text=self.whole(prompt, hypothesis)) for hypothesis in best])
             for prompt, best in zip(sources, found, strict=True)
         ]
 

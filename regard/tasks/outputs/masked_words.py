@@ -141,7 +141,7 @@ class MaskedWordsOutput(Output[MaskedLanguageModel]):
             right += int((guessed == wanted)[asked].sum())
             count += batch.count
             output = decode(torch.where(asked, guessed, batch["source"][0]).tolist())
-            samples.append(Sample(source=self._shown(shown), reference=decode(ids), output=output))
+            samples.append(Sample(source=self._show(shown), reference=decode(ids), output=output))
         scores = Scores(values={"accuracy": 100 * right / count} if count else {}, sentences=len(rows))
         return Judgement(scores=scores, samples=samples)
 
@@ -149,7 +149,7 @@ class MaskedWordsOutput(Output[MaskedLanguageModel]):
         self.text.check_lengths(rows)
         return read_all(self.input, model, [""] * len(rows), of, rows=rows)
 
-    def _shown(self, ids: list[int]) -> str:
+    def _show(self, ids: list[int]) -> str:
         """Return a text with its masked words as blanks."""
         vocabulary = self.input.tokenizer.vocabulary
         pieces = [WORD_START + BLANK if one == MASK else vocabulary[one] for one in ids if one >= MASK]

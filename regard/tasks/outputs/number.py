@@ -109,8 +109,8 @@ class NumberOutput(ChoiceOutput[Classifier]):
         """Compare estimates with the true numbers."""
         estimates = [number_in(line, number) for number, line in enumerate(lines, start=1)]
         samples = [
-            Sample(source=pair.source, reference=pair.target.strip(), output=f"{one:.2f}")
-            for pair, one in zip(pairs, estimates, strict=True)
+            Sample(source=pair.source, reference=pair.target.strip(), output=f"{estimate:.2f}")
+            for pair, estimate in zip(pairs, estimates, strict=True)
         ]
         return Judgement(scores=score_numbers(estimates, [float(pair.target) for pair in pairs]), samples=samples)
 

@@ -155,6 +155,11 @@ class Output(ABC, Generic[M]):
 
     # Judging
 
+    @property
+    def thorough_search(self) -> str:
+        """How outputs are found if `judge` is thorough, where that is another way than otherwise."""
+        return ""
+
     def judge(self, model: M, pairs: Sequence[Pair], *, thorough: bool) -> Judgement:
         """Evaluate a model on examples; if `thorough` with the configured search, otherwise with the fastest."""
         sources, _ = self.readable([pair.source for pair in pairs])

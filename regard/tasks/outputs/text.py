@@ -68,6 +68,12 @@ class TextOutput(DecodedOutput):
 
     # Judging
 
+    @property
+    def thorough_search(self) -> str:
+        """Beam search, if it is configured."""
+        beam = self.config.decoding.beam
+        return f"outputs are decoded with beam {beam}, during training greedily" if beam > 1 else ""
+
     def lines(self, model: Model, sources: Sequence[str], *, thorough: bool = True) -> list[str]:
         """Return the best texts by the configured beam or greedily."""
         return self.generator(model).translate(list(sources), beam=None if thorough else 1)

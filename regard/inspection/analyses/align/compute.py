@@ -67,7 +67,7 @@ def align(
     wanted = None
     if gold is not None:
         wanted = read_gold(gold, [(len(pair.source), len(pair.target)) for pair in pairs], skipped=skipped)
-        if skipped and not any(one.possible for one in wanted):
+        if skipped and not any(gold_links.possible for gold_links in wanted):
             raise UsageError(f"{gold} has no link that fits the sentences: all {len(skipped):,} were skipped.")
     forward = _side("run", translator, pairs, Asked(method, layer, head, reading), run, wanted, progress)
     links, tried, second = forward.rows, forward.tried, None
@@ -75,14 +75,18 @@ def align(
     others = forward.columns
     if reverse is not None:
         flipped = [Pair.of(reverse, target, source) for source, target in zip(sources, targets, strict=True)]
-        turned = None if wanted is None else [Gold(_flip(one.sure), _flip(one.possible)) for one in wanted]
+        turned = (
+            None
+            if wanted is None
+            else [Gold(_flip(gold_links.sure), _flip(gold_links.possible)) for gold_links in wanted]
+        )
         backward = _side("reverse", reverse, flipped, Asked(method), reverse_run, turned, progress)
         tried, second = [*tried, *backward.tried], backward.chosen.choice
-        others = [_flip(one) for one in backward.rows]
+        others = [_flip(links_of_pair) for links_of_pair in backward.rows]
     return Alignments(
         sources=[pair.source for pair in pairs],
         targets=[pair.target for pair in pairs],
-        links=[combine(one, other, combining) for one, other in zip(links, others, strict=True)],
+        links=[combine(forward_links, other, combining) for forward_links, other in zip(links, others, strict=True)],
         method=method,
         combining=combining,
         choice=forward.chosen.choice,
@@ -125,12 +129,12 @@ def _side(
     if chosen is None:
         chosen = choose(pairs[:some], found, "given")
         if gold is not None:
-            best = min(tried, key=lambda one: one.scores.error_rate if one.scores else 1.0)
+            best = min(tried, key=lambda reading: reading.scores.error_rate if reading.scores else 1.0)
             chosen = replace(chosen, choice=best.choice, basis="gold")
         if len(found) == 1:
             chosen = replace(chosen, basis="asked")
     elif not tried:
-        tried = [TriedReading(name, one.choice, one.agreement, None) for one in chosen.candidates]
+        tried = [TriedReading(name, candidate.choice, candidate.agreement, None) for candidate in chosen.candidates]
     rows, across = found.get(chosen.choice, ([], []))
     if some < len(pairs):
         more = directed(translator, pairs[some:], asked, chosen.choice, progress)[chosen.choice]

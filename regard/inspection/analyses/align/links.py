@@ -84,7 +84,7 @@ def score(found: Iterable[Links], gold: Iterable[Gold]) -> Scores:
         for links, want in zip(found, gold, strict=True)
     ]
     interval = bootstrap_interval(rows, _error_rates, low=0.0, high=1.0) if len(rows) > 1 else None
-    found_, sure, right, covered = (sum(row[place] for row in rows) for place in range(4))
+    found_, sure, right, covered = (sum(row[column] for row in rows) for column in range(4))
     return Scores(found_, sure, right, covered, interval)
 
 
@@ -139,7 +139,7 @@ def read_gold(path: Path | str, lengths: Sequence[tuple[int, int]], *, skipped: 
     filled = [line for line in lines if line.strip()]
     numbered = sum(_NUMBERED.fullmatch(line) is not None for line in filled)
     if filled and (numbered == len(filled) or (skipped is not None and numbered > len(filled) / 2)):
-        return _numbered(path, lines, lengths, skipped)
+        return _number_links(path, lines, lengths, skipped)
     while len(lines) > len(lengths) and not lines[-1].strip():
         lines.pop()
     if len(lines) != len(lengths):
@@ -175,7 +175,7 @@ def _pharaoh_link(word: str, sizes: tuple[int, int], where: str) -> tuple[Link, 
     return link, match[2] == "-"
 
 
-def _numbered(
+def _number_links(
     path: Path | str, lines: Sequence[str], lengths: Sequence[tuple[int, int]], skipped: list[str] | None
 ) -> list[Gold]:
     """Links of lines `sentence source target [S|P]`."""
@@ -190,7 +190,7 @@ def _numbered(
             _skip(error, skipped)
             continue
         (sure if is_sure else possible)[pair].add(link)
-    return [Gold(frozenset(one), frozenset(one | other)) for one, other in zip(sure, possible, strict=True)]
+    return [Gold(frozenset(certain), frozenset(certain | other)) for certain, other in zip(sure, possible, strict=True)]
 
 
 def _numbered_link(line: str, lengths: Sequence[tuple[int, int]], where: str) -> tuple[int, Link, bool]:

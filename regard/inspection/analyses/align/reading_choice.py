@@ -113,18 +113,18 @@ class Chosen:
     @property
     def association(self) -> float:
         """That of the choice."""
-        return next((one.association for one in self.candidates if one.choice == self.choice), 0.0)
+        return next((candidate.association for candidate in self.candidates if candidate.choice == self.choice), 0.0)
 
     def __str__(self) -> str:
         if self.basis == "asked":
             return "Read as asked for"
         what = {"validation": "validation pairs of the run", "given": "pairs given", "gold": "pairs with gold links"}
-        told = f"Chosen among {len(self.candidates)} readings on {self.pairs:,} {what[self.basis]}"
+        sentence = f"Chosen among {len(self.candidates)} readings on {self.pairs:,} {what[self.basis]}"
         if self.basis == "gold":
-            return f"{told}: the error rate is that of a choice made on this gold itself, and too low"
-        told += f": words it links occur together by {self.association:.2f} (Dice), those of the diagonal by "
-        told += f"{self.diagonal:.2f}"
-        return f"{told}; so few pairs cannot tell a right reading from a wrong one" if self._is_weak else told
+            return f"{sentence}: the error rate is that of a choice made on this gold itself, and too low"
+        sentence += f": words it links occur together by {self.association:.2f} (Dice), those of the diagonal by "
+        sentence += f"{self.diagonal:.2f}"
+        return f"{sentence}; so few pairs cannot tell a right reading from a wrong one" if self._is_weak else sentence
 
     @property
     def _is_weak(self) -> bool:
@@ -142,13 +142,13 @@ class Chosen:
             "diagonal_association": self.diagonal,
             "candidates": [
                 {
-                    "layer": one.choice.layer,
-                    "head": one.choice.head,
-                    "reading": one.choice.reading,
-                    "association": one.association,
-                    "agreement": one.agreement,
+                    "layer": candidate.choice.layer,
+                    "head": candidate.choice.head,
+                    "reading": candidate.choice.reading,
+                    "association": candidate.association,
+                    "agreement": candidate.agreement,
                 }
-                for one in self.candidates
+                for candidate in self.candidates
             ],
         }
 
@@ -209,7 +209,7 @@ def directed(
     """Return the links of every pair by each requested reading, or by one alone."""
     none: Links = frozenset()
     found: Directed = {}
-    for place, maps in token_maps(translator, pairs, asked.method, progress=progress):
+    for index, maps in token_maps(translator, pairs, asked.method, progress=progress):
         if only is not None and (only.layer, only.head) not in maps:
             raise RegardError(
                 f"This model has no map for {only}: the choice stored with it is another model's. Delete {FILE} in the "
@@ -217,8 +217,8 @@ def directed(
             )
         for choice in found or ([only] if only is not None else asked.choices(maps)):
             rows, columns_ = found.setdefault(choice, ([none] * len(pairs), [none] * len(pairs)))
-            weights = word_weights(maps[choice.layer, choice.head], pairs[place], choice.reading)
-            rows[place], columns_[place] = maxima(weights, pairs[place])
+            weights = word_weights(maps[choice.layer, choice.head], pairs[index], choice.reading)
+            rows[index], columns_[index] = maxima(weights, pairs[index])
     if not found:
         choice = only or Choice(asked.layer, asked.head, asked.reading or "reads")
         found[choice] = [none] * len(pairs), [none] * len(pairs)
@@ -231,7 +231,7 @@ def choose(pairs: Sequence[Pair], found: Directed, basis: Basis) -> Chosen:
     candidates = [
         Candidate(choice, words.mean(rows), agreement(rows, columns_)) for choice, (rows, columns_) in found.items()
     ]
-    best = max(candidates, key=lambda one: (round(one.association, 9), one.agreement))
+    best = max(candidates, key=lambda candidate: (round(candidate.association, 9), candidate.agreement))
     return Chosen(best.choice, basis, len(pairs), tuple(candidates), words.mean([diagonal(pair) for pair in pairs]))
 
 
@@ -251,7 +251,7 @@ def choose_for_run(
         return None
     examples = prepare(opened.config, opened.directory).validation_pairs
     usable = [pair for pair in examples if pair.source.strip() and pair.target.strip()]
-    pairs = [Pair.of(translator, one.source, one.target) for one in usable[: MOST_PAIRS[asked.method]]]
+    pairs = [Pair.of(translator, pair.source, pair.target) for pair in usable[: MOST_PAIRS[asked.method]]]
     longest = _longest_pair(translator)
     pairs = [pair for pair in pairs if max(len(pair.source_ids), len(pair.target_ids)) < longest]
     if not pairs:
@@ -309,7 +309,7 @@ def _read(directory: Path) -> dict[Method, tuple[str, Chosen]]:
         choices = content["choices"]
         if not isinstance(choices, dict) or not set(choices) <= set(METHODS):
             raise ValueError("its choices are not by method")
-        return {method: (_text(one["weights"]), _chosen(one)) for method, one in choices.items()}
+        return {method: (_text(choice["weights"]), _parse_chosen(choice)) for method, choice in choices.items()}
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise RegardError(
             f"{path} holds no valid choice of alignment reading ({type(error).__name__}: {str(error)[:80]}). Delete "
@@ -317,14 +317,15 @@ def _read(directory: Path) -> dict[Method, tuple[str, Chosen]]:
         ) from None
 
 
-def _chosen(facts: Any) -> Chosen:
+def _parse_chosen(facts: Any) -> Chosen:
     candidates = tuple(
-        Candidate(_choice(one), _share(one["association"]), _share(one["agreement"])) for one in facts["candidates"]
+        Candidate(_choice(candidate), _share(candidate["association"]), _share(candidate["agreement"]))
+        for candidate in facts["candidates"]
     )
     chosen = Chosen(
         _choice(facts), "validation", _number(facts["pairs"]), candidates, _share(facts["diagonal_association"])
     )
-    if facts["basis"] != "validation" or chosen.choice not in {one.choice for one in candidates}:
+    if facts["basis"] != "validation" or chosen.choice not in {candidate.choice for candidate in candidates}:
         raise ValueError("the choice is not one of its candidates")
     return chosen
 

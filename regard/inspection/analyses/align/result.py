@@ -106,12 +106,12 @@ class Alignments(Result):
     def how(self) -> str:
         """In a sentence: what was read, and how directions were combined."""
         what = METHODS[self.method]
-        said = f"{what[0].upper()}{what[1:]}: {self.choice}"
+        sentence = f"{what[0].upper()}{what[1:]}: {self.choice}"
         if self.reverse is not None:
-            return f"{said}; in the reverse run {self.reverse}; {self.combining}."
+            return f"{sentence}; in the reverse run {self.reverse}; {self.combining}."
         if self.combining == "none":
-            return f"{said}; for each target word the source word with the most weight."
-        return f"{said}; {self.combining} of the maxima of its rows and of its columns (one model, not two)."
+            return f"{sentence}; for each target word the source word with the most weight."
+        return f"{sentence}; {self.combining} of the maxima of its rows and of its columns (one model, not two)."
 
     @property
     def size(self) -> str:
@@ -133,29 +133,29 @@ class Alignments(Result):
             "skipped": list(self.skipped),
             "tried": [
                 {
-                    "run": one.run,
-                    "layer": one.choice.layer,
-                    "head": one.choice.head,
-                    "reading": one.choice.reading,
-                    "agreement": one.agreement,
-                    "scores": None if one.scores is None else one.scores.to_json(),
+                    "run": reading.run,
+                    "layer": reading.choice.layer,
+                    "head": reading.choice.head,
+                    "reading": reading.choice.reading,
+                    "agreement": reading.agreement,
+                    "scores": None if reading.scores is None else reading.scores.to_json(),
                 }
-                for one in self.tried
+                for reading in self.tried
             ],
-            "pairs": [self._pair(place) for place in range(len(self.links))],
+            "pairs": [self._pair(index) for index in range(len(self.links))],
         }
 
-    def _pair(self, place: int) -> dict[str, Any]:
+    def _pair(self, index: int) -> dict[str, Any]:
         data: dict[str, Any] = {
-            "source": self.sources[place],
-            "target": self.targets[place],
-            "links": [list(link) for link in sorted(self.links[place])],
+            "source": self.sources[index],
+            "target": self.targets[index],
+            "links": [list(link) for link in sorted(self.links[index])],
         }
         if self.gold is not None:
-            gold = self.gold[place]
+            gold = self.gold[index]
             data["sure"] = [list(link) for link in sorted(gold.sure)]
             data["possible"] = [list(link) for link in sorted(gold.possible - gold.sure)]
-            data["aer"] = score([self.links[place]], [gold]).error_rate
+            data["aer"] = score([self.links[index]], [gold]).error_rate
         return data
 
     def messages(self, *, saved: bool) -> list[str]:
@@ -177,26 +177,26 @@ class Alignments(Result):
         if scores is None or baseline is None:
             return "\n".join(parts)
         rows = [["read", "AER", "95 %", "precision", "recall", "links"]]
-        for one in self.tried:
-            if one.scores is not None:
-                rows.append([f"{one.run}: {one.choice}", *_figures(one.scores)])
+        for reading in self.tried:
+            if reading.scores is not None:
+                rows.append([f"{reading.run}: {reading.choice}", *_figures(reading.scores)])
         rows.append([f"all in all ({self.combining})", *_figures(scores)])
         rows.append(["the diagonal, without a model", *_figures(baseline)])
         return "\n".join([*parts, columns(rows, right=(1, 2, 3, 4, 5))])
 
     def draw(self) -> "Figure":
         """The first pairs with lines between their words; with gold by what it says of each link."""
-        shown = [place for place in range(len(self.links)) if self.sources[place] and self.targets[place]][:DRAWN]
-        widths = [max(_width(self.sources[place]), _width(self.targets[place])) for place in shown]
+        shown = [index for index in range(len(self.links)) if self.sources[index] and self.targets[index]][:DRAWN]
+        widths = [max(_width(self.sources[index]), _width(self.targets[index])) for index in shown]
         below = KEY if self.gold is not None else 0.1
-        width, each = max(widths, default=4.0) + 0.4, 1.15
-        height = each * max(1, len(shown)) + below
+        width, row_height = max(widths, default=4.0) + 0.4, 1.15
+        height = row_height * max(1, len(shown)) + below
         figure = new_figure(width, height)
-        for row, place in enumerate(shown):
-            axes = figure.add_axes((0, 1 - (row + 1) * each / height, 1, each / height))
+        for row, index in enumerate(shown):
+            axes = figure.add_axes((0, 1 - (row + 1) * row_height / height, 1, row_height / height))
             axes.set(xlim=(0, width), ylim=(0, 1))
             axes.axis("off")
-            self._draw_pair(axes, place)
+            self._draw_pair(axes, index)
         if self.gold is not None:
             from matplotlib.lines import Line2D
 
@@ -206,21 +206,21 @@ class Alignments(Result):
             )
         return figure
 
-    def _draw_pair(self, axes: "Axes", place: int) -> None:
-        at = [_places(words) for words in (self.sources[place], self.targets[place])]
-        for words, xs, y in ((self.sources[place], at[0], 0.85), (self.targets[place], at[1], 0.15)):
+    def _draw_pair(self, axes: "Axes", index: int) -> None:
+        at = [_places(words) for words in (self.sources[index], self.targets[index])]
+        for words, xs, y in ((self.sources[index], at[0], 0.85), (self.targets[index], at[1], 0.15)):
             for word, x in zip(words, xs, strict=True):
                 axes.text(x, y, word.replace("$", r"\$"), ha="center", va="center", fontsize=9, color=INK)
-        for (source, target), name in self._lines(place):
+        for (source, target), name in self._lines(index):
             ink, style = INKS[name]
             axes.plot([at[0][source], at[1][target]], [0.74, 0.27], color=ink, linewidth=1.2, linestyle=style)
 
-    def _lines(self, place: int) -> list[tuple[Link, str]]:
+    def _lines(self, index: int) -> list[tuple[Link, str]]:
         """Each line to be drawn, and what it is."""
-        links = self.links[place]
+        links = self.links[index]
         if self.gold is None:
             return [(link, FOUND) for link in sorted(links)]
-        gold = self.gold[place]
+        gold = self.gold[index]
 
         def name(link: Link) -> str:
             return FOUND if link in gold.sure else POSSIBLE if link in gold.possible else WRONG
@@ -233,7 +233,7 @@ class Alignments(Result):
     def panels(self) -> list[Panel]:
         """Pairs with lines between their words."""
         data = {key: value for key, value in self.to_json().items() if key != "pairs"}
-        data["pairs"] = [self._pair(place) for place in range(min(len(self.links), MOST_SHOWN))]
+        data["pairs"] = [self._pair(index) for index in range(min(len(self.links), MOST_SHOWN))]
         more = f" The first {MOST_SHOWN:,} of {len(self.links):,} pairs." if len(self.links) > MOST_SHOWN else ""
         return [Panel("align", data, note=f"{self.how} {self.basis}{more}")]
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import cut, padded
+from regard.data.batches import cut, pad_rows
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.nn import taps
@@ -86,17 +86,17 @@ def token_maps(
     translator: LoadedRun, pairs: Sequence[Pair], method: Method, *, progress: Progress | None = None
 ) -> Iterator[tuple[int, Maps]]:
     """The maps of every pair that has words on both sides, with its place; in no particular order."""
-    wanted = [place for place, pair in enumerate(pairs) if pair.source_ids and pair.target_ids]
-    longest = np.array([_longest(pairs[place]) for place in wanted], dtype=np.int32)
+    wanted = [index for index, pair in enumerate(pairs) if pair.source_ids and pair.target_ids]
+    longest = np.array([_longest(pairs[index]) for index in wanted], dtype=np.int32)
     if wanted:
         check_cost(translator.model, int(longest.max()))
-        _check_positions(translator, [pairs[place] for place in wanted])
-    order = [wanted[place] for place in np.argsort(longest, kind="stable")]
+        _check_positions(translator, [pairs[index] for index in wanted])
+    order = [wanted[index] for index in np.argsort(longest, kind="stable")]
     sizes = np.sort(longest)
     done = 0
     for start, end in cut(sizes, TOKENS if method == "attention" else 1, 1) if wanted else ():
         places = order[start:end]
-        some = [pairs[place] for place in places]
+        some = [pairs[position] for position in places]
         found = _attention(translator, some) if method == "attention" else [_contributions(translator, some[0])]
         yield from zip(places, found, strict=True)
         done += len(places)
@@ -123,8 +123,8 @@ def _attention(translator: LoadedRun, pairs: Sequence[Pair]) -> list[Maps]:
     """Attention to the source in one batch, by layer and head; means over heads, and over all."""
     model = translator.model
     device = model.output_bias.device
-    source = padded([np.asarray(pair.source_ids) for pair in pairs], [], [EOS]).to(device)  # B×S
-    inputs = padded([np.asarray(pair.target_ids) for pair in pairs], [BOS], []).to(device)  # B×T
+    source = pad_rows([np.asarray(pair.source_ids) for pair in pairs], [], [EOS]).to(device)  # B×S
+    inputs = pad_rows([np.asarray(pair.target_ids) for pair in pairs], [BOS], []).to(device)  # B×T
     with torch.no_grad(), taps.watch(model, SOURCE_ATTENTION) as seen:
         model.decode(model.encode(source), inputs)
     layers = {number: seen[name].cpu() for number, name in enumerate(seen) if seen[name].shape[1]}  # B×H×T×S each
@@ -140,7 +140,7 @@ def _attention(translator: LoadedRun, pairs: Sequence[Pair]) -> list[Maps]:
         maps: Maps = {(None, None): torch.cat(list(own.values())).mean(0)}
         for number, weights in own.items():
             maps[number, None] = weights.mean(0)
-            maps |= {(number, head): one for head, one in enumerate(weights)}
+            maps |= {(number, head): head_weights for head, head_weights in enumerate(weights)}
         found.append(maps)
     return found
 
@@ -149,9 +149,9 @@ def _contributions(translator: LoadedRun, pair: Pair) -> Maps:
     """What source tokens contribute inside each decoder layer, and through the whole model."""
     from regard.inspection.flow import decompose
 
-    said, read = [*pair.target_ids, EOS], [BOS, *pair.target_ids]
+    outputs, inputs = [*pair.target_ids, EOS], [BOS, *pair.target_ids]
     own, other = translator.source_tokenizer, translator.target_tokenizer
-    sides = Side.of(own, [*pair.source_ids, EOS]), Side.of(other, said), Side.of(other, read)
+    sides = Side.of(own, [*pair.source_ids, EOS]), Side.of(other, outputs), Side.of(other, inputs)
     layers = decompose(trace(translator.model, *sides))
     maps: Maps = {(None, None): layers.roll()[0]}
     for number, layer in enumerate(layers.decoder):

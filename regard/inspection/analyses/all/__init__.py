@@ -29,13 +29,15 @@ def report(
         str | None, Option("A target that the model reads, instead of its own output.", metavar="TEXT")
     ] = None,
     corrupted: Annotated[str | None, Option("A second source of as many tokens, for patching.", metavar="TEXT")] = None,
-    corpus: Annotated[Path | None, Option("CoNLL-U, for heads, probes and identifiability.", metavar="FILE")] = None,
+    corpus: Annotated[
+        Path | None, Option("CoNLL-U, for heads, probes and means over a corpus.", metavar="FILE")
+    ] = None,
     progress: "Progress | None" = None,
 ) -> "Report":
     """Write one report of a translation, or of whatever a run answers: every analysis that applies to it.
 
     Attention, contributions, attribution, lens, alignment, identifiability.
-    With --corrupted also patching, with --corpus also heads, probes (upos) and identifiability over a corpus, of which
+    With --corrupted also patching, with --corpus also heads, probes (upos) and means over the corpus, of which
     1,000 sentences are read; that takes minutes. What does not apply to the model is left out with its reason. Pruning
     makes another model and is never part of a report.
     """

@@ -83,7 +83,8 @@ def _parts(analysis: Analysis, given: ReportInput) -> Iterator[tuple[str, Callab
     elif analysis.needs != "run":
         yield analysis.name, partial(analysis.explain, given.trace, progress=given.progress)
     if analysis.inspect_corpus is not None and given.corpus is not None:
-        limit = {"most": given.sentences} if any(one.name == "most" for one in analysis.corpus_parameters) else {}
+        limits = [parameter.default for parameter in analysis.corpus_parameters if parameter.name == "most"]
+        limit = {"most": min(given.sentences, limits[0])} if limits else {}
         inspect = partial(analysis.call, analysis.inspect_corpus, given.run)
         of_corpus = partial(inspect, progress=given.progress, corpus=given.corpus, **limit)
         yield f"{analysis.name}-corpus", of_corpus
@@ -91,7 +92,7 @@ def _parts(analysis: Analysis, given: ReportInput) -> Iterator[tuple[str, Callab
 
 def _without_options(analysis: Analysis) -> str | None:
     """Return why an analysis cannot be called without options, or None if it can."""
-    required = [one.flag for one in analysis.parameters if one.required]
+    required = [parameter.flag for parameter in analysis.parameters if parameter.required]
     if analysis.needs == "run" or not required:
         return None
     return f"It needs options ({', '.join(required)}): regard inspect {analysis.name}."

@@ -26,7 +26,7 @@ def attention(
         found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
         raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
-    kinds = [one for one in KINDS if any(heads.kind == one for heads in found)]
+    kinds = [kind for kind in KINDS if any(heads.kind == kind for heads in found)]
     kind = kind or kinds[0]
     layer = _check(kind, kinds, layer, head, found, trace)
     look = Look.of(trace) if trace.picture else None
@@ -41,9 +41,9 @@ def _check(
         if kind not in KINDS:
             raise UsageError(f'There is no attention of the kind "{kind}": use one of {", ".join(KINDS)}.')
         why = _why(kind, trace)
-        has = " and ".join(f"{one} ({KINDS[one]})" for one in kinds)
+        has = " and ".join(f"{kind} ({KINDS[kind]})" for kind in kinds)
         raise UsageError(f"This model does not look {KINDS[kind]}: {why}. It has attention of the kind {has}.")
-    layers = {one.layer: len(one.weights) for one in found if one.kind == kind}
+    layers = {heads.layer: len(heads.weights) for heads in found if heads.kind == kind}
     if layer is not None and layer not in layers:
         raise UsageError(f"There is no layer {layer} that looks {KINDS[kind]}: layers are {_range(len(layers))}.")
     if head is None:
@@ -60,8 +60,8 @@ def _check(
 
 
 SIDES_LACKING: dict[Kind, str] = {
-    "picture": "it looks at none beside a text",
-    "places": "it looks at none beside a text, or not by patches (model.picture.form=patches)",
+    "picture": "it does not read an image together with a text",
+    "places": "it does not read an image together with a text, or not by patches (model.picture.form=patches)",
     "between": "it does not read two texts apart and attend from one to the other (task.pairs=attended)",
 }
 """Why a model lacks kinds of attention that few models have."""

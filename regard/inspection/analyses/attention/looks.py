@@ -59,7 +59,7 @@ class Look:
     """Layer, and the weights H×T×S of its heads; empty where nothing attends to the picture."""
     others: Sequence[tuple[str, float]] = ()
     """Other captions with their scores."""
-    said: str | None = None
+    dialogue: str | None = None
     """A question and its answer, if there is one: the tokens are then the steps of looking, and the answer."""
 
     @classmethod
@@ -67,13 +67,13 @@ class Look:
         """What a trace over a picture saw."""
         assert trace.picture is not None
         if trace.reads_only:
-            return cls._asked(trace, trace.picture)
+            return cls._of_question(trace, trace.picture)
         seen = [weights for name, weights in trace.activations.items() if name.endswith("source_attention.weights")]
         layers = [(depth, weights) for depth, weights in enumerate(seen) if len(weights)]
         return cls(trace.picture.name, trace.picture.grid, trace.target, layers, others)
 
     @classmethod
-    def _asked(cls, trace: Trace, picture: Picture) -> "Look":
+    def _of_question(cls, trace: Trace, picture: Picture) -> "Look":
         """Return the steps of looking that led to an answer, each with the word that it read most, and their mean."""
         read, seen = (
             [weights for name, weights in trace.activations.items() if name.endswith(f"{kind}_attention.weights")]
@@ -84,9 +84,13 @@ class Look:
         names = [f"look {number}: {texts[int(weights.argmax())]}" for number, weights in enumerate(words, start=1)]
         looks = torch.cat(seen, 1)  # H×L×S, L looks
         side = Side.of_labels([*names, answer], range(len(names) + 1))
-        said = f"{' '.join(texts)} {answer}"
+        dialogue = f"{' '.join(texts)} {answer}"
         return cls(
-            picture.name, picture.grid, side, [(0, torch.cat([looks, looks.mean(1, keepdim=True)], 1))], said=said
+            picture.name,
+            picture.grid,
+            side,
+            [(0, torch.cat([looks, looks.mean(1, keepdim=True)], 1))],
+            dialogue=dialogue,
         )
 
     @cached_property
@@ -98,11 +102,11 @@ class Look:
     @property
     def caption(self) -> str:
         """The output, after the question if there is one."""
-        return self.said or " ".join(self.words)
+        return self.dialogue or " ".join(self.words)
 
     def maps(self, layer: int | None = None, head: int | None = None) -> Tensor | None:
         """Return where each word looked, words × rows × columns: the mean over all layers and heads, or those given."""
-        chosen = [weights for number, weights in self.layers if layer in (None, number) or self.said]
+        chosen = [weights for number, weights in self.layers if layer in (None, number) or self.dialogue]
         if not chosen:
             return None
         parts = [weights if head is None else weights[head : head + 1] for weights in chosen]
@@ -159,7 +163,7 @@ class Looks(Result):
     @property
     def title(self) -> str:
         """The heading of the page."""
-        return "Where in the picture it looked" if any(one.layers for one in self.looks) else "What it saw"
+        return "Where in the picture it looked" if any(look.layers for look in self.looks) else "What it saw"
 
     @property
     def size(self) -> str:
@@ -168,21 +172,21 @@ class Looks(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data of every picture."""
-        return {"pictures": [one.to_json() for one in self.looks]}
+        return {"pictures": [look.to_json() for look in self.looks]}
 
     def __str__(self) -> str:
         """For each word of each caption the place that it looked at most."""
-        return "\n\n".join(_listing(one) for one in self.looks)
+        return "\n\n".join(_listing(look) for look in self.looks)
 
     def draw(self) -> "Figure":
         """Every picture once as it is, and once for each word with where it looked."""
-        return draw_looks([(one, one.maps()) for one in self.looks])
+        return draw_looks([(look, look.maps()) for look in self.looks])
 
     def panels(self) -> list[Panel]:
         """One view of all pictures."""
-        seen = any(one.layers for one in self.looks)
-        note = ASKED if any(one.said for one in self.looks) else NOTE
-        return [Panel("picture", [one.for_page() for one in self.looks], note=note if seen else NOTHING)]
+        seen = any(look.layers for look in self.looks)
+        note = ASKED if any(look.dialogue for look in self.looks) else NOTE
+        return [Panel("picture", [look.for_page() for look in self.looks], note=note if seen else NOTHING)]
 
 
 def overlap(grid: tuple[int, int], box: tuple[float, float, float, float]) -> Tensor:
@@ -209,9 +213,9 @@ def _listing(look: Look) -> str:
         return f"{look.name}: {look.caption}\n\n{NOTHING}"
     for word, weights in zip(look.words, maps, strict=True):
         best = weights.flatten().topk(min(3, weights.numel()))
-        places = (divmod(place, look.grid[1]) for place in best.indices.tolist())
-        told = zip(places, best.values.tolist(), strict=True)
-        rows.append([word, *(f"{row},{column} {weight:.2f}" for (row, column), weight in told)])
+        places = (divmod(cell, look.grid[1]) for cell in best.indices.tolist())
+        strongest = zip(places, best.values.tolist(), strict=True)
+        rows.append([word, *(f"{row},{column} {weight:.2f}" for (row, column), weight in strongest)])
     return f"{look.name}: {look.caption}\n\n{columns(rows)}"
 
 
@@ -230,12 +234,12 @@ def draw_looks(looks: Sequence[tuple[Look, Tensor | None]], title: str | None = 
         figure.text(
             0.1 / width, 1 - (above - 0.1) / height, token_labels([look.caption])[0], fontsize=9, color=INK, va="bottom"
         )
-        for place in range(count):
-            row, column = divmod(place, ACROSS)
+        for index in range(count):
+            row, column = divmod(index, ACROSS)
             left, top = 0.1 + column * (TILE + 0.1), above + row * tall
             axes = figure.add_axes((left / width, 1 - (top + TILE) / height, TILE / width, TILE / height))
-            weights = None if place == 0 or maps is None else maps[place - 1]
-            _tile(axes, look, weights, "" if place == 0 else look.words[place - 1])
+            weights = None if index == 0 or maps is None else maps[index - 1]
+            _tile(axes, look, weights, "" if index == 0 else look.words[index - 1])
         above += rows * tall
     return figure
 

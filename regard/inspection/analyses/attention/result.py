@@ -75,8 +75,15 @@ class Attention(Result):
     @cached_property
     def shown(self) -> Map:
         """The map that tables and pictures show."""
-        found = [one for one in self.heads if one.kind == self.kind and self.layer in (None, one.layer)]
-        parts = [one.weights if self.head is None else one.weights[self.head : self.head + 1] for one in found]
+        found = [
+            layer_heads
+            for layer_heads in self.heads
+            if layer_heads.kind == self.kind and self.layer in (None, layer_heads.layer)
+        ]
+        parts = [
+            layer_heads.weights if self.head is None else layer_heads.weights[self.head : self.head + 1]
+            for layer_heads in found
+        ]
         values = torch.cat(parts).mean(0)
         rows, columns = self.sides(self.kind)
         if not self.words:
@@ -87,7 +94,7 @@ class Attention(Result):
     @property
     def mean(self) -> Tensor:
         """Attention to the source, averaged over layers and heads: T×S."""
-        to_source = [one.weights for one in self.heads if one.kind == "source"]
+        to_source = [layer_heads.weights for layer_heads in self.heads if layer_heads.kind == "source"]
         if not to_source:
             raise UsageError("This model does not look at its source: its join is a fixed vector.")
         return torch.cat(to_source).mean(0)
@@ -95,8 +102,11 @@ class Attention(Result):
     def _shown_title(self) -> str:
         where = "all layers" if self.layer is None else f"layer {self.layer}"
         which = "mean of all heads" if self.head is None else f"head {self.head}"
-        several = sum(one.kind == self.kind for one in self.heads) > 1
-        only = not several and sum(len(one.weights) for one in self.heads if one.kind == self.kind) == 1
+        several = sum(layer_heads.kind == self.kind for layer_heads in self.heads) > 1
+        only = (
+            not several
+            and sum(len(layer_heads.weights) for layer_heads in self.heads if layer_heads.kind == self.kind) == 1
+        )
         parts = [KINDS[self.kind].capitalize(), *([where] if several else []), *([] if only else [which])]
         return ", ".join(parts)
 
@@ -114,7 +124,7 @@ class Attention(Result):
     @property
     def size(self) -> str:
         """How large it is."""
-        heads = sum(len(one.weights) for one in self.heads)
+        heads = sum(len(layer_heads.weights) for layer_heads in self.heads)
         return f"{heads} heads, {len(self.target)} target × {len(self.source)} source tokens"
 
     def to_json(self) -> dict[str, Any]:
@@ -130,13 +140,13 @@ class Attention(Result):
             },
             "attention": [
                 {
-                    "name": one.name,
-                    "kind": one.kind,
-                    "layer": one.layer,
-                    "weights": rounded(one.weights),
-                    "mean": rounded(one.weights.mean(0)),
+                    "name": layer_heads.name,
+                    "kind": layer_heads.kind,
+                    "layer": layer_heads.layer,
+                    "weights": rounded(layer_heads.weights),
+                    "mean": rounded(layer_heads.weights.mean(0)),
                 }
-                for one in self.heads
+                for layer_heads in self.heads
             ],
         }
 
@@ -146,12 +156,12 @@ class Attention(Result):
         for token, weights in zip(self.shown.rows, self.shown.values, strict=True):
             best = weights.topk(min(3, len(weights)))
             pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-            rows.append([token, *(f"{self.shown.columns[place]} {weight:.2f}" for place, weight in pairs if weight)])
+            rows.append([token, *(f"{self.shown.columns[index]} {weight:.2f}" for index, weight in pairs if weight)])
         return f"{self.shown.title}:\n\n{columns(rows)}"
 
     def draw(self) -> "Figure":
         """The map that is shown: by default attention to the source, averaged over layers and heads."""
-        if self.look and self.kind == ("picture" if self.look.said else "source"):
+        if self.look and self.kind == ("picture" if self.look.dialogue else "source"):
             return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
         return draw_alignments([self], self.shown.title)
 
@@ -162,7 +172,13 @@ class Attention(Result):
             f"tokens it looks at. {MERGING} Layers and heads are counted from 0, as in the names of the model."
         )
         heads = [
-            {"name": one.name, "kind": one.kind, "layer": one.layer, "weights": pack(one.weights)} for one in self.heads
+            {
+                "name": layer_heads.name,
+                "kind": layer_heads.kind,
+                "layer": layer_heads.layer,
+                "weights": pack(layer_heads.weights),
+            }
+            for layer_heads in self.heads
         ]
         maps = Panel("attention", {**self._about(), "attention": heads}, note=note)
         if self.look is None:
@@ -183,17 +199,17 @@ class Attention(Result):
 
 def draw_alignments(found: Sequence[Attention], title: str | None = None) -> "Figure":
     """The maps of some traces, one below the other: for attention to the source, target tokens down."""
-    heights = [len(one.shown.rows) * CELL for one in found]
-    labels = max(label_height(one.shown.columns) for one in found)
+    heights = [len(heatmap.shown.rows) * CELL for heatmap in found]
+    labels = max(label_height(heatmap.shown.columns) for heatmap in found)
     left, right, gap, top = 0.7, 0.35, labels + 0.2, labels + (0.4 if title else 0.1)
-    width = max(len(one.shown.columns) for one in found) * CELL + left + right
+    width = max(len(heatmap.shown.columns) for heatmap in found) * CELL + left + right
     height = sum(heights) + gap * (len(found) - 1) + top + KEY
     figure = new_figure(width, height, title)
     above = top
-    for one, tall in zip(found, heights, strict=True):
-        wide = len(one.shown.columns) * CELL
+    for heatmap, tall in zip(found, heights, strict=True):
+        wide = len(heatmap.shown.columns) * CELL
         axes = figure.add_axes((left / width, 1 - (above + tall) / height, wide / width, tall / height))
-        draw_map(axes, one.shown.values, one.shown.rows, one.shown.columns)
+        draw_map(axes, heatmap.shown.values, heatmap.shown.rows, heatmap.shown.columns)
         above += tall + gap
     draw_key(figure, left, "0", "1: all the weight of a row")
     return figure

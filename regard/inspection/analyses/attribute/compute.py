@@ -24,7 +24,7 @@ from regard.inspection.influence import Influence
 from regard.inspection.vectors import Question
 from regard.tasks.trace import Trace
 
-WHY = "why it was said"
+WHY = "why it was predicted"
 
 
 def attribute(
@@ -45,28 +45,30 @@ def attribute(
     chosen = cast(Sequence[Method], methods)
     if not (len(trace.source) and len(trace.inputs)):
         return OneSideAttribution(trace, _answers(trace, chosen, instead, at, progress))
-    gain, beside = Gain.of(trace), attention_flows(trace)
+    gain, flows = Gain.of(trace), attention_flows(trace)
     if instead is None:
-        return Attribution(trace, _answers(trace, chosen, None, None, progress), gain, beside)
+        return Attribution(trace, _answers(trace, chosen, None, None, progress), gain, flows)
     other = compare_with_word(trace, instead, at)
-    return Attribution(trace, _compare_words(trace, other, chosen, progress), gain, beside, other)
+    return Attribution(trace, _compare_words(trace, other, chosen, progress), gain, flows, other)
 
 
 def _answers(
     trace: Trace, methods: Sequence[Method], instead: str | None, at: int | None, progress: Progress | None
 ) -> list[Answer]:
     """Explain each answer by itself, and against another: the runner-up, or one that is a single token or label."""
-    said = torch.tensor(trace.target.ids)
+    targets = torch.tensor(trace.target.ids)
     if trace.numeric:
         if instead is not None:
             raise UsageError("A number has no other answer to be compared with: leave out --instead.")
-        return [ask(trace, [Question(said, number=True)], methods, progress).answer(0, "what made the number", None)]
-    others, places = runners_up(trace), list(range(len(said)))
+        return [ask(trace, [Question(targets, number=True)], methods, progress).answer(0, "what made the number", None)]
+    others, places = runners_up(trace), list(range(len(targets)))
     if instead is not None:
         others, places = _other_answers(trace, instead, at)
-    asked = ask(trace, [Question(said), Question(said, others)], methods, progress)
+    asked = ask(trace, [Question(targets), Question(targets, others)], methods, progress)
     against = "and not the runner-up" if instead is None else f"and not “{instead.strip()}”"
-    texts = [answer_text(trace, one) if place in places else "" for place, one in enumerate(others.tolist())]
+    texts = [
+        answer_text(trace, token_id) if position in places else "" for position, token_id in enumerate(others.tolist())
+    ]
     answers = [asked.answer(0, WHY, None), asked.answer(1, f"{WHY} {against}", texts)]
     return answers if instead is None else [_only_at(answers[1], places), answers[0]]
 
@@ -100,22 +102,24 @@ def _compare_words(
     theirs = ask(other.trace, [Question(torch.tensor(other.trace.target.ids))], methods, progress)
     first = other.places[0]
 
-    def row(one: Tensor, places: list[int]) -> Tensor:
-        return one[places].sum(0)
+    def row(amounts: Tensor, places: list[int]) -> Tensor:
+        return amounts[places].sum(0)
 
-    def alone(value: Tensor, size: int) -> Tensor:
+    def place_at_word(value: Tensor, size: int) -> Tensor:
         """Return the values of one word at its first token or at its row, and zero elsewhere."""
         found = torch.zeros(size, *value.shape)
         found[first if size == len(trace.target) else other.word] = value
         return found
 
     found: dict[Method, Influence] = {}
-    for method, said in mine.found[0].items():
-        less = theirs.found[0][method]
-        source = row(said.source, other.places) - row(less.source, other.own)
+    for method, influence in mine.found[0].items():
+        other_influence = theirs.found[0][method]
+        source = row(influence.source, other.places) - row(other_influence.source, other.own)
         prefix = torch.zeros(len(trace.inputs))
-        prefix[: first + 1] = (row(said.prefix, other.places))[: first + 1] - row(less.prefix, other.own)[: first + 1]
-        words, others = said.words(trace), less.words(other.trace)
+        prefix[: first + 1] = (row(influence.prefix, other.places))[: first + 1] - row(
+            other_influence.prefix, other.own
+        )[: first + 1]
+        words, others = influence.words(trace), other_influence.words(other.trace)
         theirs_word = other.trace.target.words[other.own[0]]
         seen = trace.inputs.words[first] + 1
         by_prefix = torch.zeros(words[1].shape[1])
@@ -125,13 +129,15 @@ def _compare_words(
         by_word[0][other.word] = words[0][other.word] - others[0][theirs_word]
         by_word[1][other.word] = by_prefix
         size = len(trace.target)
-        found[method] = replace(said, source=alone(source, size), prefix=alone(prefix, size), by_word=by_word)
+        found[method] = replace(
+            influence, source=place_at_word(source, size), prefix=place_at_word(prefix, size), by_word=by_word
+        )
     explained, gaps = torch.zeros(len(trace.target)), None
     explained[first] = row(mine.explained[0], other.places) - row(theirs.explained[0], other.own)
     if mine.gaps is not None and theirs.gaps is not None:
         gaps = torch.zeros(len(trace.target))
         gaps[first] = row(mine.gaps[0], other.places) + row(theirs.gaps[0], other.own)
-    texts = [other.text if place == first else "" for place in range(len(trace.target))]
+    texts = [other.text if position == first else "" for position in range(len(trace.target))]
     steps = max(mine.steps, theirs.steps)
     lead = Answer(f"{WHY} and not “{other.text}”", texts, found, explained, gaps, steps)
     return [lead, mine.answer(0, WHY, None)]
@@ -147,7 +153,7 @@ def _other_answers(trace: Trace, text: str, at: int | None) -> tuple[Tensor, lis
                 f'"{text.strip()[:80]}" has {len(ids)} tokens in this vocabulary, but this model answers with one '
                 "token at a time: give a word that is one token."
             )
-        answers = [place for place, special in enumerate(trace.target.special) if not special]
+        answers = [position for position, special in enumerate(trace.target.special) if not special]
         if at is not None and not 1 <= at <= len(answers):
             raise UsageError(f"There is no answer {at} to replace: there are answers 1 to {len(answers)}.")
         if at is None and len(answers) > 1:

@@ -75,7 +75,7 @@ class Answer:
         """The target tokens whose gap is wider than the tolerance."""
         if self.gaps is None:
             return []
-        return [place for place, wide in enumerate((self.gaps > tolerance(self.explained)).tolist()) if wide]
+        return [position for position, wide in enumerate((self.gaps > tolerance(self.explained)).tolist()) if wide]
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ def ask(trace: Trace, questions: Sequence[Question], methods: Sequence[Method], 
                 amounts, gaps, steps = integrate(vectors, questions, explained, progress)
             case "occlusion":
                 amounts, by_word = occlude(vectors, questions, ends[:, 1], trace.target, progress)
-        for number, (each, words) in enumerate(zip(amounts, by_word, strict=True)):  # each T×(S+T)
+        for number, (question_amounts, words) in enumerate(zip(amounts, by_word, strict=True)):  # each T×(S+T)
             found[number][method] = Influence(
                 METHODS[method],
-                each[:, :split],
-                each[:, split:],
+                question_amounts[:, :split],
+                question_amounts[:, split:],
                 signed=True,
                 by_word=words,
                 note=NOTES[method],
@@ -156,11 +156,11 @@ def gradients_along_path(
         share = weights[chosen].to(device)
         with torch.enable_grad():
             states = vectors.states(*given)  # B×T×E
-            for done, (number, place) in enumerate(asked):
-                values = questions[number].answer(vectors.model.scores(states[:, place]), place)  # B
+            for done, (number, position) in enumerate(asked):
+                values = questions[number].answer(vectors.model.scores(states[:, position]), position)  # B
                 slopes = torch.autograd.grad((values * share).sum(), given, retain_graph=True, materialize_grads=True)
                 parts = [(slope.sum(0) * shift).sum(-1) for slope, shift in zip(slopes, vectors.shifts, strict=True)]
-                found[number, place] += torch.cat(parts)
+                found[number, position] += torch.cat(parts)
                 if progress and len(points) > 1:
                     progress(f"{len(points)} steps", chunk * len(asked) + done + 1, chunks * len(asked))
     return found.cpu()
@@ -179,10 +179,10 @@ def integrate(
         places, weights = np.polynomial.legendre.leggauss(steps)
         points = torch.from_numpy((places + 1) / 2).float()
         newer = gradients_along_path(vectors, questions, asked, points, torch.from_numpy(weights / 2).float(), progress)
-        for number, place in asked:
-            found[number, place] = newer[number, place]
+        for number, position in asked:
+            found[number, position] = newer[number, position]
         gaps = (found.sum(-1) - explained).abs()  # Q×T
-        asked = [(number, place) for number, place in (gaps > tolerance(explained)).nonzero().tolist()]
+        asked = [(number, position) for number, position in (gaps > tolerance(explained)).nonzero().tolist()]
         cost = 2 * steps * len(asked) * found.shape[-1]
         if not asked or steps >= MOST_STEPS or cost > AGAIN:
             return found, gaps, steps
@@ -197,9 +197,9 @@ def occlude(
     `real` is what the questions are worth when nothing is (Q×T); special tokens are not taken away.
     """
     sides = vectors.source, vectors.inputs
-    tokens = [(number, (place,)) for number, side in enumerate(sides) for place in range(len(side))]
+    tokens = [(number, (index,)) for number, side in enumerate(sides) for index in range(len(side))]
     words = [(number, places) for number, side in enumerate(sides) for places in _words(side)]
-    gone = [one for one in dict.fromkeys([*tokens, *words]) if not sides[one[0]].special[one[1][0]]]
+    gone = [span for span in dict.fromkeys([*tokens, *words]) if not sides[span[0]].special[span[1][0]]]
     limit = NUMBERS // vectors.trace.log_probabilities.numel()
     rows = max(1, min(vectors.rows, limit))
     lost: dict[tuple[int, tuple[int, ...]], Tensor] = {}
@@ -215,11 +215,11 @@ def occlude(
     seen = torch.ones(len(vectors.inputs), len(vectors.inputs)).tril()  # no token has read those after it
     lost |= {(1, places): loss * seen[:, places[0]] for (number, places), loss in lost.items() if number == 1}
     nothing = torch.zeros(real.shape)
-    by_token = torch.stack([lost.get(one, nothing) for one in tokens], dim=-1)  # Q×T×(S+T)
-    by_word = torch.stack([lost.get(one, nothing) for one in words], dim=-1)  # Q×T×(words of S + words of T)
+    by_token = torch.stack([lost.get(token, nothing) for token in tokens], dim=-1)  # Q×T×(S+T)
+    by_word = torch.stack([lost.get(word, nothing) for word in words], dim=-1)  # Q×T×(words of S + words of T)
     split = len(vectors.source.word_texts)
     merged = target.summed(by_word.mT).mT  # a word's log-probability is the sum of its tokens'
-    return by_token, [(one[:, :split], one[:, split:]) for one in merged]
+    return by_token, [(amounts[:, :split], amounts[:, split:]) for amounts in merged]
 
 
 def tolerance(explained: Tensor) -> Tensor:
@@ -229,11 +229,11 @@ def tolerance(explained: Tensor) -> Tensor:
 
 def runners_up(trace: Trace) -> Tensor:
     """Return the likeliest other token at each target position: T."""
-    said = torch.tensor(trace.target.ids)[:, None]
-    return trace.log_probabilities.scatter(1, said, float("-inf")).argmax(-1)
+    targets = torch.tensor(trace.target.ids)[:, None]
+    return trace.log_probabilities.scatter(1, targets, float("-inf")).argmax(-1)
 
 
-def covered(found: Influence) -> Tensor:
+def sum_amounts(found: Influence) -> Tensor:
     """Return how much all tokens of a row account for together: T."""
     return found.source.sum(-1) + found.prefix.sum(-1)
 
@@ -246,12 +246,14 @@ def _end_values(vectors: Vectors, questions: Sequence[Question]) -> Tensor:
 
 
 def _all_positions(questions: Sequence[Question]) -> list[tuple[int, int]]:
-    return [(number, place) for number, question in enumerate(questions) for place in range(len(question.said))]
+    return [
+        (number, position) for number, question in enumerate(questions) for position in range(len(question.targets))
+    ]
 
 
 def _words(side: Side) -> list[tuple[int, ...]]:
     """The places of each word's tokens."""
     places: list[list[int]] = [[] for _ in side.word_texts]
-    for place, word in enumerate(side.words):
-        places[word].append(place)
-    return [tuple(each) for each in places]
+    for position, word in enumerate(side.words):
+        places[word].append(position)
+    return [tuple(positions) for positions in places]

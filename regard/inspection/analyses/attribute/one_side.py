@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.foundation.display import columns
-from regard.inspection.analyses.attribute.methods import METHODS, Answer, covered
+from regard.inspection.analyses.attribute.methods import METHODS, Answer, sum_amounts
 from regard.inspection.drawing import CELL, INK, draw_map, new_figure
 from regard.inspection.influence import Influence, token_text
 from regard.inspection.page import Panel
@@ -64,34 +64,34 @@ class OneSideAttribution(Result):
             "special": self.read.special,
             "answers": self.trace.target.tokens,
             "places": self._places(),
-            "probabilities": None if self.trace.numeric else rounded(self.trace.said.exp()),
+            "probabilities": None if self.trace.numeric else rounded(self.trace.target_log_probs.exp()),
             "likeliest": self._likeliest(),
             "unit": self.unit,
             "questions": [
                 {
-                    "name": one.question,
-                    "others": one.others,
-                    "explained": rounded(one.explained),
-                    "gaps": None if one.gaps is None else rounded(one.gaps),
+                    "name": answer.question,
+                    "others": answer.others,
+                    "explained": rounded(answer.explained),
+                    "gaps": None if answer.gaps is None else rounded(answer.gaps),
                     "methods": [
                         {
                             "name": METHODS[method],
                             "note": found.note,
                             "tokens": rounded(amounts_of(found)),
                             "words": rounded(self.words(found)),
-                            "covered": rounded(covered(found)),
+                            "covered": rounded(sum_amounts(found)),
                         }
-                        for method, found in one.methods.items()
+                        for method, found in answer.methods.items()
                     ],
                 }
-                for one in self.answers
+                for answer in self.answers
             ],
         }
 
     def _places(self) -> list[int] | None:
         """The token that each answer is about, where there is one: a tagged word, a blank, the word itself."""
         if not len(self.trace.source):
-            return [place + 1 for place in range(len(self.trace.target) - 1)] + [len(self.trace.target) - 1]
+            return [index + 1 for index in range(len(self.trace.target) - 1)] + [len(self.trace.target) - 1]
         given = self.trace.given
         return None if given is None or given.asked == [0] else given.asked
 
@@ -100,7 +100,10 @@ class OneSideAttribution(Result):
             return [[]]
         best = self.trace.log_probabilities.exp().topk(min(MOST, self.trace.log_probabilities.shape[1]))
         return [
-            [[answer_text(self.trace, one), rounded_number(chance)] for one, chance in zip(ids, chances, strict=True)]
+            [
+                [answer_text(self.trace, token_id), rounded_number(chance)]
+                for token_id, chance in zip(ids, chances, strict=True)
+            ]
             for ids, chances in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
@@ -112,18 +115,20 @@ class OneSideAttribution(Result):
         head = ["answer", *([] if self.trace.numeric else ["P"]), *against, "covers", "for it", "against it"]
         rows = [head]
         texts = self.read.word_texts
-        for place, row in enumerate(self.words(found)):
+        for index, row in enumerate(self.words(found)):
             order = row.argsort(descending=True).tolist()
-            spoke = [f"{texts[one]} {row[one]:+.2f}" for one in order[:4] if row[one] > 0.005]
-            denied = [f"{texts[one]} {row[one]:+.2f}" for one in order[::-1][:3] if row[one] < -0.005]
-            chance = [] if self.trace.numeric else [f"{self.trace.said[place].exp():.2f}"]
-            other = [] if first.others is None else [first.others[place]]
-            covers = f"{float(row.sum()):+.2f} of {float(first.explained[place]):+.2f}"
-            rows.append([self.trace.target.tokens[place], *chance, *other, covers, "  ".join(spoke), "  ".join(denied)])
-        told = f"{METHODS[method]}: {first.question}, in {self.unit}"
+            supporting = [f"{texts[column]} {row[column]:+.2f}" for column in order[:4] if row[column] > 0.005]
+            opposing = [f"{texts[column]} {row[column]:+.2f}" for column in order[::-1][:3] if row[column] < -0.005]
+            chance = [] if self.trace.numeric else [f"{self.trace.target_log_probs[index].exp():.2f}"]
+            other = [] if first.others is None else [first.others[index]]
+            covers = f"{float(row.sum()):+.2f} of {float(first.explained[index]):+.2f}"
+            rows.append(
+                [self.trace.target.tokens[index], *chance, *other, covers, "  ".join(supporting), "  ".join(opposing)]
+            )
+        sentence = f"{METHODS[method]}: {first.question}, in {self.unit}"
         if method == "integrated" and first.gaps is not None:
-            told += f"; each row sums to what all words did together, to {first.gaps.max().item():.3f}"
-        return f"{columns(rows)}\n\n{told}."
+            sentence += f"; each row sums to what all words did together, to {first.gaps.max().item():.3f}"
+        return f"{columns(rows)}\n\n{sentence}."
 
     def draw(self) -> "Figure":
         """One map per method: answers down, words across, red where an amount is negative."""
@@ -138,8 +143,8 @@ class OneSideAttribution(Result):
             values = self.words(found)
             largest = values.abs().amax(-1, keepdim=True).clamp(min=1e-9)
             draw_map(axes, values / largest, self.trace.target.tokens, names, signed=True)
-            place = (bottom + tall + above - 0.15) / height
-            figure.text(0.01, place, METHODS[method], fontsize=10, fontweight="bold", color=INK)
+            heading_height = (bottom + tall + above - 0.15) / height
+            figure.text(0.01, heading_height, METHODS[method], fontsize=10, fontweight="bold", color=INK)
         return figure
 
     def panels(self) -> list[Panel]:

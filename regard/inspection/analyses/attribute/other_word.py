@@ -28,30 +28,31 @@ class OtherWord:
     """The same pass with the other word at that position, and nothing after it."""
     own: list[int]
     """The target tokens of the other word there."""
-    said_in: Trace
+    original: Trace
     """The pass with the original output."""
 
     @property
     def log_probs(self) -> tuple[float, float]:
         """Return log P of the whole word of the output, and of the whole other word, in nats."""
-        return float(self.said_in.said[self.places].sum()), float(self.trace.said[self.own].sum())
+        written, other = self.original.target_log_probs[self.places], self.trace.target_log_probs[self.own]
+        return float(written.sum()), float(other.sum())
 
     def __str__(self) -> str:
-        said, other = self.log_probs
-        name = self.said_in.target.word_texts[self.word]
+        written, other = self.log_probs
+        name = self.original.target.word_texts[self.word]
         return (
-            f"Compared at word {self.word + 1}, “{name}”: log P {said:+.2f} for it, {other:+.2f} for “{self.text}” "
+            f"Compared at word {self.word + 1}, “{name}”: log P {written:+.2f} for it, {other:+.2f} for “{self.text}” "
             f"({len(self.own)} token{'s' if len(self.own) > 1 else ''}), both as whole words."
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data for JSON."""
-        said, other = self.log_probs
+        written, other = self.log_probs
         return {
             "word": self.word + 1,
-            "said": self.said_in.target.word_texts[self.word],
+            "output": self.original.target.word_texts[self.word],
             "instead": self.text,
-            "log_prob": said,
+            "log_prob": written,
             "instead_log_prob": other,
         }
 
@@ -74,13 +75,13 @@ def compare_with_word(seen: Trace, text: str, at: int | None = None) -> OtherWor
     name = seen.target.word_texts[word]
     text = with_punctuation(text.strip(), name)
     ids = word_ids(seen, text)
-    if ids == [seen.target.ids[place] for place in words[word]]:
+    if ids == [seen.target.ids[position] for position in words[word]]:
         raise UsageError(f'Word {word + 1} of the output is "{name}" already. Give another word, or another --at.')
     first = words[word][0]
-    said = [*seen.target.ids[:first], *ids, EOS]
+    written = [*seen.target.ids[:first], *ids, EOS]
     tokenizer = seen.tokenizer
     assert tokenizer is not None
-    target, inputs = Side.of(tokenizer, said), Side.of(tokenizer, [BOS, *said[:-1]])
+    target, inputs = Side.of(tokenizer, written), Side.of(tokenizer, [BOS, *written[:-1]])
     other = trace(seen.model, seen.source, target, inputs, tokenizer=tokenizer)
     return OtherWord(text.strip(), word, words[word], other, list(range(first, first + len(ids))), seen)
 
@@ -130,9 +131,9 @@ def word_ids(seen: Trace, text: str) -> list[int]:
 def _words(seen: Trace) -> dict[int, list[int]]:
     """Return the tokens of each target word, without special ones."""
     found: dict[int, list[int]] = {}
-    for place, (word, special) in enumerate(zip(seen.target.words, seen.target.special, strict=True)):
+    for position, (word, special) in enumerate(zip(seen.target.words, seen.target.special, strict=True)):
         if not special:
-            found.setdefault(word, []).append(place)
+            found.setdefault(word, []).append(position)
     return found
 
 

@@ -6,7 +6,7 @@ Axes: S source tokens, T target tokens.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.inspection.analyses.attribute.methods import GAP, METHODS, Answer, Method, covered
+from regard.inspection.analyses.attribute.methods import GAP, METHODS, Answer, Method, sum_amounts
 from regard.inspection.analyses.attribute.other_word import OtherWord
 from regard.inspection.gain import NOTE, Gain
 from regard.inspection.influence import Influence, draw_influences, influence_data, influence_table
@@ -34,7 +34,7 @@ class Attribution(Result):
     """The first is what tables and pictures show."""
     gain: Gain
     """What the source did for each word."""
-    beside: list[Influence]
+    flows: list[Influence]
     """Methods that read the attention, to compare with: contributions, rollout and the weights themselves."""
     other: OtherWord | None = None
     """The word that one word of the output was compared with."""
@@ -51,21 +51,21 @@ class Attribution(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: tokens, words, and the amounts of each method for each question, in nats."""
-        asked = [(one.question, [*one.methods.values(), *self.beside]) for one in self.answers]
+        asked = [(answer.question, [*answer.methods.values(), *self.flows]) for answer in self.answers]
         instead = None if self.other is None else self.other.to_json()
         return influence_data(self.trace, self.gain, asked, explanations=self._explanations(), instead=instead)
 
     def _explanations(self) -> list[dict[str, Any]]:
         return [
             {
-                "others": one.others,
-                "explained": rounded(one.explained),
-                "gaps": None if one.gaps is None else rounded(one.gaps),
-                "steps": one.steps,
-                "wide": one.wide,
-                "covered": {METHODS[method]: rounded(covered(found)) for method, found in one.methods.items()},
+                "others": answer.others,
+                "explained": rounded(answer.explained),
+                "gaps": None if answer.gaps is None else rounded(answer.gaps),
+                "steps": answer.steps,
+                "wide": answer.wide,
+                "covered": {METHODS[method]: rounded(sum_amounts(found)) for method, found in answer.methods.items()},
             }
-            for one in self.answers
+            for answer in self.answers
         ]
 
     def __str__(self) -> str:
@@ -74,11 +74,17 @@ class Attribution(Result):
         method, found = next(iter(first.methods.items()))
         heads = [*([] if first.others is None else ["not"]), "covers"]
         cells = [
-            [*([] if first.others is None else [first.others[place]]), f"{amount:+.2f} of {whole:+.2f}"]
-            for place, (amount, whole) in enumerate(zip(covered(found).tolist(), first.explained.tolist(), strict=True))
+            [*([] if first.others is None else [first.others[position]]), f"{amount:+.2f} of {whole:+.2f}"]
+            for position, (amount, whole) in enumerate(
+                zip(sum_amounts(found).tolist(), first.explained.tolist(), strict=True)
+            )
         ]
-        told = f"{METHODS[method]}: {first.question}, in nats"
-        lines = [influence_table(self.trace, self.gain, found, heads, cells), told + self._gap(first, method), COVERAGE]
+        sentence = f"{METHODS[method]}: {first.question}, in nats"
+        lines = [
+            influence_table(self.trace, self.gain, found, heads, cells),
+            sentence + self._gap(first, method),
+            COVERAGE,
+        ]
         if self.other is not None:
             lines.append(str(self.other))
         return "\n".join(lines)
@@ -87,14 +93,14 @@ class Attribution(Result):
         """What the table says of completeness."""
         if method != "integrated" or answer.gaps is None:
             return "."
-        told = f"; each row sums to what all its tokens did together, to {answer.gaps.max().item():.3f}."
+        sentence = f"; each row sums to what all its tokens did together, to {answer.gaps.max().item():.3f}."
         if answer.wide:
             worst = int(answer.gaps.argmax())
-            told += (
+            sentence += (
                 f"\nAt {len(answer.wide)} of {len(answer.gaps)} tokens, most at {self.trace.target.tokens[worst]}, the "
                 f"gap stays wider than {GAP:.0%} after {answer.steps} steps: do not trust small amounts there."
             )
-        return told
+        return sentence
 
     def draw(self) -> "Figure":
         """One map per method: source to the left, prefix to the right, red where an amount is negative."""

@@ -38,7 +38,7 @@ def direct(trace: Trace, *, heads: bool = False) -> DirectAttribution:
     if isinstance(decoder.exit.linear, nn.Linear):
         constant = constant + direction @ decoder.exit.linear.bias.detach().double().cpu()
         direction = direction @ decoder.exit.linear.weight.detach().double().cpu()  # T×D
-    scaled, shift = _normalised(decoder.norm, stream)
+    scaled, shift = _normalise(decoder.norm, stream)
     values = (scaled * direction).sum(-1)  # C×T
     constant = constant + direction @ shift
     chosen = trace.log_probabilities.gather(1, torch.stack([words, others], 1)).double()
@@ -80,19 +80,19 @@ def _by_head(attention: Attention, outputs: Tensor, whole: Tensor) -> dict[str, 
     """Return what each head wrote, T×D, from its output H×T×K; the bias of the projection is a part of its own."""
     found = {}
     for head in range(len(outputs)):
-        place = slice(head * outputs.shape[2], (head + 1) * outputs.shape[2])
+        columns = slice(head * outputs.shape[2], (head + 1) * outputs.shape[2])
         if attention.out is None:
             part = torch.zeros_like(whole)
-            part[:, place] = outputs[head]
+            part[:, columns] = outputs[head]
         else:
-            part = outputs[head] @ attention.out.weight.detach().double().cpu()[:, place].T
+            part = outputs[head] @ attention.out.weight.detach().double().cpu()[:, columns].T
         found[f"head {head}"] = part
     if attention.out is not None:
         found["bias"] = attention.out.bias.detach().double().cpu().expand_as(whole)
     return found
 
 
-def _normalised(norm: nn.Module, stream: Tensor) -> tuple[Tensor, Tensor]:
+def _normalise(norm: nn.Module, stream: Tensor) -> tuple[Tensor, Tensor]:
     """Return the components C×T×D as the final norm scales them, and its bias D."""
     whole, weight = stream.sum(0), norm.weight.detach().double().cpu()  # type: ignore[operator]
     if isinstance(norm, nn.LayerNorm):

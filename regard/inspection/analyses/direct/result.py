@@ -57,16 +57,24 @@ class DirectAttribution(Result):
     def __str__(self) -> str:
         """A row for each output word: the difference, and the blocks that add most for and against it."""
         rows = [["word", "over", "by", "most from", "most against"]]
-        for place, token in enumerate(self.target.tokens):
-            order = self.values[place].argsort(descending=True).tolist()
-            most = [self._named(place, one) for one in order[:SHOWN] if self.values[place, one] > 0]
-            least = [self._named(place, one) for one in order[: -SHOWN - 1 : -1] if self.values[place, one] < 0]
-            difference = f"{float(self.differences[place]):+.2f}"
-            rows.append([token, self.others[place], difference, ", ".join(most) or "–", ", ".join(least) or "–"])
+        for position, token in enumerate(self.target.tokens):
+            order = self.values[position].argsort(descending=True).tolist()
+            most = [
+                self._format_component(position, component)
+                for component in order[:SHOWN]
+                if self.values[position, component] > 0
+            ]
+            least = [
+                self._format_component(position, component)
+                for component in order[: -SHOWN - 1 : -1]
+                if self.values[position, component] < 0
+            ]
+            difference = f"{float(self.differences[position]):+.2f}"
+            rows.append([token, self.others[position], difference, ", ".join(most) or "–", ", ".join(least) or "–"])
         return columns(rows, right=[2])
 
-    def _named(self, place: int, component: int) -> str:
-        return f"{self.components[component]} {float(self.values[place, component]):+.2f}"
+    def _format_component(self, position: int, component: int) -> str:
+        return f"{self.components[component]} {float(self.values[position, component]):+.2f}"
 
     def draw(self) -> "Figure":
         """Target tokens down, blocks across; blue for the word, red for the runner-up."""

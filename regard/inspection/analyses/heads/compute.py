@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.batches import padded
+from regard.data.batches import pad_rows
 from regard.data.conllu import Sentence
 from regard.data.corpus import Pair
 from regard.data.lines import read_lines
@@ -75,7 +75,7 @@ def heads(
     """What every head of a run of any task does on a corpus: CoNLL-U, or plain text without the syntactic part.
 
     A corpus is read by the end that reads text by itself; all other heads, and without a corpus all, are described over
-    the run's validation examples. Importance is judged by so many `pairs` of those; `score` also answers them once
+    the run's validation examples. Importance is measured on `pairs` of those; `score` also answers them once
     without each head.
     """
     opened = Run.open(run)
@@ -135,9 +135,12 @@ def describe_heads(
         metric, lost = lost_scores(subject, judged, progress) if score else (None, {})
     finally:
         model.train(training)
-    parsed = any(one.sentence.words for one in sentences)
+    parsed = any(sentence.sentence.words for sentence in sentences)
     relations = work.dependencies.relations(LEAST_PAIRS) if work.dependencies and parsed else []
-    figures = [_head_figures(one, head, work.habits[one], weighed, relations, lost) for one, head in every_head(model)]
+    figures = [
+        _head_figures(attention, head, work.habits[attention], weighed, relations, lost)
+        for attention, head in every_head(model)
+    ]
     return Roles(
         cell=subject.config.cell,
         corpus=name,
@@ -195,7 +198,7 @@ class _HeadObserver:
     def __init__(self, subject: LoadedRun, counted: Frequencies | None, progress: Progress | None) -> None:
         self.subject, self.model, self.counted, self.progress = subject, subject.model, counted, progress
         self.found = attentions(self.model)
-        self.habits = {name: HeadHabits(one.heads) for name, one in self.found.items()}
+        self.habits = {name: HeadHabits(attention.heads) for name, attention in self.found.items()}
         self.end = end_of_text(self.model)
         self.dependencies: Dependencies | None = None
         source, target = subject.task.vocabularies.source, subject.task.vocabularies.target
@@ -208,9 +211,9 @@ class _HeadObserver:
         """Run a model on texts alone, in batches; return the attentions that were used."""
         frame, device, done = self.subject.input.frame, self.model.device, 0
         names: set[str] = set()
-        for group in length_groups([len(one.ids) for one in sentences], BATCH_TOKENS):
-            batch = [sentences[place] for place in group]
-            ids = padded([np.asarray(one.ids) for one in batch], *frame).to(device)  # B×S
+        for group in length_groups([len(sentence.ids) for sentence in sentences], BATCH_TOKENS):
+            batch = [sentences[index] for index in group]
+            ids = pad_rows([np.asarray(example.ids) for example in batch], *frame).to(device)  # B×S
             with taps.watch(self.model, "*.weights") as seen:
                 read_text(self.model, ids)
             names = {name for name in self.found if f"{name}.weights" in seen}
@@ -239,16 +242,16 @@ class _HeadObserver:
 
     def _add(self, name: str, tensors: Mapping[str, Tensor], seen: taps.Recording) -> None:
         kind = kind_of(name)
-        for one in batch_attention(self.model, name, tensors, seen):
-            rows, columns = one.rows.ids, one.columns.ids
+        for attention in batch_attention(self.model, name, tensors, seen):
+            rows, columns = attention.rows.ids, attention.columns.ids
             if rows is None or columns is None:  # a picture has neither order nor words
-                self.habits[name].add(one.weights, one.seen, ordered=False)
+                self.habits[name].add(attention.weights, attention.seen, ordered=False)
                 continue
             same = equal_tokens(rows, columns, self.texts if kind == "source" else None)
             rarity = None
             if self.counted is not None and kind == self.end:
-                rarity = self.counted.rarity(columns, one.columns.real)
-            self.habits[name].add(one.weights, one.seen, same, rarity)
+                rarity = self.counted.rarity(columns, attention.columns.real)
+            self.habits[name].add(attention.weights, attention.seen, same, rarity)
 
     def _relate(self, batch: Sequence[MatchedSentence], weights: Mapping[str, Tensor]) -> None:
         """Count along which relations heads look: weights B×H×S×S, special symbols included."""
@@ -256,7 +259,9 @@ class _HeadObserver:
             causal = self.end == "decoder"
             self.dependencies = Dependencies({name: self.found[name].heads for name in weights}, causal=causal)
         before = len(self.subject.input.frame.before)
-        own = {name: one[:, :, before:, before:].float().cpu() for name, one in weights.items()}
+        own = {
+            name: attention_weights[:, :, before:, before:].float().cpu() for name, attention_weights in weights.items()
+        }
         self.dependencies.add(own, batch)
 
 
@@ -274,15 +279,15 @@ def _head_figures(
     rare = habits.rare_rows
     followed = [
         Followed(
-            relation=one.name,
-            direction=one.direction,
-            accuracy=one.accuracy[name][head],
-            interval=one.intervals[name][head],
-            baseline=one.baseline,
-            p=one.p[name][head],
+            relation=relation.name,
+            direction=relation.direction,
+            accuracy=relation.accuracy[name][head],
+            interval=relation.intervals[name][head],
+            baseline=relation.baseline,
+            p=relation.p[name][head],
         )
-        for one in relations
-        if name in one.follows and one.follows[name][head]
+        for relation in relations
+        if name in relation.follows and relation.follows[name][head]
     ]
     figures: dict[str, Any] = {
         "attention": name,
@@ -303,7 +308,7 @@ def _head_figures(
         "importance": float(weighed.share(name)[head]),
         "rise": float(weighed.rise[name][head]),
         "score_lost": lost[name, head][0] if lost else None,
-        "followed": sorted(followed, key=lambda one: one.baseline / max(one.accuracy, 1e-9)),
+        "followed": sorted(followed, key=lambda relation: relation.baseline / max(relation.accuracy, 1e-9)),
         "intervals": {
             **_head_intervals(name, head, habits, rare > 0, weighed),
             "score_lost": lost[name, head][1] if lost else None,

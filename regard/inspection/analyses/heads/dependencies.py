@@ -85,33 +85,33 @@ class Dependencies:
         """One batch: weights B×H×S×S of each attention."""
         found = [
             (word.relation, row, dependent, word.head)
-            for row, one in enumerate(batch)
-            for dependent, word in enumerate(one.sentence.words)
+            for row, sentence in enumerate(batch)
+            for dependent, word in enumerate(sentence.sentence.words)
             if word.head >= 0 and word.relation.split(":")[0] not in LEFT_OUT
         ]
         pairs: list[tuple[str, Direction, int, int, int]] = [  # relation, direction, sentence, from, to
             *((name, "to head", row, dependent, head) for name, row, dependent, head in found),
             *((name, "to dependent", row, head, dependent) for name, row, dependent, head in found),
         ]
-        pairs = [one for one in pairs if not self.causal or one[4] < one[3]]
+        pairs = [pair for pair in pairs if not self.causal or pair[4] < pair[3]]
         first = len(self.reported)
-        self.reported += [is_reported(one.sentence.text) for one in batch]
+        self.reported += [is_reported(matched.sentence.text) for matched in batch]
         if not pairs:
             return
         giving, given = merging(batch, next(iter(weights.values())).shape[-1])
         real = given.sum(1) > 0  # B×W
-        sentence, here, there = torch.tensor([one[2:] for one in pairs]).unbind(1)
+        sentence, here, there = torch.tensor([pair[2:] for pair in pairs]).unbind(1)
         for attention, of in weights.items():
             words = (giving[:, None] @ of @ given[:, None]).masked_fill(~real[:, None, None], -1.0)
             at = words.argmax(-1)  # B×H×W
             self.hits[attention].append((at[sentence, :, here] == there[:, None]).numpy())
-        self.names += [one[0] for one in pairs]
-        self.directions += [one[1] for one in pairs]
-        self.offsets += [other - one for *_, one, other in pairs]
-        self.sentences += [first + one[2] for one in pairs]
+        self.names += [pair[0] for pair in pairs]
+        self.directions += [pair[1] for pair in pairs]
+        self.offsets += [other - word for *_, word, other in pairs]
+        self.sentences += [first + pair[2] for pair in pairs]
 
     def relations(self, least: int) -> list[Relation]:
-        """What was found of relations with at least so many pairs, at least a quarter of them in each half.
+        """Return the relations with at least this many pairs, at least a quarter of them in each half.
 
         The most frequent come first.
         """
@@ -133,7 +133,7 @@ class Dependencies:
             if here.sum() < least or min(len(first), len(second)) < max(1, least // 4):
                 continue
             found.append(
-                _measured(
+                _measure(
                     name,
                     "to head" if direction == "to head" else "to dependent",
                     (offsets[first], hits[first]),
@@ -142,30 +142,32 @@ class Dependencies:
                     counts,
                 )
             )
-        corrected = iter(holm([float(p) for one in found for p in one.p]))
-        made = [self._relation(one, [next(corrected) for _ in one.p]) for one in found]
-        return sorted(made, key=lambda one: (-totals[one.name], one.name, DIRECTIONS.index(one.direction)))
+        corrected = iter(holm([float(p) for relation in found for p in relation.p]))
+        made = [self._relation(relation, [next(corrected) for _ in relation.p]) for relation in found]
+        return sorted(
+            made, key=lambda relation: (-totals[relation.name], relation.name, DIRECTIONS.index(relation.direction))
+        )
 
     def _keys(self) -> list[tuple[str, Direction]]:
         return list(zip(self.names, self.directions, strict=True))
 
-    def _relation(self, one: "_Found", corrected: list[float]) -> Relation:
-        least = max(LEAST_ACCURACY, BEYOND_BASELINE * one.baseline)
-        likely = one.chosen >= max(LEAST_ACCURACY, BEYOND_BASELINE * one.chosen_baseline)
-        follows = likely & (one.accuracy >= least) & (np.asarray(corrected) < SIGNIFICANT)
-        intervals = [(float(low), float(high)) for low, high in one.intervals]
+    def _relation(self, found: "_Found", corrected: list[float]) -> Relation:
+        least = max(LEAST_ACCURACY, BEYOND_BASELINE * found.baseline)
+        likely = found.chosen >= max(LEAST_ACCURACY, BEYOND_BASELINE * found.chosen_baseline)
+        follows = likely & (found.accuracy >= least) & (np.asarray(corrected) < SIGNIFICANT)
+        intervals = [(float(low), float(high)) for low, high in found.intervals]
         cuts = np.cumsum([0, *self.heads.values()]).tolist()
-        spans = {name: slice(cuts[place], cuts[place + 1]) for place, name in enumerate(self.heads)}
+        spans = {name: slice(cuts[index], cuts[index + 1]) for index, name in enumerate(self.heads)}
         return Relation(
-            name=one.name,
-            direction=one.direction,
-            pairs=one.pairs,
-            offset=one.offset,
-            baseline=one.baseline,
-            accuracy={name: one.accuracy[span].tolist() for name, span in spans.items()},
+            name=found.name,
+            direction=found.direction,
+            pairs=found.pairs,
+            offset=found.offset,
+            baseline=found.baseline,
+            accuracy={name: found.accuracy[span].tolist() for name, span in spans.items()},
             intervals={name: intervals[span] for name, span in spans.items()},
             p={name: corrected[span] for name, span in spans.items()},
-            chosen={name: one.chosen[span].tolist() for name, span in spans.items()},
+            chosen={name: found.chosen[span].tolist() for name, span in spans.items()},
             follows={name: follows[span].tolist() for name, span in spans.items()},
         )
 
@@ -186,7 +188,7 @@ class _Found:
     chosen_baseline: float
 
 
-def _measured(
+def _measure(
     name: str,
     direction: Direction,
     first: tuple[NDArray[np.int64], NDArray[np.bool_]],
@@ -200,7 +202,7 @@ def _measured(
     hits = second[1].astype(np.float64)  # N×H
     fixed = (second[0] == offset).astype(np.float64)[:, None]  # N×1
     size = counts.shape[1]
-    parts, wholes, fixes = (np.zeros((size, one.shape[1])) for one in (hits, fixed, fixed))
+    parts, wholes, fixes = (np.zeros((size, counts.shape[1])) for counts in (hits, fixed, fixed))
     np.add.at(parts, sentences, hits)
     np.add.at(wholes, sentences, np.ones_like(fixed))
     np.add.at(fixes, sentences, fixed)
@@ -209,7 +211,7 @@ def _measured(
     if intervals is None:
         intervals = np.tile([0.0, 1.0], (hits.shape[1], 1))
     better, worse = (parts > fixes).sum(0), (parts < fixes).sum(0)
-    p = np.asarray([sign_test(int(one), int(other)) for one, other in zip(better, worse, strict=True)])
+    p = np.asarray([sign_test(int(wins), int(other)) for wins, other in zip(better, worse, strict=True)])
     chosen = first[1].mean(0)
     return _Found(name, direction, len(hits), offset, baseline, accuracy, intervals.clip(0, 1), p, chosen, before)
 
@@ -242,10 +244,10 @@ def sign_test(better: int, worse: int) -> float:
 
 def merging(batch: Sequence[MatchedSentence], tokens: int) -> tuple[Tensor, Tensor]:
     """From tokens to words: the mean of the rows B×W×S, and the sum of the columns B×S×W."""
-    words = max(len(one.tokens) for one in batch)
+    words = max(len(matched.tokens) for matched in batch)
     given = torch.zeros(len(batch), tokens, words)
-    for row, one in enumerate(batch):
-        for word, places in enumerate(one.tokens):
+    for row, matched in enumerate(batch):
+        for word, places in enumerate(matched.tokens):
             given[row, places, word] = 1.0
     giving = given.transpose(1, 2)
     return giving / giving.sum(2, keepdim=True).clamp(min=1.0), given

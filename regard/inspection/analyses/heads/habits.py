@@ -82,7 +82,7 @@ class _Sentences:
         places = [offset - self.first_way for offset in best]
         none = torch.zeros(len(self.rows), dtype=torch.int16)
         inside = range(self.reachable.shape[1])
-        possible = [self.reachable[:, place] if place in inside else none for place in places]
+        possible = [self.reachable[:, position] if position in inside else none for position in places]
         return hits, torch.stack(possible, dim=1).double()
 
 
@@ -122,32 +122,32 @@ class HeadHabits:
         self._intervals = None
         longest = weights.shape[2]
         counted = seen.any(-1)  # B×T
-        value, place = weights.masked_fill(~seen[:, None], -1.0).max(-1)  # B×H×T
-        each = counted[:, None].expand_as(value)  # B×H×T
+        value, column = weights.masked_fill(~seen[:, None], -1.0).max(-1)  # B×H×T
+        counts = counted[:, None].expand_as(value)  # B×H×T
         self.rows += int(counted.sum())
-        surest = (value.double() * each).sum(2)  # B×H
+        surest = (value.double() * counts).sum(2)  # B×H
         self.surest += surest.sum(0)
         nothing = torch.zeros_like(surest)
         kept = _Sentences(counted.sum(1), surest, nothing, nothing, torch.zeros(len(counted)))
         if ordered:
-            offset = place - torch.arange(longest)  # B×H×T
+            offset = column - torch.arange(longest)  # B×H×T
             for head in range(self.heads):
                 self.offsets[head].update(offset[:, head][counted].tolist())
             ways = range(1 - longest, seen.shape[2])
             reachable = torch.stack([seen.diagonal(way, 1, 2).sum(1) for way in ways], dim=1)  # B×ways
             for way, times in zip(ways, reachable.sum(0).tolist(), strict=True):
                 self._reachable[way] += times
-            kept.offsets = offset.masked_fill(~each, _NOWHERE).to(torch.int16)
+            kept.offsets = offset.masked_fill(~counts, _NOWHERE).to(torch.int16)
             kept.reachable, kept.first_way = reachable.to(torch.int16), ways.start
         if same is not None:
-            equal = same[:, None].expand(-1, self.heads, -1, -1).gather(3, place[..., None])[..., 0]
-            kept.same = (equal & each).sum(2).double()
+            equal = same[:, None].expand(-1, self.heads, -1, -1).gather(3, column[..., None])[..., 0]
+            kept.same = (equal & counts).sum(2).double()
             self.same += kept.same.sum(0)
         if rarity is not None:
             visible = (seen & rarity.rarest[:, None]).any(-1) & rarity.counts[:, None]  # B×T
             asked = visible[:, None].expand_as(value)
-            self.rare += (_at(rarity.rarest, place) & asked).sum((0, 2))
-            kept.two, kept.rare_rows = (_at(rarity.two, place) & asked).sum(2).double(), visible.sum(1)
+            self.rare += (_at(rarity.rarest, column) & asked).sum((0, 2))
+            kept.two, kept.rare_rows = (_at(rarity.two, column) & asked).sum(2).double(), visible.sum(1)
             self.two += kept.two.sum(0)
             self.rare_rows += int(visible.sum())
             share = (seen & rarity.two[:, None]).sum(-1) / seen.sum(-1).clamp(min=1)  # B×T
@@ -163,23 +163,23 @@ class HeadHabits:
             return None
         if self._intervals is not None:
             return self._intervals
-        rows = torch.cat([one.rows for one in self._sentences]).double()[:, None]  # N×1
-        rare = torch.cat([one.rare_rows for one in self._sentences]).double()[:, None]  # N×1
+        rows = torch.cat([sentence.rows for sentence in self._sentences]).double()[:, None]  # N×1
+        rare = torch.cat([sentence.rare_rows for sentence in self._sentences]).double()[:, None]  # N×1
         best = [self.best_offset(head)[0] for head in range(self.heads)]
-        at = [one.at_offsets(best) for one in self._sentences]
+        at = [sentence.at_offsets(best) for sentence in self._sentences]
         parts = [
-            torch.cat([one.surest for one in self._sentences]),
+            torch.cat([sentence.surest for sentence in self._sentences]),
             torch.cat([hits for hits, _ in at]),
-            torch.cat([one.same for one in self._sentences]),
-            torch.cat([one.two for one in self._sentences]),
+            torch.cat([sentence.same for sentence in self._sentences]),
+            torch.cat([sentence.two for sentence in self._sentences]),
         ]
         like = torch.ones(1, self.heads, dtype=torch.float64)
         wholes = [rows * like, torch.cat([possible for _, possible in at]), rows * like, rare * like]
         found = ratio_intervals(torch.cat(parts, dim=1).numpy(), torch.cat(wholes, dim=1).numpy())
         if found is None:
             return None
-        each = torch.from_numpy(found).view(len(parts), self.heads, 2)
-        self._intervals = dict(zip(("confidence", "of_possible", "same", "two_rarest"), each, strict=True))
+        intervals = torch.from_numpy(found).view(len(parts), self.heads, 2)
+        self._intervals = dict(zip(("confidence", "of_possible", "same", "two_rarest"), intervals, strict=True))
         return self._intervals
 
     def best_offset(self, head: int) -> tuple[int, int]:
@@ -191,9 +191,9 @@ class HeadHabits:
         return self._reachable[offset]
 
 
-def _at(mask: Tensor, place: Tensor) -> Tensor:
+def _at(mask: Tensor, column: Tensor) -> Tensor:
     """What a mask B×S says at places B×H×T."""
-    return mask[:, None].expand(-1, place.shape[1], -1).gather(2, place)
+    return mask[:, None].expand(-1, column.shape[1], -1).gather(2, column)
 
 
 def equal_tokens(rows: Tensor, columns: Tensor, texts: tuple[Sequence[str], Sequence[str]] | None = None) -> Tensor:

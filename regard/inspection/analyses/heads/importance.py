@@ -48,35 +48,35 @@ def importance(
     slopes = example_slopes(task, model, batches)
     whole, counts, without = example_losses(task, model, batches, progress)
     answers = max(1.0, float(counts.sum()))
-    gradient = {name: each.sum(0) / answers for name, each in slopes.items()}
-    rise = {name: (each.sum(0) - whole.sum()) / answers for name, each in without.items()}
+    gradient = {name: slope.sum(0) / answers for name, slope in slopes.items()}
+    rise = {name: (losses.sum(0) - whole.sum()) / answers for name, losses in without.items()}
     return Importance(
         loss=float(whole.sum()) / answers,
         gradient=gradient,
         rise=rise,
-        share_95={name: _intervals(score_intervals(each, _normalised), each) for name, each in slopes.items()},
+        share_95={name: _intervals(score_intervals(slope, _normalise), slope) for name, slope in slopes.items()},
         rise_95={
-            name: _intervals(ratio_intervals(each - whole[:, None], counts[:, None]), each)
-            for name, each in without.items()
+            name: _intervals(ratio_intervals(losses - whole[:, None], counts[:, None]), losses)
+            for name, losses in without.items()
         },
     )
 
 
-def _normalised(totals: Totals) -> Totals:
+def _normalise(totals: Totals) -> Totals:
     """Return vectors …×H of length one."""
     norms: Totals = totals / np.maximum(np.linalg.norm(totals, axis=-1, keepdims=True), 1e-30)
     return norms
 
 
-def _intervals(found: Totals | None, each: Tensor) -> Tensor:
+def _intervals(found: Totals | None, values: Tensor) -> Tensor:
     """Return intervals H×2, no numbers where there are none."""
-    return torch.full((each.shape[1], 2), torch.nan) if found is None else torch.from_numpy(found)
+    return torch.full((values.shape[1], 2), torch.nan) if found is None else torch.from_numpy(found)
 
 
 def head_gradients(task: Task, model: nn.Module, batches: Sequence[TrainingBatch]) -> dict[str, Tensor]:
     """Σ|∂L/∂ξ_h| / N for every head, L being the loss of an example and N the answers of all: H for each attention."""
     answers = max(1, sum(batch.count for batch in batches))
-    return {name: each.sum(0) / answers for name, each in example_slopes(task, model, batches).items()}
+    return {name: slope.sum(0) / answers for name, slope in example_slopes(task, model, batches).items()}
 
 
 def example_slopes(task: Task, model: nn.Module, batches: Sequence[TrainingBatch]) -> dict[str, Tensor]:
@@ -86,16 +86,16 @@ def example_slopes(task: Task, model: nn.Module, batches: Sequence[TrainingBatch
     for batch in batches:
         first = next(iter(batch.tensors.values()))
         masks = {
-            name: torch.ones(len(first), one.heads, device=first.device, requires_grad=True)
-            for name, one in found.items()
-            if one.heads
+            name: torch.ones(len(first), attention.heads, device=first.device, requires_grad=True)
+            for name, attention in found.items()
+            if attention.heads
         }
         with taps.watch(model, write={f"{name}.head_outputs": _times(mask) for name, mask in masks.items()}):
             loss = task.output.loss(model, batch).smoothed
         slopes = dict(zip(masks, torch.autograd.grad(loss, list(masks.values()), allow_unused=True), strict=True))
-        for name, one in found.items():
+        for name, attention in found.items():
             slope = slopes.get(name)
-            none = torch.zeros(len(first), one.heads, dtype=torch.float64)
+            none = torch.zeros(len(first), attention.heads, dtype=torch.float64)
             parts[name].append(none if slope is None else slope.abs().double().cpu())
     return {name: torch.cat(some) for name, some in parts.items()}
 
@@ -110,7 +110,7 @@ def losses_without_heads(
     """The mean loss of an answer with all heads, and with each one left out: H for each attention."""
     whole, counts, without = example_losses(task, model, batches, progress)
     answers = max(1.0, float(counts.sum()))
-    return float(whole.sum()) / answers, {name: each.sum(0) / answers for name, each in without.items()}
+    return float(whole.sum()) / answers, {name: losses.sum(0) / answers for name, losses in without.items()}
 
 
 @torch.no_grad()
@@ -125,9 +125,9 @@ def example_losses(
         losses, asked = task.output.row_losses(model, batch)
         wholes.append(losses)
         counts.append(asked)
-        for name, one in found.items():
-            without = torch.zeros(len(losses), one.heads, dtype=torch.float64)
-            for head in range(one.heads):
+        for name, attention in found.items():
+            without = torch.zeros(len(losses), attention.heads, dtype=torch.float64)
+            for head in range(attention.heads):
                 with taps.watch(model, write=scale_head(name, head, 0.0)):
                     without[:, head] = task.output.row_losses(model, batch)[0]
             parts[name].append(without)
@@ -138,4 +138,4 @@ def example_losses(
 
 def every_head(model: nn.Module) -> Iterable[tuple[str, int]]:
     """Attention and number of every head of a model."""
-    return ((name, head) for name, one in attentions(model).items() for head in range(one.heads))
+    return ((name, head) for name, attention in attentions(model).items() for head in range(attention.heads))

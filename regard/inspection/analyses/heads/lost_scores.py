@@ -25,11 +25,11 @@ def lost_scores(subject: LoadedRun, examples: Sequence[Pair], progress: Progress
     metric = next(name for name in whole.scores.values if name in subject.config.task.scores)
     every = list(every_head(model))
     found: Lost = {}
-    for done, one in enumerate(every, start=1):
-        with taps.watch(model, write=scale_head(*one, 0.0)):
+    for done, head in enumerate(every, start=1):
+        with taps.watch(model, write=scale_head(*head, 0.0)):
             without = output.judge(model, examples, thorough=False)
         lost = whole.scores[metric] - without.scores[metric]
-        found[one] = lost, _lost_interval(metric, whole, without)
+        found[head] = lost, _lost_interval(metric, whole, without)
         if progress:
             progress("answering without each head", done, len(every))
     return metric, found
@@ -40,9 +40,9 @@ def _lost_interval(metric: str, whole: Judgement, without: Judgement) -> Interva
 
     `None` where a score is not made of what is counted in each example, such as a correlation.
     """
-    references = [(one.reference,) for one in whole.samples]
-    outputs = [[one.output for one in some.samples] for some in (whole, without)]
-    if metric == "accuracy" and not any(" " in one.reference for one in whole.samples):
+    references = [(sample.reference,) for sample in whole.samples]
+    outputs = [[sample.output for sample in some.samples] for some in (whole, without)]
+    if metric == "accuracy" and not any(" " in sample.reference for sample in whole.samples):
         maker = make(["exact"])["exact"]
     elif metric in METRICS and len(whole.samples) == len(without.samples):
         maker = make([metric])[metric]

@@ -105,7 +105,7 @@ class HeadFigures:
         return {offset: count / max(1, self.rows) for offset, count in self.offsets.items()}
 
     @property
-    def said(self) -> str:
+    def role_label(self) -> str:
         """Its main role in a word or two."""
         if not self.roles:
             return ""
@@ -159,16 +159,16 @@ class Roles(Result):
 
     def of_kind(self, kind: Kind) -> list[HeadFigures]:
         """The heads of one kind of attention."""
-        return [one for one in self.heads if one.kind == kind]
+        return [head for head in self.heads if head.kind == kind]
 
     def over(self, kind: Kind) -> str:
         """What the heads of a kind were described over."""
-        names = {one.attention for one in self.of_kind(kind)}
+        names = {head.attention for head in self.of_kind(kind)}
         parts = [f"{self.sentences:,} sentences of {self.corpus}"] if names & set(self.read) else []
-        told = f"{self.examples:,} {self.noun}"
+        examples = f"{self.examples:,} {self.noun}"
         if parts and not names <= set(self.read):
-            return f"{parts[0]}; those of the looks over {told}"
-        return parts[0] if parts else told
+            return f"{parts[0]}; those of the looks over {examples}"
+        return parts[0] if parts else examples
 
     @property
     def by(self) -> str:
@@ -185,7 +185,8 @@ class Roles(Result):
     def to_json(self) -> dict[str, Any]:
         """Plain data: all figures of all heads, and all relations."""
         heads = [
-            asdict(one) | {"name": one.name, "said": one.said, "offset_shares": one.offset_shares} for one in self.heads
+            asdict(head) | {"name": head.name, "role_label": head.role_label, "offset_shares": head.offset_shares}
+            for head in self.heads
         ]
         return asdict(self) | {"heads": heads}
 
@@ -207,27 +208,27 @@ class Roles(Result):
 
     def best(self, relation: Relation) -> tuple[HeadFigures, float]:
         """The head that is best in the half that heads are chosen by, and how well it does in the other."""
-        every = [one for one in self.heads if one.attention in relation.accuracy]
-        best = max(every, key=lambda one: relation.chosen[one.attention][one.head])
+        every = [head for head in self.heads if head.attention in relation.accuracy]
+        best = max(every, key=lambda head: relation.chosen[head.attention][head.head])
         return best, relation.accuracy[best.attention][best.head]
 
     def _relations(self) -> str:
         rows = [["relation", "direction", "pairs", "offset", "baseline", "head", "accuracy", "95 %", "p", "follows"]]
-        for one in self.relations:
-            head, accuracy = self.best(one)
-            low, high = one.intervals[head.attention][head.head]
+        for relation in self.relations:
+            head, accuracy = self.best(relation)
+            low, high = relation.intervals[head.attention][head.head]
             rows.append(
                 [
-                    one.name,
-                    one.direction,
-                    f"{one.pairs:,}",
-                    signed(one.offset),
-                    percent(one.baseline),
+                    relation.name,
+                    relation.direction,
+                    f"{relation.pairs:,}",
+                    signed(relation.offset),
+                    percent(relation.baseline),
                     head.name,
                     percent(accuracy),
                     f"{100 * low:.0f}–{100 * high:.0f}",
-                    f"{one.p[head.attention][head.head]:.2g}",
-                    "✓" if one.follows[head.attention][head.head] else "",
+                    f"{relation.p[head.attention][head.head]:.2g}",
+                    "✓" if relation.follows[head.attention][head.head] else "",
                 ]
             )
         return f"{columns(rows, right=(2, 3, 4, 6, 7, 8))}\n{SPLIT_NOTE}"
@@ -241,13 +242,13 @@ class Roles(Result):
         reserve_title(figure)
         ratios = [1.0] * len(kinds) + ([1.5] if shown else [])
         axes = figure.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
-        for place, kind in zip(axes, kinds, strict=False):
-            _draw_grid(place, self.of_kind(kind), KINDS[kind])
+        for axis, kind in zip(axes, kinds, strict=False):
+            _draw_grid(axis, self.of_kind(kind), KINDS[kind])
         if shown:
             self._draw_relations(axes[-1], shown)
-        present = [role for role in ROLES if any(role in one.roles[:1] for one in self.heads)]
+        present = [role for role in ROLES if any(role in head.roles[:1] for head in self.heads)]
         handles = [_patch(ROLES[role][0], ROLES[role][1]) for role in present]
-        if not all(one.roles for one in self.heads):
+        if not all(head.roles for head in self.heads):
             handles.append(_patch(PAPER, "none of the roles looked for"))
         figure.legend(
             handles=handles,
@@ -261,19 +262,23 @@ class Roles(Result):
 
     def _draw_relations(self, axes: "Axes", shown: Sequence[Relation]) -> None:
         places = range(len(shown))
-        heads = [self.best(one)[0] for one in shown]
-        best = [one.accuracy[head.attention][head.head] for one, head in zip(shown, heads, strict=True)]
-        ahead = [one.follows[head.attention][head.head] for one, head in zip(shown, heads, strict=True)]
+        heads = [self.best(relation)[0] for relation in shown]
+        best = [relation.accuracy[head.attention][head.head] for relation, head in zip(shown, heads, strict=True)]
+        ahead = [relation.follows[head.attention][head.head] for relation, head in zip(shown, heads, strict=True)]
         colours = [ROLES["syntactic"][0] if wins else LINE for wins in ahead]
         axes.barh(places, best, color=colours, height=0.7)
         axes.vlines(
-            [one.baseline for one in shown], [y - 0.42 for y in places], [y + 0.42 for y in places], color=INK, lw=1.6
+            [relation.baseline for relation in shown],
+            [y - 0.42 for y in places],
+            [y + 0.42 for y in places],
+            color=INK,
+            lw=1.6,
         )
         arrows = {"to head": "→ head", "to dependent": "← head"}
-        axes.set_yticks(places, [f"{one.name} {arrows[one.direction]}" for one in shown])
+        axes.set_yticks(places, [f"{relation.name} {arrows[relation.direction]}" for relation in shown])
         axes.invert_yaxis()
         axes.set_xlim(0, 1)
-        ends = [one.intervals[head.attention][head.head] for one, head in zip(shown, heads, strict=True)]
+        ends = [relation.intervals[head.attention][head.head] for relation, head in zip(shown, heads, strict=True)]
         spread = [[value - low for value, (low, _) in zip(best, ends, strict=True)]]
         spread.append([high - value for value, (_, high) in zip(best, ends, strict=True)])
         axes.errorbar(best, list(places), xerr=spread, fmt="none", ecolor=QUIET, elinewidth=1)
@@ -287,7 +292,7 @@ class Roles(Result):
         """The grid of heads with their figures, and the relations."""
         note = (
             "Each tile is a head, coloured by its importance at first. Special symbols are left out: a head is judged "
-            "by where real tokens look among real tokens. Pick a head to see the figures behind it."
+            "by where real tokens look among real tokens. Pick a head to see its figures."
         )
         meanings = {role: {"colour": colour, "meaning": meaning} for role, (colour, meaning) in ROLES.items()}
         return [
@@ -308,22 +313,30 @@ class Roles(Result):
 
 
 def _listing(chosen: Sequence[HeadFigures], metric: str | None) -> str:
-    rare = any(one.rarest is not None for one in chosen)
-    ordered = any(one.offset is not None for one in chosen)
+    rare = any(figures.rarest is not None for figures in chosen)
+    ordered = any(figures.offset is not None for figures in chosen)
     head = ["head", "role", "confidence", *(["offset", "share", "same"] if ordered else [])]
     head += ["rarest", "two"] if rare else []
     rows = [[*head, "gradient", "loss +", "95 %", *([f"{metric} −", "95 %"] if metric else []), "follows"]]
-    for one in chosen:
-        row = [one.name, ", ".join(one.roles) or "–", f"{one.confidence:.2f}"]
+    for figures in chosen:
+        row = [figures.name, ", ".join(figures.roles) or "–", f"{figures.confidence:.2f}"]
         if ordered:
-            row += ["–" if one.offset is None else signed(one.offset), percent(one.of_possible), percent(one.same)]
-        row += [percent(one.rarest), percent(one.two_rarest)] if rare else []
-        rise = one.intervals.get("rise")
-        row += [f"{one.importance:.2f}", f"{one.rise:.3f}", "–" if rise is None else f"{rise[0]:.3f}–{rise[1]:.3f}"]
-        if one.score_lost is not None:
-            ends = one.intervals.get("score_lost")
-            row += [f"{one.score_lost:.1f}", "–" if ends is None else f"{ends[0]:.1f}–{ends[1]:.1f}"]
-        followed = dict.fromkeys(each.relation for each in one.followed)
+            row += [
+                "–" if figures.offset is None else signed(figures.offset),
+                percent(figures.of_possible),
+                percent(figures.same),
+            ]
+        row += [percent(figures.rarest), percent(figures.two_rarest)] if rare else []
+        rise = figures.intervals.get("rise")
+        row += [
+            f"{figures.importance:.2f}",
+            f"{figures.rise:.3f}",
+            "–" if rise is None else f"{rise[0]:.3f}–{rise[1]:.3f}",
+        ]
+        if figures.score_lost is not None:
+            ends = figures.intervals.get("score_lost")
+            row += [f"{figures.score_lost:.1f}", "–" if ends is None else f"{ends[0]:.1f}–{ends[1]:.1f}"]
+        followed = dict.fromkeys(relation.relation for relation in figures.followed)
         row.append(", ".join(list(followed)[:3]) + (" …" if len(followed) > 3 else ""))
         rows.append(row)
     return columns(rows, right=range(2, len(rows[0]) - 1), indent="  ")
@@ -342,19 +355,27 @@ def percent(share: float | None) -> str:
 def _draw_grid(axes: "Axes", chosen: Sequence[HeadFigures], title: str) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    most = max(one.head for one in chosen) + 1
-    layers = max(one.layer for one in chosen) + 1
-    for one in chosen:
-        face = ROLES[one.roles[0]][0] if one.roles else PAPER
+    most = max(figures.head for figures in chosen) + 1
+    layers = max(figures.layer for figures in chosen) + 1
+    for figures in chosen:
+        face = ROLES[figures.roles[0]][0] if figures.roles else PAPER
         form = "round,pad=0,rounding_size=0.08"
         box = FancyBboxPatch(
-            (one.head - 0.42, one.layer - 0.38), 0.84, 0.76, boxstyle=form, facecolor=face, edgecolor=LINE
+            (figures.head - 0.42, figures.layer - 0.38), 0.84, 0.76, boxstyle=form, facecolor=face, edgecolor=LINE
         )
         axes.add_patch(box)
-        ink = PAPER if one.roles else QUIET
-        axes.text(one.head, one.layer - 0.08, one.said or "–", ha="center", va="center", fontsize=8.5, color=ink)
-        figures = f"{one.confidence:.2f} · {one.importance:.2f}"
-        axes.text(one.head, one.layer + 0.22, figures, ha="center", va="center", fontsize=6.5, color=ink)
+        ink = PAPER if figures.roles else QUIET
+        axes.text(
+            figures.head,
+            figures.layer - 0.08,
+            figures.role_label or "–",
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            color=ink,
+        )
+        text = f"{figures.confidence:.2f} · {figures.importance:.2f}"
+        axes.text(figures.head, figures.layer + 0.22, text, ha="center", va="center", fontsize=6.5, color=ink)
     axes.set_xlim(-0.6, most - 0.4)
     axes.set_ylim(layers - 0.4, -0.6)
     axes.set_xticks(range(most), [f"head {head}" for head in range(most)])

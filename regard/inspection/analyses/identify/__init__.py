@@ -1,4 +1,4 @@
-"""`identify`: can attention, and tokens, be told apart?"""
+"""`identify`: can attention, and tokens, be distinguished?"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,7 +48,7 @@ ANALYSIS = Analysis(
     inspect=identify,
     inspect_corpus=identify_corpus,
     order=60,
-    question="can attention, and tokens, be told apart?",
+    question="can attention, and tokens, be distinguished?",
     works_on="every model that reads text; effective attention where there is attention",
     examples=EXAMPLES,
 )

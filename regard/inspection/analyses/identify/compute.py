@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.foundation.progress import Progress
 from regard.inspection.analyses.identify.effective import Mixed, Slices, correlation, other_weights, project
 from regard.inspection.analyses.identify.result import Demonstration, Head, Heads, Identifiability
-from regard.inspection.analyses.identify.token_mixing import Mixing, affordable, mixing
+from regard.inspection.analyses.identify.token_mixing import Mixing, affordable, measure_mixing
 from regard.inspection.attention_kinds import kind_of, layer_of
 from regard.inspection.interventions import attentions
 from regard.inspection.states import end_of_text
@@ -40,7 +40,7 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
         kind = kind_of(name)
         causal = kind == "decoder"
         heads, moved = [], []
-        for raw, what in zip(weights, Slices.of(module, values.shape[2]).mixed(values), strict=True):
+        for raw, what in zip(weights, Slices.of(module, values.shape[2]).mix(values), strict=True):
             if trace.parts:
                 head, other = _text_by_text(raw, what, spans(name, trace.parts))
                 heads.append(head)
@@ -59,7 +59,7 @@ def identify(trace: Trace, *, exact: bool = False, progress: Progress | None = N
     projections = None if exact else affordable(len(read))
     if progress:
         progress("looking at attention", len(asked), len(asked) + 2)
-    blended = None if seen is None else _mixed(trace.model, read, trace.parts, projections)
+    blended = None if seen is None else _measure_mixing(trace.model, read, trace.parts, projections)
     shown = demonstrate(trace, effective, others)
     picture = trace.picture if trace.reads_only else None
     places = picture.side if picture else Side([], [], [], [])
@@ -73,7 +73,7 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
         return []
     generator = torch.Generator().manual_seed(0)
     chance = {}
-    for name, old in raw.items():  # the same change of every row, dealt to other tokens that it may look at
+    for name, old in raw.items():  # the same change of every row, moved to other tokens that it may look at
         causal = kind_of(name) == "decoder"
         drawn = torch.rand(old.shape, generator=generator)
         drawn = drawn.masked_fill(~torch.ones_like(old, dtype=torch.bool).tril(), 2.0) if causal else drawn
@@ -85,7 +85,7 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
     ]
     shown = []
     for what, weights in wanted:
-        again = trace.again({f"{name}.weights": _held(new, name, trace.parts) for name, new in weights.items()})
+        again = trace.again({f"{name}.weights": _hold_weights(new, name, trace.parts) for name, new in weights.items()})
         change = float((again.log_probabilities - trace.log_probabilities).abs().max())
         rows = [(weights[name], raw[name]) for name in raw]
         moved = torch.cat([(new - old).abs().sum(-1).flatten() / 2 for new, old in rows])
@@ -94,14 +94,17 @@ def demonstrate(trace: Trace, effective: dict[str, Tensor], others: dict[str, Te
     return shown
 
 
-def _mixed(model: Model | EncoderModel, read: Side, parts: Sequence[int], projections: int | None) -> Mixing:
+def _measure_mixing(model: Model | EncoderModel, read: Side, parts: Sequence[int], projections: int | None) -> Mixing:
     """The contributions of the tokens of a side; texts that are read apart contribute nothing to each other."""
     ends = list(accumulate(parts or (len(read),)))
     texts = [read.ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    found = [mixing(model, ids, projections=projections) for ids in texts]
+    found = [measure_mixing(model, ids, projections=projections) for ids in texts]
     shares, errors = (
-        torch.stack([_diagonal(blocks) for blocks in zip(*each, strict=True)])
-        for each in ([one.contributions for one in found], [one.error for one in found])
+        torch.stack([_diagonal(blocks) for blocks in zip(*per_text, strict=True)])
+        for per_text in (
+            [text_mixing.contributions for text_mixing in found],
+            [text_mixing.error for text_mixing in found],
+        )
     )
     return Mixing(shares, errors)
 
@@ -109,11 +112,11 @@ def _mixed(model: Model | EncoderModel, read: Side, parts: Sequence[int], projec
 def _text_by_text(raw: Tensor, what: Mixed, blocks: Sequence[tuple[slice, slice]]) -> tuple[Head, Tensor]:
     """A head over texts that are encoded separately: each text has its own null space."""
     part, same_sum, other, rank = raw.clone(), raw.clone(), raw.clone(), 0
-    for place in blocks:
-        here, seen = raw[place], Mixed(what.rows[place[1]], what.width)
-        part[place], found = project(here, seen, causal=False)
-        same_sum[place], _ = project(here, seen, causal=False, sums=True)
-        other[place] = other_weights(here, seen, causal=False)
+    for block in blocks:
+        here, seen = raw[block], Mixed(what.rows[block[1]], what.width)
+        part[block], found = project(here, seen, causal=False)
+        same_sum[block], _ = project(here, seen, causal=False, sums=True)
+        other[block] = other_weights(here, seen, causal=False)
         rank += found
     return Head(raw, part, same_sum, rank, correlation(raw, part, causal=False)), other
 
@@ -124,7 +127,7 @@ def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
     return whole
 
 
-def _held(weights: Tensor, name: str, parts: Sequence[int]) -> Write:
+def _hold_weights(weights: Tensor, name: str, parts: Sequence[int]) -> Write:
     """Weights H×T×S in place of the model's own, all at once or step by step, or text by text."""
     given = 0
     left = iter(spans(name, parts))

@@ -65,17 +65,17 @@ class Slices:
         if attention.out is None:
             return cls(None, width)
         whole = attention.out.weight.detach().double().cpu()  # D×HK
-        return cls([torch.linalg.qr(one, mode="r").R.T for one in torch.split(whole, width, dim=1)], len(whole))
+        return cls([torch.linalg.qr(part, mode="r").R.T for part in torch.split(whole, width, dim=1)], len(whole))
 
-    def mixed(self, values: Tensor) -> list[Mixed]:
+    def mix(self, values: Tensor) -> list[Mixed]:
         """T of every head, from the values H×S×K that it looks at: with their bias, as the model has them.
 
         Without an output projection, T is the values themselves.
         """
         rows = values.double()
         if self.triangles is None:
-            return [Mixed(one, self.width) for one in rows]
-        return [Mixed(one @ turn, self.width) for one, turn in zip(rows, self.triangles, strict=True)]
+            return [Mixed(part, self.width) for part in rows]
+        return [Mixed(part @ turn, self.width) for part, turn in zip(rows, self.triangles, strict=True)]
 
 
 def project(weights: Tensor, what: Mixed, *, causal: bool, sums: bool = False) -> tuple[Tensor, int]:
@@ -93,12 +93,12 @@ def project(weights: Tensor, what: Mixed, *, causal: bool, sums: bool = False) -
     if not causal:
         return ((exact @ basis) @ basis.T).to(weights.dtype), rank
     found = exact.clone()
-    for row, seen in _deficient(kept):
+    for row, seen in _find_deficient(kept):
         found[row, : row + 1] = (exact[row, : row + 1] @ seen) @ seen.T
     return found.to(weights.dtype), rank
 
 
-def _deficient(what: Mixed) -> Iterator[tuple[int, Tensor]]:
+def _find_deficient(what: Mixed) -> Iterator[tuple[int, Tensor]]:
     """The rows of causal weights whose visible tokens are dependent, with the basis of what those span."""
     length, wide = what.rows.shape
     free = min(length, wide)
@@ -118,7 +118,9 @@ def other_weights(weights: Tensor, what: Mixed, *, causal: bool) -> Tensor:
     basis = kept.span()
     if basis.shape[1] == len(what.rows):
         return weights
-    places: Iterator[tuple[int, Tensor]] = _deficient(kept) if causal else ((row, basis) for row in range(len(weights)))
+    places: Iterator[tuple[int, Tensor]] = (
+        _find_deficient(kept) if causal else ((row, basis) for row in range(len(weights)))
+    )
     for row, seen in places:
         here = moved[row, : len(seen)]
         away = seen @ seen[here.argmax()]  # the strongest token without its part in the null space …

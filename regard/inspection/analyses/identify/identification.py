@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.batches import Frame, padded
+from regard.data.batches import Frame, pad_rows
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.analyses.identify.effective import Slices, correlation, project
 from regard.inspection.analyses.identify.identification_result import Identification, MixingByLayer, Similarity
 from regard.inspection.analyses.identify.token_identity import token_identity
-from regard.inspection.analyses.identify.token_mixing import mixing
+from regard.inspection.analyses.identify.token_mixing import measure_mixing
 from regard.inspection.attention_kinds import Kind, kind_of, layer_of
 from regard.inspection.interventions import attentions
 from regard.inspection.sides import batch_attention
@@ -65,21 +65,21 @@ def identify_corpus(
         texts = [part for text in texts for part in text.split(TAB)]
     ids = subject.source_tokenizer.encode_batch(list(texts))
     longest = longest_sentence(subject.config)
-    kept = [place for place, row in enumerate(ids) if 0 < len(row) <= longest]
+    kept = [index for index, row in enumerate(ids) if 0 < len(row) <= longest]
     if len(kept) < FEWEST:
         raise RegardError(f"There are {len(kept)} texts of 1 to {longest} tokens: at least {FEWEST} are needed.")
-    sources = [ids[place] for place in kept]
+    sources = [ids[index] for index in kept]
     alike: list[Similarity] = []
     if attentions(model):
-        said: list[list[int]] | None = None
+        outputs: list[list[int]] | None = None
         if subject.writes_text and end_of_text(model) == "encoder":
-            given = targets and [targets[place] for place in kept]
-            said = _targets(subject, [texts[place] for place in kept], given, progress)
-            said = [row[:longest] for row in said]
-        alike = attention_similarities(model, sources, said, frame, progress)
+            given = targets and [targets[index] for index in kept]
+            outputs = _targets(subject, [texts[index] for index in kept], given, progress)
+            outputs = [row[:longest] for row in outputs]
+        alike = attention_similarities(model, sources, outputs, frame, progress)
     tokens = token_identity(model, sources, frame=frame, seed=seed, progress=progress)
     chosen = np.random.default_rng(seed).permutation(len(sources))[:MIXED]
-    mixed_tokens = _mixing(model, [sources[place] for place in chosen], frame, progress)
+    mixed_tokens = _measure_mixing(model, [sources[index] for index in chosen], frame, progress)
     return Identification(alike, tokens, mixed_tokens, len(sources), len(texts) - len(sources))
 
 
@@ -92,7 +92,7 @@ def _targets(
     found: list[list[int]] = []
     for start in range(0, len(texts), 64):
         best = translator.hypotheses(texts[start : start + 64], beam=1)
-        found += [list(one[0].tokens) if one else [] for one in best]
+        found += [list(hypotheses[0].tokens) if hypotheses else [] for hypotheses in best]
         if progress:
             progress("translating", len(found), len(texts))
     return found
@@ -108,12 +108,14 @@ def attention_similarities(
     """Raw against effective weights of every attention and sentence, its heads averaged, padding taken away."""
     found: list[Similarity] = []
     done = 0
-    longest = [max(len(one), len(targets[place]) if targets else 0) + 2 for place, one in enumerate(sources)]
+    longest = [max(len(source), len(targets[index]) if targets else 0) + 2 for index, source in enumerate(sources)]
     for places in batches(longest, tokens=2048):
-        ids = padded([np.asarray(sources[place], dtype=np.int64) for place in places], *frame).to(model.device)  # B×S
+        ids = pad_rows([np.asarray(sources[position], dtype=np.int64) for position in places], *frame).to(
+            model.device
+        )  # B×S
         tensors = {"source": ids, "inputs": ids}
         if targets is not None:
-            read = padded([np.asarray(targets[place], dtype=np.int64) for place in places], [BOS], [])  # B×T
+            read = pad_rows([np.asarray(targets[position], dtype=np.int64) for position in places], [BOS], [])  # B×T
             tensors = {"source": ids, "inputs": read.to(model.device), "outputs": read}
         found += _batch(model, tensors, places, written=targets is not None)
         done += len(places)
@@ -132,18 +134,20 @@ def _batch(
         else:
             read_text(model, tensors["source"])
     found = []
-    names = [name for name, one in attentions(model).items() if one.heads and f"{name}.weights" in recording]
+    names = [
+        name for name, attention in attentions(model).items() if attention.heads and f"{name}.weights" in recording
+    ]
     for name in names:
         kind, module = kind_of(name), attentions(model)[name]
         passes = list(batch_attention(model, name, tensors, recording))
         values = recording.passes(f"{name}.values") if len(passes) > 1 else [recording[f"{name}.values"]]
-        for one, seen in zip(passes, values, strict=True):
-            assert one.rows.ids is not None and one.columns.ids is not None  # text, on both sides
+        for attention, seen in zip(passes, values, strict=True):
+            assert attention.rows.ids is not None and attention.columns.ids is not None  # text, on both sides
             slices = Slices.of(module, seen.shape[3])
-            queries, lengths = ((ids != PAD).sum(1).tolist() for ids in (one.rows.ids, one.columns.ids))
+            queries, lengths = ((ids != PAD).sum(1).tolist() for ids in (attention.rows.ids, attention.columns.ids))
             for row, (tall, wide) in enumerate(zip(queries, lengths, strict=True)):
-                if one.columns.real[row].any():  # a second text may be empty
-                    raw, what = one.weights[row, :, :tall, :wide], seen[row, :, :wide].cpu()
+                if attention.columns.real[row].any():  # a second text may be empty
+                    raw, what = attention.weights[row, :, :tall, :wide], seen[row, :, :wide].cpu()
                     found.append(_similarity(kind, layer_of(name), raw, what, slices, sentences[row]))
     return found
 
@@ -152,23 +156,23 @@ def _similarity(kind: Kind, layer: int, weights: Tensor, values: Tensor, slices:
     """Of one attention in one sentence: weights H×T×S, values H×S×K."""
     ranks, alike = [], []
     length, causal = values.shape[1], kind == "decoder"
-    for one, what in zip(weights, slices.mixed(values), strict=True):
-        part, rank = project(one, what, causal=causal)
+    for head, what in zip(weights, slices.mix(values), strict=True):
+        part, rank = project(head, what, causal=causal)
         ranks.append(rank)
-        alike.append(correlation(one, part, causal=causal))
+        alike.append(correlation(head, part, causal=causal))
     whole = sum(rank == length for rank in ranks) / len(ranks)
     mean = sum(ranks) / len(ranks), whole, sum(alike) / len(alike)
     return Similarity(kind, layer, length, values.shape[2], *mean, sentence=sentence)
 
 
-def _mixing(
+def _measure_mixing(
     model: Model | EncoderModel, sources: Sequence[list[int]], frame: Frame, progress: Progress | None
 ) -> MixingByLayer:
     own: list[Tensor] = []
     main: list[Tensor] = []
     error: list[Tensor] = []
     for number, ids in enumerate(sources, start=1):
-        found = mixing(model, [*frame.before, *ids, *frame.behind], projections=PROJECTIONS, seed=number)
+        found = measure_mixing(model, [*frame.before, *ids, *frame.after], projections=PROJECTIONS, seed=number)
         tokens = slice(len(frame.before), len(frame.before) + len(ids))
         own.append(found.own[:, tokens])
         main.append(found.still_main[:, tokens])
@@ -190,9 +194,10 @@ def _mixing(
 
 def _mixing_intervals(own: Sequence[Tensor], main: Sequence[Tensor]) -> dict[str, list[Interval | None]]:
     """Return the 95 % intervals, layer by layer, by a bootstrap over sentences; tensors are L×tokens of each."""
-    layers, lengths = len(own[0]), np.array([one.shape[1] for one in own], dtype=np.float64)
+    layers, lengths = len(own[0]), np.array([shares.shape[1] for shares in own], dtype=np.float64)
     sums = [
-        torch.cat([one.double().sum(1), other.double().sum(1)]).numpy() for one, other in zip(own, main, strict=True)
+        torch.cat([shares.double().sum(1), other.double().sum(1)]).numpy()
+        for shares, other in zip(own, main, strict=True)
     ]
     counts = resample_counts(len(own))
     means = ratio_intervals(np.stack(sums), lengths[:, None], counts=counts)  # 2L×2
@@ -200,9 +205,9 @@ def _mixing_intervals(own: Sequence[Tensor], main: Sequence[Tensor]) -> dict[str
         return {name: [None] * layers for name in ("median", "mean", "still_main")}
     sentence = np.repeat(np.arange(len(own)), lengths.astype(int))  # N: the sentence of each token
     shares = torch.cat(list(own), 1).double().numpy()  # L×N
-    each = [(max(0.0, float(low)), min(1.0, float(high))) for low, high in means]
+    intervals = [(max(0.0, float(low)), min(1.0, float(high))) for low, high in means]
     medians: list[Interval | None] = [_median_interval(row, sentence, counts) for row in shares]
-    return {"median": medians, "mean": [*each[:layers]], "still_main": [*each[layers:]]}
+    return {"median": medians, "mean": [*intervals[:layers]], "still_main": [*intervals[layers:]]}
 
 
 def _median_interval(values: NDArray[np.float64], sentence: NDArray[np.int64], counts: NDArray[np.float64]) -> Interval:

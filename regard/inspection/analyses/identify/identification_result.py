@@ -107,28 +107,28 @@ class Identification(Result):
 
     def _count_bins(self, kind: Kind, layer: int | None) -> list[Bin]:
         groups: dict[int, list[Similarity]] = {}
-        for one in self.likenesses:
-            if one.kind == kind and layer in (None, one.layer):
-                groups.setdefault(min((one.length - 1) // BIN, LAST // BIN), []).append(one)
+        for likeness in self.likenesses:
+            if likeness.kind == kind and layer in (None, likeness.layer):
+                groups.setdefault(min((likeness.length - 1) // BIN, LAST // BIN), []).append(likeness)
         return [
             Bin(
-                f"{place * BIN + 1}+" if place * BIN >= LAST else f"{place * BIN + 1}–{place * BIN + BIN}",
-                len(some) // len({one.layer for one in some}),
-                _mean(one.correlation for one in some),
-                _mean(one.identifiable for one in some),
-                _mean(one.rank for one in some),
+                f"{likeness * BIN + 1}+" if likeness * BIN >= LAST else f"{likeness * BIN + 1}–{likeness * BIN + BIN}",
+                len(some) // len({likeness.layer for likeness in some}),
+                _mean(likeness.correlation for likeness in some),
+                _mean(likeness.identifiable for likeness in some),
+                _mean(likeness.rank for likeness in some),
                 _bin_intervals(some),
             )
-            for place, some in sorted(groups.items())
+            for likeness, some in sorted(groups.items())
         ]
 
     def kinds(self) -> list[tuple[Kind, int, list[int]]]:
         """The kinds of attention that there are, their head width and their layers."""
         found = []
         for kind in KINDS:
-            some = [one for one in self.likenesses if one.kind == kind]
+            some = [likeness for likeness in self.likenesses if likeness.kind == kind]
             if some:
-                found.append((kind, some[0].width, sorted({one.layer for one in some})))
+                found.append((kind, some[0].width, sorted({likeness.layer for likeness in some})))
         return found
 
     @property
@@ -147,8 +147,8 @@ class Identification(Result):
                     "kind": kind,
                     "name": KINDS[kind],
                     "width": width,
-                    "all": [_bin_data(one) for one in self.bins(kind)],
-                    "layers": {str(layer): [_bin_data(one) for one in self.bins(kind, layer)] for layer in layers},
+                    "all": [_bin_data(bin_) for bin_ in self.bins(kind)],
+                    "layers": {str(layer): [_bin_data(bin_) for bin_ in self.bins(kind, layer)] for layer in layers},
                 }
                 for kind, width, layers in self.kinds()
             ],
@@ -181,17 +181,21 @@ class Identification(Result):
         for kind, width, _ in self.kinds():
             rows = [["tokens", "sentences", "rank", "identifiable heads", "correlation of raw and effective"]]
             rows[0] += ["95 % of rank", "95 % of heads", "95 % of correlation"]
-            for one in self.bins(kind):
-                agreeing = f"{one.identifiable:.0%}", f"{one.correlation:.3f}"
-                each = one.intervals
-                ranges = _range(each["rank"]), _range(each["identifiable"], 100, 0), _range(each["correlation"], 1, 3)
-                rows.append([one.name, f"{one.sentences:,}", f"{one.rank:.1f}", *agreeing, *ranges])
+            for bin_ in self.bins(kind):
+                agreeing = f"{bin_.identifiable:.0%}", f"{bin_.correlation:.3f}"
+                intervals = bin_.intervals
+                ranges = (
+                    _range(intervals["rank"]),
+                    _range(intervals["identifiable"], 100, 0),
+                    _range(intervals["correlation"], 1, 3),
+                )
+                rows.append([bin_.name, f"{bin_.sentences:,}", f"{bin_.rank:.1f}", *agreeing, *ranges])
             parts.append(f"Attention {KINDS[kind]} (head width {width}):\n\n{columns(rows, right=range(1, 8))}")
         heads = [["", *(word for how in MAPS for word in (f"map: {how}", "", "", ""))]]
         heads.append(["", *(word for _ in MAPS for word in ("cosine", "", "euclidean", ""))])
         heads.append(["layer", *(word for _ in range(6) for word in ("sent.", "vocab."))])
-        for place, name in enumerate(self.layers):
-            found = [self.tokens.found[how, by, among][place] for how in MAPS for by in NEARNESS for among in AMONG]
+        for index, name in enumerate(self.layers):
+            found = [self.tokens.found[how, by, among][index] for how in MAPS for by in NEARNESS for among in AMONG]
             heads.append([name, *("–" if share is None else f"{100 * share:.1f}" for share in found)])
         parts.append(
             f"Tokens identified, % of {self.tokens.tokens:,} (by chance in a sentence: {100 * self.tokens.chance:.1f}):"
@@ -199,21 +203,21 @@ class Identification(Result):
         )
         ends = self.tokens.intervals
         spans = [
-            [name, *(_range(ends[how, by, among][place], 100) for how in MAPS for by in NEARNESS for among in AMONG)]
-            for place, name in enumerate(self.layers)
+            [name, *(_range(ends[how, by, among][index], 100) for how in MAPS for by in NEARNESS for among in AMONG)]
+            for index, name in enumerate(self.layers)
         ]
         parts.append(f"95 % intervals of these shares:\n\n{columns([*heads[:3], *spans], right=range(1, 13))}")
-        told = [["layer", "own contribution: median", "mean", "tokens that still contribute most"]]
-        told[0] += ["95 % of median", "95 % of mean", "95 % of tokens"]
-        for place, name in enumerate(self.layers):
+        table = [["layer", "own contribution: median", "mean", "tokens that still contribute most"]]
+        table[0] += ["95 % of median", "95 % of mean", "95 % of tokens"]
+        for index, name in enumerate(self.layers):
             mixing = self.mixing
-            own = [mixing.median[place], mixing.mean[place], mixing.still_main[place]]
-            spread = [_range(one[place], 100) for one in mixing.intervals.values()]
-            told.append([name, *(f"{share:.1%}" for share in own), *spread])
+            own = [mixing.median[index], mixing.mean[index], mixing.still_main[index]]
+            spread = [_range(interval[index], 100) for interval in mixing.intervals.values()]
+            table.append([name, *(f"{share:.1%}" for share in own), *spread])
         parts.append(
             f"Contributions of tokens to their own states ({self.mixing.tokens:,} tokens of {self.mixing.sentences} "
             f"sentences, {self.mixing.projections} random projections each, standard error of one share "
-            f"(root mean square) {max(self.mixing.error):.1%}):\n\n{columns(told, right=range(1, 7))}"
+            f"(root mean square) {max(self.mixing.error):.1%}):\n\n{columns(table, right=range(1, 7))}"
         )
         return "\n\n".join(parts)
 
@@ -222,19 +226,19 @@ class Identification(Result):
         figure = new_figure(13, 4.4, self.title, layout="constrained")
         reserve_title(figure)
         left, middle, right = figure.subplots(1, 3)
-        names = list(dict.fromkeys(one.name for kind, _, _ in self.kinds() for one in self.bins(kind)))
+        names = list(dict.fromkeys(bin_.name for kind, _, _ in self.kinds() for bin_ in self.bins(kind)))
         names.sort(key=lambda name: int(name.rstrip("+").split("–")[0]))
         for hue, (kind, width, _) in zip(COLOURS, self.kinds(), strict=False):
             bins = self.bins(kind)
-            places = [names.index(one.name) for one in bins]
+            places = [names.index(bin_.name) for bin_ in bins]
             label = f"{KINDS[kind]} (head width {width})"
-            left.plot(places, [one.correlation for one in bins], color=hue, marker="o", label=label)
-            _band(left, places, [one.intervals["correlation"] for one in bins], hue)
+            left.plot(places, [bin_.correlation for bin_ in bins], color=hue, marker="o", label=label)
+            _band(left, places, [bin_.intervals["correlation"] for bin_ in bins], hue)
         left.set_xticks(range(len(names)), names, rotation=45, ha="right")
         for hue, how in zip(COLOURS, MAPS, strict=False):
             for style, by in zip(("-", "--"), NEARNESS, strict=True):
                 shares = self.tokens.found[how, by, "sentence"]
-                known = [(place, 100 * share) for place, share in enumerate(shares) if share is not None]
+                known = [(index, 100 * share) for index, share in enumerate(shares) if share is not None]
                 middle.plot(*zip(*known, strict=True), style, color=hue, marker="o", label=f"{how}, {by}")
                 _band(middle, range(len(shares)), self.tokens.intervals[how, by, "sentence"], hue, 100)
         middle.set_ylim(0, 102)
@@ -262,17 +266,17 @@ def _band(
     axes: "Axes", places: Sequence[int], intervals: Sequence[Interval | None], colour: str, factor: float = 1.0
 ) -> None:
     """Draw intervals around a curve, where there are any."""
-    known = [(place, ends) for place, ends in zip(places, intervals, strict=True) if ends is not None]
+    known = [(position, ends) for position, ends in zip(places, intervals, strict=True) if ends is not None]
     low, high = [factor * ends[0] for _, ends in known], [factor * ends[1] for _, ends in known]
-    axes.fill_between([place for place, _ in known], low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.fill_between([index for index, _ in known], low, high, color=colour, alpha=0.12, linewidth=0)
 
 
 def _bin_intervals(some: Sequence[Similarity]) -> dict[str, Interval | None]:
     """Return the 95 % intervals of the means over some attentions, by a bootstrap over sentences."""
-    numbers = {sentence: place for place, sentence in enumerate(dict.fromkeys(one.sentence for one in some))}
+    numbers = {sentence: index for index, sentence in enumerate(dict.fromkeys(likeness.sentence for likeness in some))}
     sums = np.zeros((len(numbers), 4))
-    for one in some:
-        sums[numbers[one.sentence]] += one.correlation, one.identifiable, one.rank, 1
+    for likeness in some:
+        sums[numbers[likeness.sentence]] += likeness.correlation, likeness.identifiable, likeness.rank, 1
     found = ratio_intervals(sums[:, :3], sums[:, 3:])
     if found is None:
         return dict.fromkeys(("correlation", "identifiable", "rank"))
@@ -293,12 +297,12 @@ def _mean(values: Iterable[float]) -> float:
     return sum(some) / len(some)
 
 
-def _bin_data(one: Bin) -> dict[str, Any]:
+def _bin_data(bin_: Bin) -> dict[str, Any]:
     return {
-        "tokens": one.name,
-        "sentences": one.sentences,
-        "correlation": one.correlation,
-        "identifiable": one.identifiable,
-        "rank": one.rank,
-        "intervals": one.intervals,
+        "tokens": bin_.name,
+        "sentences": bin_.sentences,
+        "correlation": bin_.correlation,
+        "identifiable": bin_.identifiable,
+        "rank": bin_.rank,
+        "intervals": bin_.intervals,
     }

@@ -112,8 +112,8 @@ class Identifiability(Result):
             "source": self.source.tokens,
             "target": self.target.tokens,
             "inputs": self.inputs.tokens,
-            "attention": [self._about(one, _in_full) for one in self.attention],
-            "demonstrations": [vars(one) for one in self.demonstrations],
+            "attention": [self._about(attention, _in_full) for attention in self.attention],
+            "demonstrations": [vars(demonstration) for demonstration in self.demonstrations],
             "projections": self.projections,
             "layers": self._layers(),
         }
@@ -136,41 +136,47 @@ class Identifiability(Result):
             )
         ]
 
-    def _about(self, one: Heads, weights: Callable[[Head], dict[str, Any]]) -> dict[str, Any]:
+    def _about(self, attention: Heads, weights: Callable[[Head], dict[str, Any]]) -> dict[str, Any]:
         """An attention and its heads, whose weights are written as the reader wants them."""
-        facts = {"name": one.name, "kind": one.kind, "layer": one.layer, "length": one.length, "width": one.width}
-        heads = [{"rank": head.rank, "correlation": head.correlation, **weights(head)} for head in one.heads]
+        facts = {
+            "name": attention.name,
+            "kind": attention.kind,
+            "layer": attention.layer,
+            "length": attention.length,
+            "width": attention.width,
+        }
+        heads = [{"rank": head.rank, "correlation": head.correlation, **weights(head)} for head in attention.heads]
         return {**facts, "heads": heads}
 
     def _tokens(self, mixing: Mixing) -> tuple[Tensor, Tensor, Tensor]:
         """Own share, whether it is the greatest, and standard errors: of tokens that are not special, L×…"""
-        kept = [place for place, special in enumerate(self.read.special) if not special] or [0]
+        kept = [index for index, special in enumerate(self.read.special) if not special] or [0]
         return mixing.own[:, kept], mixing.still_main[:, kept], mixing.error
 
     def __str__(self) -> str:
         """Ranks and correlations of all heads, the demonstrations, and own contributions by layer."""
         rows = [["attention", "tokens", "head width", "rank of each head", "correlation of raw and effective"]]
-        for one in self.attention:
-            ranks = " ".join(str(head.rank) for head in one.heads)
-            alike = " ".join(f"{head.correlation:.2f}" for head in one.heads)
-            rows.append([one.name, str(one.length), str(one.width), ranks, alike])
+        for attention in self.attention:
+            ranks = " ".join(str(head.rank) for head in attention.heads)
+            alike = " ".join(f"{head.correlation:.2f}" for head in attention.heads)
+            rows.append([attention.name, str(attention.length), str(attention.width), ranks, alike])
         parts = [columns(rows, right=(1, 2))] if self.attention else ["This model has no attention."]
         if self.demonstrations:
-            told = [["all heads replaced by", "weight moved", "rows with another maximum", "greatest change of log p"]]
+            table = [["all heads replaced by", "weight moved", "rows with another maximum", "greatest change of log p"]]
             for shown in self.demonstrations:
                 moved, other = f"{shown.moved:.1%}", f"{shown.other_strongest:.1%}"
-                told.append([WHAT[shown.what], moved, other, f"{shown.change:.1e}"])
-            parts.append(columns(told, right=(1, 2, 3)))
+                table.append([WHAT[shown.what], moved, other, f"{shown.change:.1e}"])
+            parts.append(columns(table, right=(1, 2, 3)))
         if self.mixing is None:
             return "\n\n".join(parts)
         how = "the exact Jacobian" if self.projections is None else f"{self.projections} random projections"
-        told = [["layer", "own contribution (median)", "tokens that still contribute most", "largest standard error"]]
+        table = [["layer", "own contribution (median)", "tokens that still contribute most", "largest standard error"]]
         names = layer_names(len(self.mixing.own))
-        for place, own, main, error in zip(names, *self._tokens(self.mixing), strict=True):
+        for name, own, main, error in zip(names, *self._tokens(self.mixing), strict=True):
             share, spread = float(main.double().mean()), float(error.max())
-            told.append([place, f"{float(own.median()):.1%}", f"{share:.1%}", f"{spread:.2%}"])
+            table.append([name, f"{float(own.median()):.1%}", f"{share:.1%}", f"{spread:.2%}"])
         parts.append(
-            f"Contributions of input tokens to their own states, by {how}:\n\n{columns(told, right=(1, 2, 3))}"
+            f"Contributions of input tokens to their own states, by {how}:\n\n{columns(table, right=(1, 2, 3))}"
         )
         return "\n\n".join(parts)
 
@@ -181,16 +187,16 @@ class Identifiability(Result):
             own = self.mixing.contributions[-1]
             followed = [("contributions to states of the last layer", own, self.read, self.read, False)]
         least = min(
-            ((one, head) for one in self.attention for head in one.heads),
+            ((attention, head) for attention in self.attention for head in attention.heads),
             key=lambda pair: pair[1].correlation,
             default=None,
         )
         if least is None:
             return _row(self.title, followed)
-        one, head = least
-        rows, across = self._sides(one.kind)
-        name = f"{one.name}, head {one.heads.index(head)}"
-        known = f"{one.length} tokens, width {one.width}, rank {head.rank}"
+        attention, head = least
+        rows, across = self._sides(attention.kind)
+        name = f"{attention.name}, head {attention.heads.index(head)}"
+        known = f"{attention.length} tokens, width {attention.width}, rank {head.rank}"
         return _row(  # raw and effective in the same colours: what looks alike is alike
             f"{self.title} {name}: {known}",
             [
@@ -219,8 +225,8 @@ class Identifiability(Result):
         if self.attention:
             data = {
                 **{name: side.tokens for name, side in sides.items()},
-                "demonstrations": [vars(one) for one in self.demonstrations],
-                "attention": [self._about(one, _packed) for one in self.attention],
+                "demonstrations": [vars(demonstration) for demonstration in self.demonstrations],
+                "attention": [self._about(attention, _pack_head) for attention in self.attention],
             }
             found.append(Panel("identify", data, "Raw and effective attention", NOTE))
         if self.mixing is None:
@@ -255,7 +261,7 @@ def _in_full(head: Head) -> dict[str, Any]:
     return {name: rounded(weights) for name, weights in maps.items()}
 
 
-def _packed(head: Head) -> dict[str, Any]:
+def _pack_head(head: Head) -> dict[str, Any]:
     """For the page: what equals the raw weights is left out."""
     return {
         "raw": pack(head.raw),

@@ -64,9 +64,9 @@ def token_identity(
     progress: Progress | None = None,
 ) -> TokenIdentity:
     """Identify the tokens of sources (without special ones): maps learn from 70 % of them, and stop by 15 %."""
-    order = [sources[place] for place in np.random.default_rng(seed).permutation(len(sources)) if sources[place]]
+    order = [sources[index] for index in np.random.default_rng(seed).permutation(len(sources)) if sources[index]]
     cuts = [0, int(0.7 * len(order)), int(0.85 * len(order)), len(order)]
-    places = [[[place] for place in range(len(ids))] for ids in order]
+    places = [[[index] for index in range(len(ids))] for ids in order]
     alone = end_of_text(model) == "decoder"
     readings = [
         Reading([], ids, words) if alone else Reading(ids, None, words)
@@ -77,7 +77,7 @@ def token_identity(
     train, stop, test = (slice(int(ends[start]), int(ends[end])) for start, end in pairwise(cuts))
     table = (model.source_embedding.weight.detach() * model.source_embedding.scale).float().cpu()  # V×E
     inputs = states[0, :, : table.shape[1]].clone()  # N×E
-    ids = torch.tensor([one for row in order for one in row])  # N
+    ids = torch.tensor([token_id for row in order for token_id in row])  # N
     spread, mean = torch.std_mean(states[:, train], dim=1, correction=0, keepdim=True)
     scaled = (states - mean) / spread.clamp(min=1e-6)
     near = _Neighbours(inputs[test], ids[test], table, [len(row) for row in order[cuts[2] :]])
@@ -91,7 +91,7 @@ def token_identity(
             guessed = states[:, test, : table.shape[1]]
         else:
             fits = [True] * len(states)
-            guessed = _learned(how, scaled, inputs, train, stop, test)
+            guessed = _fit_map(how, scaled, inputs, train, stop, test)
         for layer, vectors in enumerate(guessed):
             for by in NEARNESS:
                 for among in AMONG:
@@ -102,14 +102,14 @@ def token_identity(
     chance = len(order[cuts[2] :]) / max(1, test.stop - test.start)
     counts = dict(zip(("train", "stop", "test"), np.diff(cuts).tolist(), strict=True))
     found = {
-        key: [None if right is None else int(right.sum()) / max(1, len(right)) for right in each]
-        for key, each in hits.items()
+        key: [None if right is None else int(right.sum()) / max(1, len(right)) for right in correct]
+        for key, correct in hits.items()
     }
-    intervals = {key: [near.interval(right) for right in each] for key, each in hits.items()}
+    intervals = {key: [near.interval(right) for right in correct] for key, correct in hits.items()}
     return TokenIdentity(found, intervals, chance, test.stop - test.start, counts)
 
 
-def _learned(how: Map, states: Tensor, inputs: Tensor, train: slice, stop: slice, test: slice) -> Tensor:
+def _fit_map(how: Map, states: Tensor, inputs: Tensor, train: slice, stop: slice, test: slice) -> Tensor:
     """What the map of each layer makes of the test states L×N×D: L×N×E."""
     wanted = Examples(states[:, train], inputs[train])
     if how == "mlp":
@@ -122,9 +122,9 @@ def _learned(how: Map, states: Tensor, inputs: Tensor, train: slice, stop: slice
 
 def _linear(known: Tensor, wanted: Tensor, asked: Tensor) -> Tensor:
     """The linear map with the least squared error on the known states N×D, applied to others: N×E."""
-    one = torch.cat([known, torch.ones_like(known[:, :1])], dim=1).double()  # N×D+1
-    square = one.T @ one + RIDGE * len(one) * torch.eye(one.shape[1], dtype=torch.float64)
-    weight: Tensor = torch.linalg.solve(square, one.T @ wanted.double())  # D+1×E
+    with_bias = torch.cat([known, torch.ones_like(known[:, :1])], dim=1).double()  # N×D+1
+    square = with_bias.T @ with_bias + RIDGE * len(with_bias) * torch.eye(with_bias.shape[1], dtype=torch.float64)
+    weight: Tensor = torch.linalg.solve(square, with_bias.T @ wanted.double())  # D+1×E
     return (torch.cat([asked, torch.ones_like(asked[:, :1])], dim=1).double() @ weight).float()
 
 

@@ -56,8 +56,8 @@ def affordable(length: int) -> int:
     return max(4, min(PROJECTIONS, BUDGET // length**2))
 
 
-def mixing(model: Model | EncoderModel, ids: list[int], *, projections: int | None, seed: int = 0) -> Mixing:
-    """The contributions of the tokens of a text (special ones included) by so many projections; `None`: exactly.
+def measure_mixing(model: Model | EncoderModel, ids: list[int], *, projections: int | None, seed: int = 0) -> Mixing:
+    """Measure what the tokens of a text (special ones included) contribute; exactly, or by random `projections`.
 
     The text is read by itself: by an encoder, or by the decoder of a language model.
     """
@@ -65,7 +65,7 @@ def mixing(model: Model | EncoderModel, ids: list[int], *, projections: int | No
     width = _width(model)
     parts: list[Tensor] = []  # of L×n×S
     for places, directions in _directions(length, width, projections, seed):
-        parts.append(_pushed(model, ids, places, directions))
+        parts.append(_push_directions(model, ids, places, directions))
     squares = torch.cat(parts, dim=1)  # L×(S·P)×S
     layers = len(squares)
     squares = squares.view(layers, length, -1, length).permute(0, 2, 3, 1)  # L×P×S×S: state, then input
@@ -92,8 +92,8 @@ def _width(model: Model | EncoderModel) -> int:
 def _directions(length: int, width: int, projections: int | None, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Input places n and directions n×E at them, all those of the first token first, in portions."""
     generator = torch.Generator().manual_seed(seed)
-    each = width if projections is None else projections
-    places = torch.arange(length).repeat_interleave(each)  # S·P
+    per_token = width if projections is None else projections
+    places = torch.arange(length).repeat_interleave(per_token)  # S·P
     portion = max(1, TOKENS // length)
     for start in range(0, len(places), portion):
         some = places[start : start + portion]
@@ -108,7 +108,7 @@ def _directions(length: int, width: int, projections: int | None, seed: int) -> 
 @contextmanager
 def _differentiable(model: nn.Module) -> Iterator[None]:
     """LSTMs without oneDNN, whose kernel has no dual form either."""
-    if not any(isinstance(one, RecurrentLayer) and one.cell == "lstm" for one in model.modules()):
+    if not any(isinstance(module, RecurrentLayer) and module.cell == "lstm" for module in model.modules()):
         yield
         return
     with warnings.catch_warnings():
@@ -118,7 +118,7 @@ def _differentiable(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _pushed(model: Model | EncoderModel, ids: list[int], places: Tensor, directions: Tensor) -> Tensor:
+def _push_directions(model: Model | EncoderModel, ids: list[int], places: Tensor, directions: Tensor) -> Tensor:
     """The squared size of what each direction at its place does to every state of every layer: L×n×S."""
     device = model.device
     source = torch.tensor([ids], device=device).expand(len(places), -1)  # n×S
@@ -139,4 +139,4 @@ def _pushed(model: Model | EncoderModel, ids: list[int], places: Tensor, directi
         else:
             read_text(model, source)
         found = [forward_ad.unpack_dual(recording[name]).tangent for name in names]  # type: ignore[no-untyped-call]
-        return torch.stack([one.double().square().sum(-1).cpu() for one in found])
+        return torch.stack([gradient.double().square().sum(-1).cpu() for gradient in found])

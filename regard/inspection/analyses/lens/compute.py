@@ -61,21 +61,21 @@ def lens(trace: Trace, words: int = 5, *, inside: bool = False) -> Lens:
     if CONTEXT in trace.activations:
         write[CONTEXT] = _in_turn(trace.activations[CONTEXT].expand(len(names), -1, -1))
     source, inputs = trace.tensors(len(names))  # L×S (or L×3×H×W) and L×T
-    said = torch.tensor(trace.target.ids, device=model.device).repeat(len(names))  # LT
+    targets = torch.tensor(trace.target.ids, device=model.device).repeat(len(names))  # LT
     ranks, probabilities, top = [], [], []
     with torch.no_grad():
         with taps.watch(model, write=write):
             states = model.outputs(source, inputs).flatten(0, 1)  # LT×E
         _check_read(trace, names)
         part = max(1, LOGITS // trace.log_probabilities.shape[1])
-        for some, word in zip(torch.split(states, part), torch.split(said, part), strict=True):
+        for some, word in zip(torch.split(states, part), torch.split(targets, part), strict=True):
             shares = model.scores(some).softmax(-1)  # N×V
             own = shares.gather(1, word[:, None])  # N×1
             ranks.append(1 + (shares > own).sum(1))
             probabilities.append(own[:, 0])
             best = shares.topk(min(words, shares.shape[1]))
             for shown, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
-                top.append([(_text(one, trace), value) for one, value in zip(shown, values, strict=True)])
+                top.append([(_text(token_id, trace), value) for token_id, value in zip(shown, values, strict=True)])
     return Lens(
         trace.source,
         trace.target,

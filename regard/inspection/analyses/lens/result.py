@@ -42,16 +42,16 @@ class Lens(Result):
     @property
     def title(self) -> str:
         """The heading of the page."""
-        return "What each layer would have said"
+        return "What each layer would have predicted"
 
     @property
     def decided(self) -> list[int | None]:
         """For each position the first layer (from 0) from which on the output word stays first; or None."""
         first = (self.ranks == 1).tolist()
         found: list[int | None] = []
-        for place in range(len(self.target)):
+        for index in range(len(self.target)):
             layer = len(first)
-            while layer > 0 and first[layer - 1][place]:
+            while layer > 0 and first[layer - 1][index]:
                 layer -= 1
             found.append(None if layer == len(first) else layer)
         return found
@@ -72,7 +72,7 @@ class Lens(Result):
             "layers": [
                 {
                     "ranks": ranks,
-                    "probabilities": [round(one, 6) for one in probabilities],
+                    "probabilities": [round(probability, 6) for probability in probabilities],
                     "top": [[[word, round(share, 6)] for word, share in words] for words in top],
                 }
                 for ranks, probabilities, top in zip(
@@ -83,12 +83,12 @@ class Lens(Result):
 
     def __str__(self) -> str:
         """A row for each output word: each layer's first word, and the rank of the output word if that is another."""
-        rows = [["said", *self.names, "first from"]]
-        for place, (token, decided) in enumerate(zip(self.target.tokens, self.decided, strict=True)):
+        rows = [["word", *self.names, "first from"]]
+        for index, (token, decided) in enumerate(zip(self.target.tokens, self.decided, strict=True)):
             cells = []
             for layer, words in enumerate(self.top):
-                rank, share = int(self.ranks[layer, place]), float(self.probabilities[layer, place])
-                cells.append(f"{words[place][0][0]} {share:.2f}" if rank == 1 else f"{words[place][0][0]} (#{rank:,})")
+                rank, share = int(self.ranks[layer, index]), float(self.probabilities[layer, index])
+                cells.append(f"{words[index][0][0]} {share:.2f}" if rank == 1 else f"{words[index][0][0]} (#{rank:,})")
             rows.append([token, *cells, "–" if decided is None else self.names[decided]])
         return columns(rows)
 
@@ -104,22 +104,28 @@ class Lens(Result):
         for label in axes.get_xticklabels():
             label.set(ha="center", rotation_mode="default")
         for layer, words in enumerate(self.top):
-            for place in range(length):
-                said = float(self.probabilities[layer, place])
-                ink = INK if int(self.ranks[layer, place]) == 1 else QUIET
-                word = token_labels([words[place][0][0]])[0]
+            for index in range(length):
+                probability = float(self.probabilities[layer, index])
+                ink = INK if int(self.ranks[layer, index]) == 1 else QUIET
+                word = token_labels([words[index][0][0]])[0]
                 word = word if len(word) <= 13 else f"{word[:12]}…"
                 axes.text(
-                    layer, place, word, ha="center", va="center", fontsize=8, color="white" if said > 0.55 else ink
+                    layer,
+                    index,
+                    word,
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color="white" if probability > 0.55 else ink,
                 )
-        draw_key(figure, 1.3, "0", "1: the layer's probability of the word said")
+        draw_key(figure, 1.3, "0", "1: the layer's probability of the output word")
         return figure
 
     def panels(self) -> list[Panel]:
         """A table of words by layers; a click opens one of them."""
         note = (
-            "Each row is a token, or a label, that was said, each column a layer. A cell holds the layer's own first "
-            "word, had the output layer read it right there; it is filled where the word that was said is likely, and "
+            "Each row is a token, or a label, of the output, each column a layer. A cell holds the layer's own first "
+            "word, had the output layer read it right there; it is filled where the output word is likely, and "
             "# is that word's rank where another is first. The last layer is the model itself."
         )
         return [Panel("lens", self.to_json(), note=note)]

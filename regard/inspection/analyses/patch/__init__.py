@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import requirements
+from regard.inspection.corpus_options import MOST, Corpus, Most, Reference, Seed
 from regard.inspection.options import Argument, Option
 from regard.inspection.registry import Analysis, InspectedRun, ReportInput
 
 if TYPE_CHECKING:
     from regard.foundation.progress import Progress
+    from regard.inspection.corpus_result import CorpusMeans
     from regard.inspection.result import Result
 
 EXAMPLES = """
@@ -18,6 +20,7 @@ regard inspect patch runs/mine "A man runs." "A woman runs." -o page.html
 regard inspect patch runs/sentiment "a stirring film" "a boring film" -o page.html       which state holds the label
 regard inspect patch runs/mine --pairs pairs.tsv          means over many pairs, with intervals
 regard inspect patch runs/mine "A man runs." "A dog runs." --target "Ein Mann läuft." --instead "Ein Hund läuft."
+regard inspect patch runs/mine --corpus dev.en --reference dev.de -o page.html     one word of each source replaced
 """
 
 
@@ -48,8 +51,11 @@ def patch(
     from regard.inspection.analyses.patch.pairs import patch_pairs
 
     if pairs is None and (clean is None or corrupted is None):
-        raise UsageError("Patching compares two sources. Give a clean and a corrupted one, or many by --pairs FILE.")
-    if pairs is not None and any(one is not None for one in (clean, corrupted, target, instead)):
+        raise UsageError(
+            "Patching compares two sources. Give a clean and a corrupted one, many by --pairs FILE, or a --corpus of "
+            "clean ones."
+        )
+    if pairs is not None and any(value is not None for value in (clean, corrupted, target, instead)):
         raise UsageError("--pairs holds all sources: leave out the others, --target and --instead.")
     if pairs is not None and inside:
         raise UsageError("--inside maps one pair of sources, and --pairs averages many. Leave one of them out.")
@@ -85,8 +91,27 @@ def report(given: ReportInput) -> "Result":
     return patch_traces(given.trace, given.run.loaded.trace(given.corrupted), progress=given.progress)
 
 
+def patch_corpus(
+    run: InspectedRun,
+    corpus: Corpus,
+    reference: Reference = None,
+    most: Most = MOST,
+    seed: Seed = 1,
+    progress: "Progress | None" = None,
+) -> "CorpusMeans":
+    """Replace a word in each source of a corpus, and show which layers recover the output: by word class and error."""
+    from regard.inspection import examples
+    from regard.inspection.analyses.patch import over_corpus
+
+    found = examples.read_examples(corpus, reference, most=most, seed=seed)
+    examples.check_run(run.loaded)
+    counts = examples.count_target_tokens(run.loaded, run.path)
+    return over_corpus.patch_corpus(run.loaded, found, seed=seed, counts=counts, progress=progress)
+
+
 ANALYSIS = Analysis(
     inspect=patch,
+    inspect_corpus=patch_corpus,
     order=70,
     needs="run",
     question="which activation carries the difference?",

@@ -36,35 +36,37 @@ def patch(clean: Trace, corrupted: Trace, *, inside: bool = False, progress: Pro
 
     The sources must have as many tokens, so that positions correspond; the targets are the answers that are compared.
     """
-    place = _first_difference(clean, corrupted)
-    answer, instead = clean.target.ids[place], corrupted.target.ids[place]
-    rows = [one.log_probabilities[place] for one in (clean, corrupted)]
+    position = _first_difference(clean, corrupted)
+    answer, instead = clean.target.ids[position], corrupted.target.ids[position]
+    rows = [trace.log_probabilities[position] for trace in (clean, corrupted)]
     before = [float(row[answer] - row[instead]) for row in rows]  # of logits and of log-probabilities alike
     if before[0] - before[1] < SMALLEST:
         raise UsageError(
-            f'The clean source favours "{clean.target.tokens[place]}" over "{corrupted.target.tokens[place]}" by '
+            f'The clean source favours "{clean.target.tokens[position]}" over "{corrupted.target.tokens[position]}" by '
             f"{before[0]:+.2f} nats, the corrupted one by {before[1]:+.2f}: there is no difference to recover. Choose "
             "sources (or targets) that the model tells apart."
         )
-    layout, wholes = _layout(clean, corrupted, place, inside=inside), _wholes(clean)
+    layout, wholes = _layout(clean, corrupted, position, inside=inside), _wholes(clean)
     alone = [(spot,) for _, spots in layout for row in spots for spot in row if spot is not None]
     patches = [*alone, *(spots for _, spots in wholes)]
-    found = differences(corrupted, clean.activations, patches, (answer, instead), place, progress=progress)
+    found = differences(corrupted, clean.activations, patches, (answer, instead), position, progress=progress)
     shares = (found - before[1]) / (before[0] - before[1])
-    each = iter(shares.tolist())
+    recovered = iter(shares.tolist())
     maps = [
-        replace(one, values=torch.tensor([[nan if spot is None else next(each) for spot in row] for row in spots]))
-        for one, spots in layout
+        replace(
+            heatmap, values=torch.tensor([[nan if spot is None else next(recovered) for spot in row] for row in spots])
+        )
+        for heatmap, spots in layout
     ]
     return Patching(
         clean.source.tokens,
         corrupted.source.tokens,
-        clean.inputs.tokens[: place + 1],
-        clean.target.tokens[place],
-        corrupted.target.tokens[place],
+        clean.inputs.tokens[: position + 1],
+        clean.target.tokens[position],
+        corrupted.target.tokens[position],
         (before[0], before[1]),
         maps,
-        [(name, share) for (name, _), share in zip(wholes, each, strict=True)],
+        [(name, share) for (name, _), share in zip(wholes, recovered, strict=True)],
     )
 
 
@@ -82,13 +84,13 @@ def _first_difference(clean: Trace, corrupted: Trace) -> int:
     if clean.source.ids == corrupted.source.ids:
         raise UsageError("The two sources are the same to this model: change a word in one of them.")
     pairs = enumerate(zip(clean.target.ids, corrupted.target.ids, strict=False))
-    place = next((place for place, (one, other) in pairs if one != other), None)
-    if place is None:
+    position = next((position for position, (token_id, other) in pairs if token_id != other), None)
+    if position is None:
         raise UsageError(
             f'Both sources lead to "{_output_text(clean)}": change another word, or name the output '
             "that the corrupted source should lead to (--instead)."
         )
-    return place
+    return position
 
 
 def _output_text(trace: Trace) -> str:
@@ -106,11 +108,11 @@ def _source_text(trace: Trace) -> str:
 _Layout = list[tuple[Recovery, list[list[Spot | None]]]]
 
 
-def _layout(clean: Trace, corrupted: Trace, place: int, *, inside: bool) -> _Layout:
+def _layout(clean: Trace, corrupted: Trace, position: int, *, inside: bool) -> _Layout:
     """Every map still to be filled, with the spot of each cell."""
     pairs = zip(clean.source.tokens, corrupted.source.tokens, strict=True)
-    source = [one if one == other else f"{one}/{other}" for one, other in pairs]
-    target = (clean.target if clean.reads_only else clean.inputs).tokens[: place + 1]
+    source = [token if token == other else f"{token}/{other}" for token, other in pairs]
+    target = (clean.target if clean.reads_only else clean.inputs).tokens[: position + 1]
     nothing = torch.zeros(0)
     found: _Layout = []
 

@@ -19,7 +19,7 @@ TOKENS = 4096
 """Padded tokens of a batch of patched passes."""
 
 Answer = Callable[[int, bool], Tensor]
-"""Logits B×V of so many rows of the pass that is copied into; and whether the encoder has to be run again."""
+"""Logits B×V of a number of rows of the pass that is copied into; and whether the encoder has to be run again."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,20 @@ def differences(
     values: Mapping[str, Tensor],
     patches: Sequence[Sequence[Spot]],
     answers: tuple[int, int],
-    place: int,
+    position: int,
     *,
     progress: Progress | None = None,
 ) -> Tensor:
     """Logit differences of two answers at a target position, one for each set of spots that values are copied to."""
-    most = max(1, TOKENS // max(len(into.source), min(len(into.inputs), place + 1)))
+    most = max(1, TOKENS // max(len(into.source), min(len(into.inputs), position + 1)))
     found = torch.zeros(len(patches))
     done = 0
     with torch.no_grad():
-        answer = _written(into, into.model, place) if isinstance(into.model, Model) else _read(into, place)
+        answer = (
+            _output_answer(into, into.model, position)
+            if isinstance(into.model, Model)
+            else _input_answer(into, position)
+        )
         for in_encoder, rows in _batches(patches, most):
             some = [patches[row] for row in rows]
             write = {tap: _copying(values[tap], some, tap) for tap in {spot.tap for spots in some for spot in spots}}
@@ -58,10 +62,10 @@ def differences(
     return found
 
 
-def _written(into: Trace, model: Model, place: int) -> Answer:
+def _output_answer(into: Trace, model: Model, position: int) -> Answer:
     """Return a function that predicts the word after a prefix; encoder states are reused if no copy changes them."""
     source = torch.tensor([into.source.ids], device=model.device)  # 1×S
-    inputs = torch.tensor([into.inputs.ids[: place + 1]], device=model.device)  # 1×T
+    inputs = torch.tensor([into.inputs.ids[: position + 1]], device=model.device)  # 1×T
     memory = model.encode(source)
 
     def answer(rows: int, in_encoder: bool) -> Tensor:
@@ -72,11 +76,11 @@ def _written(into: Trace, model: Model, place: int) -> Answer:
     return answer
 
 
-def _read(into: Trace, place: int) -> Answer:
+def _input_answer(into: Trace, position: int) -> Answer:
     """The answer at a place of a model that only reads, whose answers come all at once."""
 
     def answer(rows: int, in_encoder: bool) -> Tensor:
-        return into.model.scores(into.model.outputs(*into.tensors(rows)))[:, place]
+        return into.model.scores(into.model.outputs(*into.tensors(rows)))[:, position]
 
     return answer
 

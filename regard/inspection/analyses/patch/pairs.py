@@ -31,17 +31,17 @@ def patch_pairs(
             continue
         for name, value in found.wholes:
             wholes.setdefault(name, []).append(value)
-        for one in found.maps:
-            for row, line in zip(one.rows, one.values.tolist(), strict=True) if one.part == "heads" else ():
-                for column, value in zip(one.columns, line, strict=True):
+        for heatmap in found.maps:
+            for row, line in zip(heatmap.rows, heatmap.values.tolist(), strict=True) if heatmap.part == "heads" else ():
+                for column, value in zip(heatmap.columns, line, strict=True):
                     if not isnan(value):
-                        heads.setdefault(f"{one.name}, {row}, {column}", []).append(value)
+                        heads.setdefault(f"{heatmap.name}, {row}, {column}", []).append(value)
         if progress:
             progress("patching", number, len(pairs))
     if not wholes:
         why = skipped[0] if skipped else "there are none"
         raise UsageError(f"No pair of sources could be compared ({why}). Give pairs of as many tokens each.")
-    strongest = sorted((_mean(name, values) for name, values in heads.items()), key=lambda one: -abs(one.mean))
+    strongest = sorted((_mean(name, values) for name, values in heads.items()), key=lambda head: -abs(head.mean))
     means = [_mean(name, values) for name, values in wholes.items()]
     return PatchingPairs(len(pairs) - len(skipped), skipped, means, strongest)
 

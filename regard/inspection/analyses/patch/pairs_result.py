@@ -62,20 +62,20 @@ class PatchingPairs(Result):
         return {
             "pairs": self.pairs,
             "skipped": self.skipped,
-            "wholes": [one.to_json() for one in self.wholes],
-            "heads": [one.to_json() for one in self.heads],
+            "wholes": [whole.to_json() for whole in self.wholes],
+            "heads": [head.to_json() for head in self.heads],
         }
 
     def __str__(self) -> str:
         parts = [f"{self.pairs:,} pairs of sources; intervals are 95 %, by a bootstrap over pairs."]
         for title, some in (("copied as a whole", self.wholes), ("head, at all positions", self.heads[:MOST_SHOWN])):
             rows = [[title, "recovers", "95 %", "pairs"]]
-            rows += [[one.name, f"{one.mean:.2f}", _range(one.interval), f"{one.pairs:,}"] for one in some]
+            rows += [[mean.name, f"{mean.mean:.2f}", _range(mean.interval), f"{mean.pairs:,}"] for mean in some]
             if some:
                 parts.append(columns(rows, right=(1, 2, 3)))
         if self.skipped:
-            told = "\n".join(f"  {why}" for why in self.skipped[:3])
-            parts.append(f"{len(self.skipped):,} pairs could not be compared, such as:\n{told}")
+            reasons = "\n".join(f"  {why}" for why in self.skipped[:3])
+            parts.append(f"{len(self.skipped):,} pairs could not be compared, such as:\n{reasons}")
         return "\n\n".join(parts)
 
     def draw(self) -> "Figure":
@@ -85,12 +85,12 @@ class PatchingPairs(Result):
         reserve_title(figure)
         axes = figure.subplots()
         places = range(len(shown))
-        axes.barh(places, [one.mean for one in shown], color=COLOURS[0], height=0.65)
-        ends = [one.interval or (one.mean, one.mean) for one in shown]
-        spread = [[one.mean - low for one, (low, _) in zip(shown, ends, strict=True)]]
-        spread.append([high - one.mean for one, (_, high) in zip(shown, ends, strict=True)])
-        axes.errorbar([one.mean for one in shown], list(places), xerr=spread, fmt="none", ecolor=QUIET, elinewidth=1)
-        axes.set_yticks(places, [one.name for one in shown])
+        axes.barh(places, [mean.mean for mean in shown], color=COLOURS[0], height=0.65)
+        ends = [mean.interval or (mean.mean, mean.mean) for mean in shown]
+        spread = [[mean.mean - low for mean, (low, _) in zip(shown, ends, strict=True)]]
+        spread.append([high - mean.mean for mean, (_, high) in zip(shown, ends, strict=True)])
+        axes.errorbar([mean.mean for mean in shown], list(places), xerr=spread, fmt="none", ecolor=QUIET, elinewidth=1)
+        axes.set_yticks(places, [mean.name for mean in shown])
         axes.invert_yaxis()
         axes.set_xlabel("share of the difference recovered", fontsize=9, color=INK)
         style_axes(axes)

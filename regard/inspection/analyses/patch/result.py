@@ -95,10 +95,10 @@ class Patching(Result):
     def strongest(self) -> list[tuple[str, float]]:
         """Single activations by what they recover, most first."""
         found = [
-            (f"{one.name}, {row}, {column}", value)
-            for one in self.maps
-            for row, line in zip(one.rows, one.values, strict=True)
-            for column, value in zip(one.columns, line.tolist(), strict=True)
+            (f"{heatmap.name}, {row}, {column}", value)
+            for heatmap in self.maps
+            for row, line in zip(heatmap.rows, heatmap.values, strict=True)
+            for column, value in zip(heatmap.columns, line.tolist(), strict=True)
             if not isnan(value)
         ]
         return sorted(found, key=lambda item: -abs(item[1]))
@@ -121,14 +121,16 @@ class Patching(Result):
             "wholes": [{"name": name, "recovery": rounded_number(value)} for name, value in self.wholes],
             "maps": [
                 {
-                    "part": one.part,
-                    "kind": one.kind,
-                    "name": one.name,
-                    "rows": one.rows,
-                    "columns": one.columns,
-                    "values": [[None if isnan(x) else rounded_number(x) for x in row] for row in one.values.tolist()],
+                    "part": heatmap.part,
+                    "kind": heatmap.kind,
+                    "name": heatmap.name,
+                    "rows": heatmap.rows,
+                    "columns": heatmap.columns,
+                    "values": [
+                        [None if isnan(x) else rounded_number(x) for x in row] for row in heatmap.values.tolist()
+                    ],
                 }
-                for one in self.maps
+                for heatmap in self.maps
             ],
         }
 
@@ -157,27 +159,27 @@ class Patching(Result):
         """Every map: blue recovers the clean answer, red leads further away."""
         left, cell, title = 1.0, CELL * 1.25, 0.45
         bands: list[list[Recovery]] = []
-        for one in self.maps:  # what is of one part stands side by side, as far as a page is wide
-            beside = [*bands[-1], one] if bands and bands[-1][0].part == one.part else []
-            if beside and sum(len(each.columns) * cell + left for each in beside) <= WIDEST:
-                bands[-1] = beside
+        for heatmap in self.maps:  # what is of one part stands side by side, as far as a page is wide
+            longer_band = [*bands[-1], heatmap] if bands and bands[-1][0].part == heatmap.part else []
+            if longer_band and sum(len(neighbour.columns) * cell + left for neighbour in longer_band) <= WIDEST:
+                bands[-1] = longer_band
             else:
-                bands.append([one])
-        names = [max(label_height(one.columns) for one in band) + 0.2 for band in bands]
-        talls = [max(len(one.rows) for one in band) * cell for band in bands]
-        width = max(sum(len(one.columns) * cell + left for one in band) for band in bands) + 0.8
+                bands.append([heatmap])
+        names = [max(label_height(heatmap.columns) for heatmap in band) + 0.2 for band in bands]
+        talls = [max(len(heatmap.rows) for heatmap in band) * cell for band in bands]
+        width = max(sum(len(heatmap.columns) * cell + left for heatmap in band) for band in bands) + 0.8
         height = title + sum(names) + sum(talls) + 0.3 * len(bands) + KEY
         figure = new_figure(width, height, f"{self.answer} or {self.instead}: what is recovered")
         above = title
         for band, name, tall in zip(bands, names, talls, strict=True):
             above += name
             at = left
-            for one in band:
-                wide = len(one.columns) * cell
-                deep = len(one.rows) * cell
+            for heatmap in band:
+                wide = len(heatmap.columns) * cell
+                deep = len(heatmap.rows) * cell
                 axes = figure.add_axes((at / width, 1 - (above + deep) / height, wide / width, deep / height))
-                draw_map(axes, one.values, one.rows, one.columns, signed=True)
-                axes.set_xlabel(one.name, fontsize=9, color=INK, loc="left", labelpad=3)
+                draw_map(axes, heatmap.values, heatmap.rows, heatmap.columns, signed=True)
+                axes.set_xlabel(heatmap.name, fontsize=9, color=INK, loc="left", labelpad=3)
                 at += wide + left
             above += tall + 0.3
         draw_key(figure, left + 0.6, "−1: led further away", "+1: all of the difference recovered", signed=True)

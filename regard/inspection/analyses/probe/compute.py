@@ -67,7 +67,7 @@ def probe(
     work = _ProbeTraining(split, translator.input.frame, progress)
     of_model = work.read(translator.model, pool, "reading layers")
     own = {kind: (work.ask(of_model, real, wide), work.ask(of_model, control, wide)) for kind, wide in KINDS.items()}
-    of_random = work.read(untrained(translator, seed), pool, "reading untrained")
+    of_random = work.read(build_untrained(translator, seed), pool, "reading untrained")
     random = {kind: work.ask(of_random, real, wide) for kind, wide in KINDS.items()}
     majority, per_word = baselines(split)
     return Probing(
@@ -114,34 +114,34 @@ class Split:
     def words(self, name: str | None = None) -> list[str]:
         """The words of a part, or of all parts in order."""
         chosen = self.parts.values() if name is None else [self.parts[name]]
-        return [word for part in chosen for one, _ in part for word in one.words]
+        return [word for part in chosen for sentence, _ in part for word in sentence.words]
 
     def given(self, name: str) -> list[str]:
         """The labels of a part."""
-        return [label for one, _ in self.parts[name] for label in one.labels]
+        return [label for sentence, _ in self.parts[name] for label in sentence.labels]
 
     @property
     def answers(self) -> Tensor:
         """The number of each word's label, all parts in order: N."""
-        numbers = {label: place for place, label in enumerate(self.labels)}
+        numbers = {label: index for index, label in enumerate(self.labels)}
         return torch.tensor([numbers[label] for name in self.parts for label in self.given(name)])
 
     @property
     def test_lengths(self) -> list[int]:
         """The number of words of each test sentence."""
-        return [len(one.words) for one, _ in self.parts["test"]]
+        return [len(sentence.words) for sentence, _ in self.parts["test"]]
 
     @property
     def bounds(self) -> list[int]:
         """Where among all words the parts begin and end."""
-        counts = (sum(len(one.words) for one, _ in part) for part in self.parts.values())
+        counts = (sum(len(sentence.words) for sentence, _ in part) for part in self.parts.values())
         return [0, *accumulate(counts)]
 
 
 def control_labels(words: Sequence[str], labels: Tensor, seed: int) -> Tensor:
     """A label for each word *type*, drawn from the distribution of the real ones (Hewitt and Liang, 2019): N."""
     generator = torch.Generator().manual_seed(seed)
-    types = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    types = {word: index for index, word in enumerate(dict.fromkeys(words))}
     drawn = labels[torch.randint(len(labels), (len(types),), generator=generator)]
     return drawn[torch.tensor([types[word] for word in words])]
 
@@ -151,7 +151,7 @@ def has_encoder(loaded: LoadedRun) -> bool:
     return loaded.config.task.input_kind().encoder
 
 
-def untrained(translator: LoadedRun, seed: int) -> Model | EncoderModel:
+def build_untrained(translator: LoadedRun, seed: int) -> Model | EncoderModel:
     """A model of the same configuration that has learned nothing."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -187,7 +187,9 @@ class _ProbeTraining:
         self.readings = [reading for part in split.parts.values() for _, reading in part]
         self.bounds = split.bounds
         self.labels = len(split.labels)
-        self.starts: list[int] = np.cumsum([0, *(len(one.words) for one, _ in split.parts["train"])])[:-1].tolist()
+        self.starts: list[int] = np.cumsum([0, *(len(sentence.words) for sentence, _ in split.parts["train"])])[
+            :-1
+        ].tolist()
         self.ends = blocks(self.starts, self.bounds[1])
         self.progress = progress
         self.done, self.total = 0, 3 * len(KINDS) * sum(self.ends)
@@ -208,11 +210,11 @@ class _ProbeTraining:
             for start, end in zip(self.bounds[:-1], self.bounds[1:], strict=True)
         )
         last = train_probes(train, stop, self.labels, hidden)
-        self._trained(len(train))
-        code = online_code(train, stop, self.ends, self.labels, hidden, last, starts=self.starts, trained=self._trained)
+        self._train(len(train))
+        code = online_code(train, stop, self.ends, self.labels, hidden, last, starts=self.starts, trained=self._train)
         return _answer(last, test, code)
 
-    def _trained(self, words: int) -> None:
+    def _train(self, words: int) -> None:
         self.done += words
         if self.progress:
             self.progress("probing", self.done, self.total)
@@ -230,10 +232,10 @@ def _intervals(split: Split, truth: Tensor, control: Tensor, random: Tensor) -> 
     parts = np.concatenate([_sums(split, hits) for hits in figures.values()], axis=1)  # sentences × 4L
     found = ratio_intervals(parts, np.asarray(split.test_lengths, dtype=np.float64)[:, None])
     layers = len(truth)
-    each: list[Interval | None] = [None] * (layers * len(figures))
+    intervals: list[Interval | None] = [None] * (layers * len(figures))
     if found is not None:
-        each = [(float(low), float(high)) for low, high in found]
-    return {name: each[place * layers : (place + 1) * layers] for place, name in enumerate(figures)}
+        intervals = [(float(low), float(high)) for low, high in found]
+    return {name: intervals[index * layers : (index + 1) * layers] for index, name in enumerate(figures)}
 
 
 def _sums(split: Split, hits: Tensor) -> NDArray[np.float64]:
@@ -252,10 +254,10 @@ def _by_label(split: Split, guesses: Tensor) -> dict[str, tuple[int, list[float]
         if here.any():
             ends = ratio_intervals(_sums(split, here & (guesses == number)), _sums(split, here[None]))
             shares = (guesses[:, here] == number).double().mean(1).tolist()
-            each: list[Interval | None] = [None] * len(shares)
+            intervals: list[Interval | None] = [None] * len(shares)
             if ends is not None:
-                each = [(max(0.0, float(low)), min(1.0, float(high))) for low, high in ends]
-            found[label] = int(here.sum()), shares, each
+                intervals = [(max(0.0, float(low)), min(1.0, float(high))) for low, high in ends]
+            found[label] = int(here.sum()), shares, intervals
     return found
 
 
@@ -279,7 +281,7 @@ def _split(
     readings = _readings(read, alone=alone)
     if sources is not None:
         readings = _with_sources(translator, corpus, read, sources, too_long)
-    whole = [(one, reading) for one, reading in zip(read, readings, strict=True) if one.words]
+    whole = [(sentence, reading) for sentence, reading in zip(read, readings, strict=True) if sentence.words]
     if len(whole) < FEWEST:
         raise RegardError(
             f"{corpus} has {len(whole)} sentences with the property `{wanted}`: a probe needs at least {FEWEST}."
@@ -290,7 +292,7 @@ def _split(
         held = [pair for pair in zip(others, _readings(others, alone=alone), strict=True) if pair[0].words]
     count = len(held) + len(whole)
     held = _without_repetitions(held, set())
-    whole = _without_repetitions(whole, {tuple(one.ids) for one, _ in held})
+    whole = _without_repetitions(whole, {tuple(sentence.ids) for sentence, _ in held})
     repeated = count - len(held) - len(whole)
     if len(whole) < FEWEST:
         raise RegardError(
@@ -301,12 +303,12 @@ def _split(
     tenth = max(1, len(whole) // 10)
     if dev is None:
         pieces = {"train": order[2 * tenth :], "stop": order[tenth : 2 * tenth], "test": order[:tenth]}
-        parts = {name: [whole[place] for place in places] for name, places in pieces.items()}
+        parts = {name: [whole[position] for position in places] for name, places in pieces.items()}
     else:
         pieces = {"train": order[tenth:], "stop": order[:tenth]}
-        parts = {name: [whole[place] for place in places] for name, places in pieces.items()}
+        parts = {name: [whole[position] for position in places] for name, places in pieces.items()}
         parts["test"] = held
-    labels = Counter(label for part in parts.values() for one, _ in part for label in one.labels)
+    labels = Counter(label for part in parts.values() for sentence, _ in part for label in sentence.labels)
     if len(labels) < 2:
         raise UsageError(
             f"Every word with the property `{wanted}` has the same label: there is nothing to tell apart. "
@@ -320,18 +322,18 @@ def _without_repetitions(
 ) -> list[tuple[Labelled, Reading]]:
     """Return the sentences, each once, that are not among those `known` by their tokens."""
     seen, found = set(known), []
-    for one, reading in given:
-        if tuple(one.ids) not in seen:
-            seen.add(tuple(one.ids))
-            found.append((one, reading))
+    for sentence, reading in given:
+        if tuple(sentence.ids) not in seen:
+            seen.add(tuple(sentence.ids))
+            found.append((sentence, reading))
     return found
 
 
 def _readings(read: Sequence[Labelled], *, alone: bool) -> list[Reading]:
     """What an encoder reads, or a decoder that is `alone`."""
     if alone:
-        return [Reading([], one.ids, one.tokens) for one in read]
-    return [Reading(one.ids, None, one.tokens) for one in read]
+        return [Reading([], sentence.ids, sentence.tokens) for sentence in read]
+    return [Reading(sentence.ids, None, sentence.tokens) for sentence in read]
 
 
 def _with_sources(
@@ -345,4 +347,4 @@ def _with_sources(
     if len(lines) < len(read):
         raise RegardError(f"{sources} has {len(lines):,} lines for {len(read):,} sentences: they must be as many.")
     ids = translator.source_tokenizer.encode_batch(lines[: len(read)])
-    return [Reading(source, one.ids, one.tokens) for source, one in zip(ids, read, strict=True)]
+    return [Reading(source, sentence.ids, sentence.tokens) for source, sentence in zip(ids, read, strict=True)]

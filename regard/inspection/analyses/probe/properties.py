@@ -55,21 +55,21 @@ def read_labelled(
     given = read_table(path, wanted) if is_table(path) else _treebank(path, wanted)
     found: list[Labelled] = []
     left_out = 0
-    for one in reported(islice(given, most), "reading", progress, most):
-        matched = match_tokens(one.sentence, tokenizer)
+    for labelled in reported(islice(given, most), "reading", progress, most):
+        matched = match_tokens(labelled.sentence, tokenizer)
         if len(matched.ids) > longest:
             left_out += 1
             continue
-        kept = [place for place, label in enumerate(one.labels) if label is not None]
+        kept = [index for index, label in enumerate(labelled.labels) if label is not None]
         found.append(
             Labelled(
                 matched.ids,
-                [one.sentence.words[place].form for place in kept],
-                [label for label in one.labels if label is not None],
-                [matched.tokens[place] for place in kept],
+                [labelled.sentence.words[index].form for index in kept],
+                [label for label in labelled.labels if label is not None],
+                [matched.tokens[index] for index in kept],
             )
         )
-    if not any(one.labels for one in found):
+    if not any(sentence.labels for sentence in found):
         raise UsageError(f"No word of {path} has the property `{wanted}`: {_offers(path)}")
     return found, left_out
 
@@ -110,11 +110,11 @@ def read_table(path: Path | str, wanted: str) -> Iterator[Given]:
         words: list[Word] = []
         labels: list[str | None] = []
         start = 0
-        for place, row in enumerate(rows, start=number):
+        for index, row in enumerate(rows, start=number):
             fields = row.split("\t")
             if len(fields) < column or not fields[0].strip():
                 raise RegardError(
-                    f"{path}:{place} has {len(fields)} tab-separated columns: a word and its labels were expected, the "
+                    f"{path}:{index} has {len(fields)} tab-separated columns: a word and its labels were expected, the "
                     f"label asked for in column {column}."
                 )
             form = fields[0].strip()

@@ -124,7 +124,7 @@ class Probing(Result):
             "repeated": self.repeated,
             "labels": self.labels,
             "baselines": {"majority": self.majority, "word": self.per_word, "uniform_bits": self.uniform},
-            "probes": {kind: one.to_json() for kind, one in self.curves.items()},
+            "probes": {kind: curves.to_json() for kind, curves in self.curves.items()},
             "by_label": [
                 {"label": label, "words": count, "found": found, "intervals": intervals}
                 for label, (count, found, intervals) in self.by_label.items()
@@ -136,15 +136,15 @@ class Probing(Result):
         head = ["", "accuracy", "", "control", "", "selectivity", "", "untrained", "", "kbit", "", "compression", ""]
         head += ["95 % of accuracy", "", "95 % of kbit", "", "95 % of compression", ""]
         rows = [head, ["layer", *["linear", "mlp"] * 9]]
-        for place, name in enumerate(self.layers):
+        for index, name in enumerate(self.layers):
             row = [name]
             for figures in ("accuracy", "control", "selectivity", "untrained"):
-                row += [f"{100 * getattr(one, figures)[place]:.1f}" for one in self.curves.values()]
-            row += [f"{one.code.bits[place] / 1000:.1f}" for one in self.curves.values()]
-            row += [f"{one.code.compression[place]:.2f}" for one in self.curves.values()]
-            row += [_range(one.intervals["accuracy"][place], 100) for one in self.curves.values()]
-            row += [_range(one.code.intervals[place], 0.001) for one in self.curves.values()]
-            row += [_range(one.code.compression_intervals[place], digits=2) for one in self.curves.values()]
+                row += [f"{100 * getattr(curves, figures)[index]:.1f}" for curves in self.curves.values()]
+            row += [f"{curves.code.bits[index] / 1000:.1f}" for curves in self.curves.values()]
+            row += [f"{curves.code.compression[index]:.2f}" for curves in self.curves.values()]
+            row += [_range(curves.intervals["accuracy"][index], 100) for curves in self.curves.values()]
+            row += [_range(curves.code.intervals[index], 0.001) for curves in self.curves.values()]
+            row += [_range(curves.code.compression_intervals[index], digits=2) for curves in self.curves.values()]
             rows.append(row)
         return "\n".join(
             [
@@ -170,16 +170,16 @@ class Probing(Result):
         reserve_title(figure)
         left, right = figure.subplots(1, 2)
         places = range(len(self.layers))
-        for style, (kind, one) in zip(("--", "-"), self.curves.items(), strict=True):
-            for hue, (name, values) in zip(COLOURS, self._shares(one).items(), strict=False):
+        for style, (kind, curves) in zip(("--", "-"), self.curves.items(), strict=True):
+            for hue, (name, values) in zip(COLOURS, self._shares(curves).items(), strict=False):
                 left.plot(places, [100 * v for v in values], style, color=hue, marker="o", label=f"{name}, {kind}")
-                ends = one.intervals[_FIGURES[name]]
+                ends = curves.intervals[_FIGURES[name]]
                 low = [100 * (v if end is None else end[0]) for v, end in zip(values, ends, strict=True)]
                 high = [100 * (v if end is None else end[1]) for v, end in zip(values, ends, strict=True)]
                 left.fill_between(places, low, high, color=hue, alpha=0.12, linewidth=0)
-            for hue, (name, bits) in zip(COLOURS, self._codes(one).items(), strict=False):
+            for hue, (name, bits) in zip(COLOURS, self._codes(curves).items(), strict=False):
                 right.plot(places, [b / 1000 for b in bits], style, color=hue, marker="o", label=f"{name}, {kind}")
-                spans = one.code_intervals[_CODES[name]]
+                spans = curves.code_intervals[_CODES[name]]
                 low = [(b if end is None else end[0]) / 1000 for b, end in zip(bits, spans, strict=True)]
                 high = [(b if end is None else end[1]) / 1000 for b, end in zip(bits, spans, strict=True)]
                 right.fill_between(places, low, high, color=hue, alpha=0.12, linewidth=0)
@@ -198,12 +198,16 @@ class Probing(Result):
         return figure
 
     @staticmethod
-    def _shares(one: Curves) -> dict[str, list[float]]:
-        return {"trained": one.accuracy, "untrained": one.untrained, "control task": one.control}
+    def _shares(curves: Curves) -> dict[str, list[float]]:
+        return {"trained": curves.accuracy, "untrained": curves.untrained, "control task": curves.control}
 
     @staticmethod
-    def _codes(one: Curves) -> dict[str, list[float]]:
-        return {"trained": one.code.bits, "untrained": one.untrained_code.bits, "control task": one.control_code.bits}
+    def _codes(curves: Curves) -> dict[str, list[float]]:
+        return {
+            "trained": curves.code.bits,
+            "untrained": curves.untrained_code.bits,
+            "control task": curves.control_code.bits,
+        }
 
     def panels(self) -> list[Panel]:
         """Curves by layer, a table, and every label."""

@@ -73,7 +73,7 @@ def prune(
     """Prune the heads of a trained run of any task into a new run (next to it, its name ending in `-pruned`).
 
     By default the heads are the encoder's, or the decoder's where there are none; gates learn by the task's own loss.
-    With `keep`, λ rises until so many heads are open; with `price`, λ is constant, as in the paper, and what stays open
+    With `keep`, λ rises until so few heads are open; with `price`, λ is constant, as in the paper, and what stays open
     stays; with both, λ is constant and the most open ones are kept. The run itself is never changed.
     """
     old = Run.open(run)
@@ -111,7 +111,7 @@ def choose_attentions(model: Model | EncoderModel, which: Which | None = None) -
             f"This model ({model.cell.cell}) has no attention, so it has no heads to prune: regard inspect attribute "
             "and probe apply to every model."
         )
-    apart = [name for name, one in found.items() if one.out is not None]
+    apart = [name for name, attention in found.items() if attention.out is not None]
     there = [kind for kind in get_args(Which)[:-1] if any(kind_of(name) == kind for name in apart)]
     if which is None and there:
         which = there[0]
@@ -220,7 +220,7 @@ class _PruningWork:
         """The run's task with another cell."""
         return self.prepared.task.configured(self.config.model_copy(update={"model": cell}))
 
-    def without(self, model: Model | EncoderModel, kept: Kept) -> Model | EncoderModel:
+    def remove_heads(self, model: Model | EncoderModel, kept: Kept) -> Model | EncoderModel:
         """A model with only these heads left."""
         return without_heads(model, kept, lambda cell: self.task_of(cell).build())
 
@@ -264,14 +264,14 @@ class _PruningWork:
 
     def _measure(self, trainer: GatedTrainer, kept: Kept, *, price: float) -> None:
         """What the model would be worth if the gates were fixed now."""
-        facts = (judged := self.judge(self.without(model_of(trainer), kept).eval())).facts()
+        facts = (judged := self.judge(self.remove_heads(model_of(trainer), kept).eval())).facts()
         self.metric = self.metric or next(
             name
             for name in (*judged.scores.values, "perplexity", "loss")
             if name in (*self.config.task.scores, "perplexity", "loss") and facts.get(name) is not None
         )
         step, score = trainer.progress.step, float(facts[self.metric])
-        loss, rise = self.compare(self.without(model_of(trainer), kept).eval())
+        loss, rise = self.compare(self.remove_heads(model_of(trainer), kept).eval())
         self.rows.append(
             Row(
                 step,
@@ -341,7 +341,7 @@ def second_course(config: RunConfig, model: Model | EncoderModel, names: Sequenc
 def _make(found: Pruning, work: _PruningWork) -> None:
     """The pruned run as a directory of its own, with a first checkpoint from which it is trained on like any other."""
     directory = Path(found.directory)
-    model = work.without(work.model, found.kept)
+    model = work.remove_heads(work.model, found.kept)
     config = second_course(work.config, model, work.names, work.settling)
     config = config.model_copy(update={"model": cell_without_heads(work.run.config.model, found.kept)})
     run = Run.create(directory, config)

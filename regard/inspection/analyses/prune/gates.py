@@ -72,7 +72,7 @@ class Gates(nn.Module):
     def most_open(self, count: int) -> dict[str, list[int]]:
         """The `count` heads with the largest log α."""
         values = [(value, name, head) for name, head, value in self.values()]
-        best = {(name, head) for _, name, head in sorted(values, key=lambda one: -one[0])[:count]}
+        best = {(name, head) for _, name, head in sorted(values, key=lambda item: -item[0])[:count]}
         return {
             name: [head for head in range(len(values)) if (name, head) in best]
             for name, values in zip(self.names, self.log_alpha, strict=True)
@@ -84,7 +84,7 @@ class Gates(nn.Module):
         return [(name, head, value) for name, values in pairs for head, value in enumerate(values.tolist())]
 
 
-def gated(names: Sequence[str], factors: Sequence[Tensor]) -> dict[str, Write]:
+def gate_heads(names: Sequence[str], factors: Sequence[Tensor]) -> dict[str, Write]:
     """What `taps.watch(…, write=…)` takes to multiply the heads of each attention by factors H."""
 
     def write(factor: Tensor) -> Write:
@@ -93,11 +93,11 @@ def gated(names: Sequence[str], factors: Sequence[Tensor]) -> dict[str, Write]:
     return {f"{name}.head_outputs": write(factor) for name, factor in zip(names, factors, strict=True)}
 
 
-def closed(kept: Mapping[str, Sequence[int]], model: Model | EncoderModel) -> dict[str, Write]:
+def close_heads(kept: Mapping[str, Sequence[int]], model: Model | EncoderModel) -> dict[str, Write]:
     """Gates fixed at 1 for the heads kept of each attention, and at 0 for its others."""
     found, device = attentions(model), model.device
     factors = [torch.tensor([float(head in kept[name]) for head in range(found[name].heads)]) for name in kept]
-    return gated(list(kept), [factor.to(device) for factor in factors])
+    return gate_heads(list(kept), [factor.to(device) for factor in factors])
 
 
 class GatedTrainer(Trainer):
@@ -113,8 +113,8 @@ class GatedTrainer(Trainer):
         *,
         device: torch.device,
     ) -> None:
-        one = GradientThreads(1)  # one set of gates for all rows
-        super().__init__(config, task, batches, device=device, threads=one)
+        single_thread = GradientThreads(1)  # one set of gates for all rows
+        super().__init__(config, task, batches, device=device, threads=single_thread)
         put_weights(self.model, weights_of(model))
         self.gates = Gates({name: attentions(self.model)[name].heads for name in names}).to(device)
         self.price = 0.0
@@ -125,7 +125,7 @@ class GatedTrainer(Trainer):
         self._gate_optimizer.zero_grad()
         loss = nll = torch.zeros((), device=self.device)
         for part in parts:
-            with taps.watch(self.model, write=gated(self.gates.names, self.gates.draw(self.random))):
+            with taps.watch(self.model, write=gate_heads(self.gates.names, self.gates.draw(self.random))):
                 more = super()._backward([part], scale)
             loss, nll = loss + more[0], nll + more[1]
         penalty = self.price * self.gates.expected_open()

@@ -109,7 +109,7 @@ class Pruning(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: the gates, the rows and the scores before and after."""
-        return {**asdict(self), "metric_name": self.measure, "scores": [list(one) for one in self.scores]}
+        return {**asdict(self), "metric_name": self.measure, "scores": [list(score) for score in self.scores]}
 
     def __str__(self) -> str:
         """The rows, the heads that stayed, and the scores."""
@@ -153,8 +153,8 @@ class Pruning(Result):
             y = names.index(gate.attention)
             face = COLOURS[0] if gate.kept else PAPER
             right.add_patch(_box(gate.head, y, face))
-            said = "kept" if gate.kept else "closed" if gate.closed is None else f"{gate.closed:,}"
-            right.text(gate.head, y, said, ha="center", va="center", fontsize=8, color=PAPER if gate.kept else QUIET)
+            text = "kept" if gate.kept else "closed" if gate.closed is None else f"{gate.closed:,}"
+            right.text(gate.head, y, text, ha="center", va="center", fontsize=8, color=PAPER if gate.kept else QUIET)
         right.set_xlim(-0.6, most - 0.4)
         right.set_ylim(len(names) - 0.4, -0.6)
         right.set_xticks(range(most), [f"head {head}" for head in range(most)])

@@ -1,0 +1,1 @@
+"""Converts configurations of fairseq, OpenNMT-py and JoeyNMT into configurations of Regard."""

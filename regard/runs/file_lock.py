@@ -1,0 +1,19 @@
+"""Locks of open files, which the system releases when a process ends."""
+
+import sys
+
+
+def try_lock(handle: int) -> bool:
+    """Try to get the lock, which is held until the file is closed; return whether it succeeded."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

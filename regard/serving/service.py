@@ -1,0 +1,200 @@
+"""The service: answers requests with the models of the catalogue, independent of the protocol."""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.serving.catalogue import Catalogue, ServedModel
+from regard.serving.errors import RequestError
+from regard.serving.files import TranslatedFiles
+from regard.serving.measures import Measures
+from regard.serving.scheduler import Scheduler
+from regard.serving.settings import Keys, ServingSettings
+from regard.text.documents import Document
+from regard.text.html_tree import parse
+from regard.text.inline_tags import Aligned
+from regard.text.languages import Guess, LanguageIdentifier
+from regard.text.markup import Segment, render, segments_of
+
+LINE = re.compile(r"(\r\n|\r|\n)")
+
+
+@dataclass(frozen=True)
+class Translated:
+    """The translation of one text."""
+
+    text: str
+    alternatives: tuple[str, ...] = ()
+    """Others, best first, without the best."""
+
+
+class Service:
+    """A catalogue of models with workers that run them."""
+
+    def __init__(self, catalogue: Catalogue, settings: ServingSettings, *, workers: int) -> None:
+        self.catalogue = catalogue
+        self.settings = settings
+        self.limits = settings.limits
+        self.keys = Keys(settings)
+        self.measures = Measures()
+        self.measures.models.set(len(catalogue.models))
+        self.scheduler = Scheduler(
+            catalogue.key,
+            workers=workers,
+            threads=settings.threads,
+            queue_limit=self.limits.queue,
+            cache_entries=self.limits.cache,
+            wait_limit=self.limits.seconds / 4,
+            batch_timeout=max(2 * self.limits.seconds, 60.0),
+            memory_limit=self.limits.memory,
+            idle_seconds=self.limits.idle_seconds,
+            measures=self.measures,
+        )
+        self.identifier = LanguageIdentifier(catalogue.sources) if catalogue.sources else None
+        self.files = TranslatedFiles(most=self.limits.files, seconds=self.limits.file_seconds)
+        self.is_ready = False
+        self.is_draining = False
+
+    async def start(self) -> None:
+        """Start the workers."""
+        await self.scheduler.start()
+        self.is_ready = True
+
+    async def stop(self) -> None:
+        """Stop the workers."""
+        self.is_ready = False
+        self.files.close()
+        await self.scheduler.stop()
+
+    def check_texts(self, texts: Sequence[str]) -> None:
+        """Raise a `RequestError` if texts exceed the limits."""
+        total = sum(map(len, texts))
+        if total > self.limits.characters:
+            raise RequestError(400, f"Invalid request: request ({total}) exceeds text limit ({self.limits.characters})")
+        if len(texts) > self.limits.batch:
+            raise RequestError(400, f"Invalid request: request ({len(texts)}) exceeds text limit ({self.limits.batch})")
+        self.measures.characters.inc(total)
+
+    def detect(self, text: str) -> list[Guess]:
+        """Return the served languages that a text may be in, most likely first."""
+        return list(self.identifier.rank(text)) if self.identifier else []
+
+    async def answer(
+        self, model: ServedModel, task: str, inputs: Sequence[Any], options: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Return the output of a model for each input."""
+        deadline = time.monotonic() + self.limits.seconds
+        return await self.scheduler.answer(model.name, task, inputs, options, deadline=deadline)
+
+    async def stream(
+        self, model: ServedModel, content: str, options: Mapping[str, Any], show: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """Return the output of a model for one input; `show` gets its parts as they are generated."""
+        deadline = time.monotonic() + self.limits.seconds
+        return await self.scheduler.stream(model.name, content, options, show, deadline=deadline)
+
+    async def translate_html(self, documents: Sequence[str], route: Sequence[ServedModel]) -> list[str]:
+        """Translate HTML documents or fragments by the models of a route; tags stay around the aligned words."""
+        deadline = time.monotonic() + self.limits.seconds
+        for model in route:
+            roots = [parse(document) for document in documents]
+            segments = [segments_of(root) for root in roots]
+            found = iter(
+                await self._translate_segments(model, [part for parts in segments for part in parts], deadline)
+            )
+            documents = [
+                render(root, [next(found) for _ in parts]) for root, parts in zip(roots, segments, strict=True)
+            ]
+        return list(documents)
+
+    async def translate_document(self, name: str, content: bytes, route: Sequence[ServedModel]) -> bytes:
+        """Translate a document by the models of a route."""
+        deadline = time.monotonic() + self.limits.seconds
+        for model in route:
+            document = Document.decode(name, content)
+            self.check_texts([segment.text for segment in document.segments])
+            translations = await self._translate_segments(model, document.segments, deadline)
+            content = document.render(translations).encode()
+        return content
+
+    async def _translate_segments(
+        self, model: ServedModel, segments: Sequence[Segment], deadline: float
+    ) -> list[Aligned]:
+        """Translate segments; those with tags also get an alignment."""
+        results: dict[int, Aligned] = {}
+        for task, tagged in (("translate", False), ("translate_aligned", True)):
+            chosen = [index for index, segment in enumerate(segments) if segment.has_tags == tagged]
+            if chosen:
+                texts = [segments[index].text for index in chosen]
+                outputs = await self.scheduler.answer(model.name, task, texts, {}, deadline=deadline)
+                for index, output in zip(chosen, outputs, strict=True):
+                    pairs = [(source, target) for source, target in output.get("alignment", ())]
+                    results[index] = Aligned(output["text"], pairs)
+        return [results[index] for index in range(len(segments))]
+
+    async def translate(
+        self, texts: Sequence[str], route: Sequence[ServedModel], *, alternatives: int = 0
+    ) -> list[Translated]:
+        """Translate texts by the models of a route, one after the other; alternatives come from the last one."""
+        deadline = time.monotonic() + self.limits.seconds
+        current = [Translated(text) for text in texts]
+        for number, model in enumerate(route):
+            wanted = alternatives if number == len(route) - 1 else 0
+            current = await self._translate(model, [translated.text for translated in current], wanted, deadline)
+        return current
+
+    async def _translate(
+        self, model: ServedModel, texts: Sequence[str], alternatives: int, deadline: float
+    ) -> list[Translated]:
+        """Translate texts line by line with one model; white space around lines stays."""
+        lines = [LINE.split(text) for text in texts]
+        contents = [part.strip() for parts in lines for part in parts[::2] if part.strip()]
+        options: dict[str, Any] = {}
+        if alternatives:
+            options = {"count": alternatives + 1, "beam": max(alternatives + 1, 5)}
+        found = iter(await self.scheduler.answer(model.name, "translate", contents, options, deadline=deadline))
+        results = []
+        for parts in lines:
+            outputs = [next(found) if place % 2 == 0 and part.strip() else None for place, part in enumerate(parts)]
+            ranks = [
+                _assemble(parts, [_of_rank(output, rank) if output else None for output in outputs])
+                for rank in range(alternatives + 1)
+            ]
+            others = tuple(dict.fromkeys(text for text in ranks[1:] if text != ranks[0]))
+            results.append(Translated(ranks[0], others))
+        return results
+
+    async def reload(self, name: str) -> ServedModel:
+        """Read a run again and load it; if that fails, the old version stays in use."""
+        from regard.foundation.errors import RegardError
+
+        try:
+            new = await asyncio.to_thread(self.catalogue.refresh, name)
+        except RequestError:
+            raise
+        except RegardError as error:
+            raise RequestError(500, f"{error} The old model stays in use.") from None
+        await self.scheduler.load(new.key, new.verb)
+        self.catalogue.replace(new)
+        return new
+
+
+def _of_rank(output: Mapping[str, Any], rank: int) -> str:
+    """Return the text of a rank of an output; the best if there are not so many."""
+    others = output.get("others") or []
+    return str(others[rank - 1]["text"] if 0 < rank <= len(others) else output["text"])
+
+
+def _assemble(parts: Sequence[str], outputs: Sequence[str | None]) -> str:
+    """Join lines and line breaks again, lines replaced by their outputs within the same white space."""
+    whole = []
+    for part, output in zip(parts, outputs, strict=True):
+        if output is None:
+            whole.append(part)
+        else:
+            start, end = len(part) - len(part.lstrip()), len(part.rstrip())
+            whole.append(part[:start] + output + part[end:])
+    return "".join(whole)

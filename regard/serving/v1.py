@@ -1,0 +1,293 @@
+"""Regard's own API under `/v1`: everything that the verbs of the command line do, as JSON."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, UploadFile
+from fastapi import Path as InPath
+from fastapi import Request as HTTPRequest
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.serving.catalogue import ServedModel
+from regard.serving.errors import RequestError
+from regard.serving.requests import clean, unless_gone
+from regard.serving.service import Service
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchOptions(_Body):
+    """How outputs are searched for; the same options as those of `regard translate`."""
+
+    beam: int | None = Field(default=None, ge=1, le=100, description="Beam width; 1 is greedy.")
+    count: int = Field(default=1, ge=1, le=100, description="Outputs per text, best first.")
+    length_penalty: float | None = Field(default=None, ge=0, le=10)
+    coverage_penalty: float = Field(default=0.0, ge=0, le=1000)
+    full_beam: bool = False
+    groups: int = Field(default=1, ge=1, le=100, description="Groups of a diverse beam search.")
+    diversity: float = Field(default=0.5, ge=0, le=1000)
+    samples: int = Field(default=0, ge=0, le=1000, description="Number of samples; 0 searches instead.")
+    temperature: float = Field(default=1.0, ge=0, le=1000)
+    top_k: int | None = Field(default=None, ge=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int = 0
+    utility: str | None = Field(default=None, description="Metric by which to choose among samples, such as `chrf`.")
+    prefix: str | None = Field(default=None, description="Outputs begin with this text.")
+    require: list[str] = Field(default=[], max_length=100, description="Outputs contain these texts.")
+    forbid: list[str] = Field(default=[], max_length=1000, description="Outputs contain none of these phrases.")
+    only: list[str] | None = Field(default=None, max_length=100_000, description="Outputs are among these.")
+    keep: list[str] = Field(default=[], max_length=10, description="Copied unchanged: urls, numbers, placeholders.")
+    split: bool | None = Field(default=None, description="Split texts into sentences; by default those too long.")
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
+        return self.model_dump(exclude_defaults=True)
+
+
+class TranslateRequest(SearchOptions):
+    """Texts to translate, by a model or between two languages."""
+
+    texts: list[str] = Field(min_length=1)
+    model: str | None = Field(default=None, description="Name of a model; by default the only one, or by languages.")
+    source: str | None = None
+    target: str | None = None
+    extras: list[Literal["scores", "alignment", "attention", "confidence"]] = Field(
+        default=[],
+        description="More on each output: token scores, word alignment, attention, confidence.",
+    )
+
+
+class PredictRequest(_Body):
+    """Inputs of a model that predicts labels, numbers, tags or words."""
+
+    inputs: list[str | list[str]] = Field(
+        min_length=1, description="Texts, or lists of two texts for models that read two."
+    )
+    model: str | None = None
+
+
+class GenerateRequest(SearchOptions):
+    """Prompts of a language model."""
+
+    prompts: list[str] = Field(min_length=1)
+    model: str | None = None
+    stream: bool = Field(
+        default=False, description="Send the text as it grows, as server-sent events; one prompt, greedy or one sample."
+    )
+
+
+class ScoreRequest(_Body):
+    """Pairs of source and target, whose probability is asked."""
+
+    pairs: list[tuple[str, str]] = Field(min_length=1)
+    model: str | None = None
+
+
+class InspectRequest(_Body):
+    """An input that is to be explained."""
+
+    input: str | list[str]
+    target: str | None = Field(default=None, description="The output to explain; by default the model's own.")
+    model: str | None = None
+    options: dict[str, Any] = Field(default={}, description="Options of the analysis.")
+
+
+class Outputs(BaseModel):
+    """The answer to a request."""
+
+    model: str
+    outputs: list[dict[str, Any]]
+
+
+class ModelDescription(BaseModel):
+    """One model."""
+
+    name: str
+    task: str
+    verb: str
+    source: str | None
+    target: str | None
+    engine: str
+    version: int
+
+
+class API:
+    """The endpoints of `/v1`."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def router(self) -> APIRouter:
+        """Return the router of all endpoints."""
+        router = APIRouter(prefix="/v1")
+        router.get("/models", summary="List the models")(self.models)
+        router.post("/models/{name}/reload", summary="Read a run again")(self.reload)
+        router.get("/health", summary="Whether the server is ready")(self.health)
+        router.post("/translate", summary="Translate texts")(self.translate)
+        router.post("/predict", summary="Predict labels, numbers, tags or words")(self.predict)
+        router.post("/generate", summary="Continue prompts with a language model")(self.generate)
+        router.post("/caption", summary="Describe an image")(self.caption)
+        router.post("/transcribe", summary="Transcribe a sound file")(self.transcribe)
+        router.post("/score", summary="Score given targets")(self.score)
+        router.post("/inspect/{analysis}", summary="Explain a prediction")(self.inspect)
+        return router
+
+    def _model(self, name: str | None, *verbs: str) -> ServedModel:
+        """Return the model of a request that answers to one of the verbs."""
+        if name is None:
+            return self.service.catalogue.only(verbs)
+        model = self.service.catalogue.get(name)
+        if model.verb not in verbs:
+            raise RequestError(
+                400, f"The model `{name}` does {model.task} and cannot {verbs[0]}. Use /v1/{model.verb} for it."
+            )
+        return model
+
+    async def models(self) -> list[ModelDescription]:
+        """List the models with their tasks and languages."""
+        return [
+            ModelDescription(
+                name=model.name,
+                task=model.task,
+                verb=model.verb,
+                source=model.languages.source if model.languages else None,
+                target=model.languages.target if model.languages else None,
+                engine=model.engine,
+                version=model.version,
+            )
+            for model in self.service.catalogue.models.values()
+        ]
+
+    async def reload(self, name: Annotated[str, InPath(max_length=200)]) -> dict[str, Any]:
+        """Load the run of a model again; if that fails, the old version stays in use."""
+        model = await self.service.reload(name)
+        return {"name": model.name, "version": model.version}
+
+    async def health(self) -> dict[str, Any]:
+        """Return whether the server is ready, and its load."""
+        return {
+            "status": "ready" if self.service.is_ready and not self.service.is_draining else "not ready",
+            "waiting": self.service.scheduler.pending,
+            "workers": sum(worker.is_alive for worker in self.service.scheduler.workers),
+        }
+
+    async def translate(self, request: HTTPRequest, body: TranslateRequest) -> Outputs:
+        """Translate texts; each output has the fields of `regard translate --format jsonl`."""
+        model = self._translator(body)
+        texts = self._checked(body.texts)
+        options = SearchOptions.model_validate(body.model_dump(include=set(SearchOptions.model_fields))).given()
+        if body.extras:
+            options["with"] = sorted(body.extras)
+        outputs = await unless_gone(request, self.service.answer(model, "translate", texts, options))
+        return Outputs(model=model.name, outputs=outputs)
+
+    def _translator(self, body: TranslateRequest) -> ServedModel:
+        if body.model is not None:
+            return self._model(body.model, "translate")
+        if body.source is None or body.target is None:
+            return self._model(None, "translate")
+        catalogue = self.service.catalogue
+        route = catalogue.route(catalogue.language(body.source), catalogue.language(body.target))
+        if len(route) != 1:
+            raise RequestError(400, "No single model translates between these languages. Use /translate for a pivot.")
+        return route[0]
+
+    async def predict(self, request: HTTPRequest, body: PredictRequest) -> Outputs:
+        """Predict with a model; each output has the fields of `regard predict --json`."""
+        model = self._model(body.model, "predict")
+        inputs = [_cleaned(item) for item in body.inputs]
+        self.service.check_texts([part for item in inputs for part in ([item] if isinstance(item, str) else item)])
+        outputs = await unless_gone(request, self.service.answer(model, "predict", inputs, {}))
+        return Outputs(model=model.name, outputs=outputs)
+
+    async def generate(self, request: HTTPRequest, body: GenerateRequest) -> Any:
+        """Continue prompts."""
+        model = self._model(body.model, "generate")
+        options = SearchOptions.model_validate(body.model_dump(include=set(SearchOptions.model_fields))).given()
+        prompts = self._checked(body.prompts)
+        if body.stream:
+            if len(prompts) > 1 or body.count > 1 or body.samples > 1 or (body.beam or 1) > 1:
+                raise RequestError(400, "A stream is one text: give one prompt, without a beam or several samples.")
+            if not body.samples:
+                options["beam"] = 1
+            return StreamingResponse(self._events(model, prompts[0], options), media_type="text/event-stream")
+        outputs = await unless_gone(request, self.service.answer(model, "predict", prompts, options))
+        return Outputs(model=model.name, outputs=outputs)
+
+    async def _events(self, model: ServedModel, prompt: str, options: dict[str, Any]) -> AsyncIterator[str]:
+        """Yield the events of a stream: parts of the text, then the whole output, or an error."""
+        parts: asyncio.Queue[str | None] = asyncio.Queue()
+        work = asyncio.ensure_future(self.service.stream(model, prompt, options, parts.put_nowait))
+        work.add_done_callback(lambda _: parts.put_nowait(None))
+        try:
+            while (part := await parts.get()) is not None:
+                yield f"data: {json.dumps({'text': part}, ensure_ascii=False)}\n\n"
+            yield f"event: done\ndata: {json.dumps(work.result(), ensure_ascii=False)}\n\n"
+        except RequestError as error:
+            yield f"event: error\ndata: {json.dumps({'error': str(error)})}\n\n"
+        finally:
+            work.cancel()  # the client is gone, or all is sent
+
+    async def score(self, request: HTTPRequest, body: ScoreRequest) -> Outputs:
+        """Return the log-probabilities of targets, given their sources."""
+        model = self._model(body.model, "translate")
+        pairs = [[clean(source), clean(target)] for source, target in body.pairs]
+        self.service.check_texts([text for pair in pairs for text in pair])
+        outputs = await unless_gone(request, self.service.answer(model, "score", pairs, {}))
+        return Outputs(model=model.name, outputs=outputs)
+
+    async def inspect(
+        self, request: HTTPRequest, analysis: Annotated[str, InPath(max_length=50)], body: InspectRequest
+    ) -> Outputs:
+        """Return the data of an analysis of `regard inspect`, as its JSON file has it."""
+        name = body.model
+        model = self.service.catalogue.get(name) if name else self._any()
+        item = _cleaned(body.input)
+        self.service.check_texts([item] if isinstance(item, str) else item)
+        options = {**body.options, "analysis": analysis, "target": body.target}
+        outputs = await unless_gone(request, self.service.answer(model, "inspect", [item], options))
+        return Outputs(model=model.name, outputs=outputs)
+
+    async def caption(
+        self, request: HTTPRequest, file: UploadFile, model: Annotated[str | None, Form()] = None
+    ) -> Outputs:
+        """Describe an image file."""
+        return await self._answer_file(request, file, self._model(model, "caption"))
+
+    async def transcribe(
+        self, request: HTTPRequest, file: UploadFile, model: Annotated[str | None, Form()] = None
+    ) -> Outputs:
+        """Transcribe a sound file."""
+        return await self._answer_file(request, file, self._model(model, "transcribe"))
+
+    async def _answer_file(self, request: HTTPRequest, file: UploadFile, model: ServedModel) -> Outputs:
+        """Answer for an uploaded file, which exists on disk, under a name of ours, only during the request."""
+        content = await file.read(self.service.limits.body + 1)
+        if len(content) > self.service.limits.body:
+            raise RequestError(413, f"The file is larger than {self.service.limits.body:,} bytes. Send a smaller one.")
+        with tempfile.TemporaryDirectory(prefix="regard-") as directory:
+            path = Path(directory) / "upload"
+            path.write_bytes(content)
+            outputs = await unless_gone(request, self.service.answer(model, "predict", [str(path)], {}))
+        return Outputs(model=model.name, outputs=outputs)
+
+    def _any(self) -> ServedModel:
+        models = list(self.service.catalogue.models.values())
+        if len(models) != 1:
+            raise RequestError(400, f"Choose a model with `model`: {', '.join(self.service.catalogue.models)}.")
+        return models[0]
+
+    def _checked(self, texts: Sequence[str]) -> list[str]:
+        self.service.check_texts(texts)
+        return [clean(text) for text in texts]
+
+
+def _cleaned(item: str | list[str]) -> str | list[str]:
+    return clean(item) if isinstance(item, str) else [clean(part) for part in item]

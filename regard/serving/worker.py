@@ -1,0 +1,278 @@
+"""A worker: a process that holds models and answers batches, one at a time.
+
+It reads one JSON request per line from standard input and writes one JSON reply per line to standard output:
+
+    {"id": 1, "model": {"name": "en-de", "version": 0, "run": "runs/en-de", "engine": "auto"}, "task": "translate",
+     "inputs": ["A dog runs."], "options": {"beam": 5}}
+    {"id": 1, "outputs": [{"text": "Ein Hund rennt.", …}], "memory": 123456789}
+
+A request that fails as a whole gets {"id": 1, "error": "…", "fault": "request" | "server"} instead of outputs. Models
+are loaded when they are first asked for; torch is imported only by requests that need it.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from regard.foundation.errors import RegardError, UsageError
+from regard.text.specials import SPECIALS
+
+if TYPE_CHECKING:
+    from regard.api.model import Model
+    from regard.engines.plain_text import PlainText
+    from regard.tasks.generation import TextGenerator
+
+PLAIN = {"beam", "length_penalty"}
+"""Search options that the plain-text path supports."""
+
+
+class ModelKey(NamedTuple):
+    """Which model, and which version of it: reloading counts versions up."""
+
+    name: str
+    version: int
+    run: str
+    engine: str
+
+
+class WorkerModel:
+    """A run in a worker, in up to three forms, each opened when it is first needed."""
+
+    def __init__(self, key: ModelKey) -> None:
+        self.key = key
+        self._plain: PlainText | bool | None = False  # False: not tried yet
+        self._generator: TextGenerator | None = None
+        self._model: Model | None = None
+
+    def open(self, task: str) -> None:
+        """Open the form that a plain request of this task uses, so that the first request need not wait."""
+        if task == "translate_aligned" or (task == "translate" and self.plain is None):
+            _ = self.generator
+        elif task != "translate":
+            _ = self.model
+
+    @property
+    def plain(self) -> "PlainText | None":
+        """The path for plain text that does not need torch, if the engine has one."""
+        if isinstance(self._plain, bool):
+            from regard.engines.choice import open_plain_text
+
+            self._plain = open_plain_text(self.key.engine, Path(self.key.run), [])
+        return self._plain
+
+    @property
+    def generator(self) -> "TextGenerator":
+        """The text generator of the chosen engine."""
+        if self._generator is None:
+            from regard.engines.choice import open_engine
+
+            self._generator = open_engine(self.key.engine, [Path(self.key.run)])
+        return self._generator
+
+    @property
+    def native(self) -> "TextGenerator":
+        """The native generator, which knows the score of each token."""
+        return self.model.loaded.generator
+
+    @property
+    def model(self) -> "Model":
+        """The run as `regard.load` opens it."""
+        if self._model is None:
+            from regard.api.model import load
+
+            self._model = load(self.key.run)
+        return self._model
+
+    def translate(self, texts: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return for each text its best output, as `regard translate` gives it, with what `with` asks for.
+
+        Every output has `text`; unless the plain-text path was enough, also the other fields of
+        `regard translate --format jsonl`.
+        """
+        options = dict(options)
+        wanted = set(options.pop("with", ()))
+        if not wanted and set(options) <= PLAIN and self.plain is not None:
+            found = self.plain.translate(texts, options.get("beam"), options.get("length_penalty"))
+            if found is not None:
+                return [{"text": text} for text in found]
+        search = search_from(options)
+        generator = self.native if "scores" in wanted else self.generator
+        lists = generator.hypotheses(texts, search)
+        if wanted & {"alignment", "attention"}:
+            lists = [
+                [generator.explain(text, hypothesis) for hypothesis in best]
+                for text, best in zip(texts, lists, strict=True)
+            ]
+        from regard.search.formats import as_object
+
+        tokenizers = generator.source.tokenizer, generator.tokenizer
+        objects = [
+            as_object(0, text, best, wanted, tokenizers, search.count) for text, best in zip(texts, lists, strict=True)
+        ]
+        if "confidence" in wanted:
+            from regard.evaluation.confidence import rate_best
+
+            ratings = rate_best(self.model.loaded, Path(self.key.run), texts, lists)
+            objects = [fields | rating for fields, rating in zip(objects, ratings, strict=True)]
+        return [{name: value for name, value in fields.items() if name not in ("line", "source")} for fields in objects]
+
+    def translate_aligned(self, texts: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return for each text its best output and the alignment of its words, for translation of markup."""
+        from regard.tasks.aligned import translate_aligned
+
+        found = translate_aligned(self.generator, texts, search_from(options))
+        return [{"text": aligned.text, "alignment": aligned.alignment} for aligned in found]
+
+    def predict(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the facts of the result for each input, as `regard predict --json` gives them."""
+        search = search_from(options) if options else None
+        given = [tuple(item) if isinstance(item, list) else item for item in inputs]
+        return [{**result.facts, "line": result.line} for result in self.model(given, search)]
+
+    def stream(
+        self, inputs: list[str], options: Mapping[str, Any], show: Callable[[str], None]
+    ) -> list[dict[str, Any]]:
+        """Return the continuation of one prompt; `show` gets the text as it grows, without what it had before."""
+        search = search_from(options)
+        generator = self.model.loaded.generator
+        (prompt,) = inputs
+        tokens: list[int] = []
+        shown = ""
+
+        def show_tokens(step: list[int]) -> None:
+            nonlocal shown
+            if step[0] >= len(SPECIALS):
+                tokens.append(step[0])
+            text = generator.tokenizer.decode(tokens)
+            if len(text) > len(shown) and text.startswith(shown) and not text.endswith("\ufffd"):
+                show(text[len(shown) :])
+                shown = text
+
+        generator.show_tokens = show_tokens
+        try:
+            (best,) = generator.hypotheses([prompt], search)
+        finally:
+            generator.show_tokens = None
+        text = best[0].text if best else ""
+        if text.startswith(shown):
+            show(text[len(shown) :])
+        return [{"text": text, "ended": best[0].ended if best else "end", "score": best[0].score if best else 0.0}]
+
+    def score(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the log-probability of the target of each pair (source, target), as `regard score` gives it."""
+        from regard.evaluation.likelihood import likelihoods, total
+
+        sources, targets = [pair[0] for pair in inputs], [pair[1] for pair in inputs]
+        found = likelihoods(self.model.loaded, sources, targets)
+        return [{**total([one]).facts(), "log_probs": list(one.log_probs)} for one in found]
+
+    def inspect(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the data of an analysis of each input; `options` has its name and its options."""
+        options = dict(options)
+        how, target = options.pop("analysis"), options.pop("target", None)
+        given = [tuple(item) if isinstance(item, list) else item for item in inputs]
+        return [self.model.explain(item, how, target, **options).to_json() for item in given]
+
+
+def search_from(options: Mapping[str, Any]) -> Any:
+    """Return the search of options as in JSON: the fields of `Search`, and those of `Constraints`."""
+    from regard.search import Constraints, Search
+
+    options = dict(options)
+    constraints: dict[str, Any] = {
+        name: options.pop(name) for name in ("prefix", "require", "forbid", "only") if name in options
+    }
+    for name in ("require", "forbid", "only", "keep"):
+        for holder in (constraints, options):
+            if isinstance(holder.get(name), list):
+                holder[name] = tuple(holder[name])
+    options.setdefault("split", None)
+    try:
+        return Search(**options, constraints=Constraints(**constraints))
+    except TypeError as error:
+        unknown = str(error).rpartition("argument ")[2]
+        raise UsageError(f"There is no search option {unknown}. See /docs for the options.") from None
+
+
+class Worker:
+    """The models of one worker, and the loop that answers requests."""
+
+    def __init__(self) -> None:
+        self.models: dict[str, WorkerModel] = {}
+
+    def model(self, key: ModelKey) -> WorkerModel:
+        """Return the model of a key; one of an older version is replaced."""
+        found = self.models.get(key.name)
+        if found is None or found.key != key:
+            found = self.models[key.name] = WorkerModel(key)
+        return found
+
+    def answer(self, request: Mapping[str, Any], show: Callable[[str], None]) -> dict[str, Any]:
+        """Return the reply to a request; `show` sends parts of a streamed output before it."""
+        if request["task"] == "unload":
+            self.models.pop(request["model"]["name"], None)
+            return {"outputs": []}
+        key = ModelKey(**request["model"])
+        if request["task"] == "load":  # a failed load keeps the old model
+            model = WorkerModel(key)
+            model.open(request["options"].get("task", "translate"))
+            self.models[key.name] = model
+            return {"outputs": []}
+        model = self.model(key)
+        model.open(request["task"])
+        operation: Callable[..., list[dict[str, Any]]] = getattr(model, request["task"])
+        extra = (show,) if request["task"] == "stream" else ()
+        try:
+            return {"outputs": operation(request["inputs"], request["options"], *extra)}
+        except RegardError as error:  # the model is there, so that the input is at fault
+            return {"error": str(error), "fault": "request"}
+
+    def run(self, requests: Any, replies: Any) -> None:
+        """Answer requests until the input ends."""
+        for line in requests:
+            request = json.loads(line)
+
+            def show(text: str) -> None:
+                if text:
+                    replies.write(json.dumps({"partial": text}) + "\n")
+                    replies.flush()
+
+            try:
+                reply = self.answer(request, show)
+            except RegardError as error:
+                reply = {"error": str(error), "fault": "server"}
+            except Exception as error:
+                message = f"{type(error).__name__}: {str(error)[:300]}"
+                print(f"worker {os.getpid()}: {message}", file=sys.stderr, flush=True)
+                reply = {"error": "This request failed in the model. The log of the server has the reason."}
+                reply["fault"] = "server"
+            reply |= {"id": request["id"], "memory": resident_memory()}
+            replies.write(json.dumps(reply, ensure_ascii=False) + "\n")
+            replies.flush()
+
+
+def resident_memory() -> int:
+    """Return the resident memory of this process in bytes; 0 where it cannot be read."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a worker on standard input and output; anything that libraries print goes to standard error."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the front process decides when workers stop
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    Worker().run(sys.stdin, replies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Confidence: fitted on held-out translations, calibrated, and the same on the command line and the server."""
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from regard.evaluation.confidence import (
+    Confidence,
+    area_under_curve,
+    features,
+    fit,
+    fit_confidence,
+    matches,
+    word_ranges,
+)
+from regard.foundation.errors import RegardError, UsageError
+from regard.search import Search
+from regard.tasks.loaded import load_run
+from tests.conftest import learnt_to_copy
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that copies up to five letters, and stops too soon at longer rows."""
+    cell = {"width": 32, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}}
+    return learnt_to_copy(tmp_path_factory.mktemp("runs") / "weak", cell, longest=5)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Rows of up to twelve letters, to be copied."""
+    letters = "abcdef"
+    chance = np.random.default_rng(3)
+    sources = [" ".join(chance.choice(list(letters), size=int(chance.integers(1, 13)))) for _ in range(160)]
+    return sources, sources
+
+
+def test_the_area_under_the_curve_is_a_share_of_pairs():
+    scores, labels = np.array([0.1, 0.4, 0.4, 0.9, 0.2]), np.array([0.0, 0, 1, 1, 0])
+    positive, negative = scores[labels > 0], scores[labels == 0]
+    wins = [(a > b) + 0.5 * (a == b) for a in positive for b in negative]
+    assert area_under_curve(scores, labels) == pytest.approx(np.mean(wins))
+
+
+def test_a_fit_finds_planted_probabilities():
+    chance = np.random.default_rng(1)
+    rows = chance.normal(size=(4000, 3))
+    truth = 1 / (1 + np.exp(-(0.5 + 2 * rows[:, 0] - rows[:, 2])))
+    found = fit(rows, chance.random(4000) < truth, "rows")
+    guesses = np.array([found.probability(row) for row in rows])
+    assert np.abs(guesses - truth).mean() < 0.02
+    assert found.brier < found.base * (1 - found.base) and 0.8 < found.auc < 0.95
+
+
+def test_features_that_say_nothing_rank_nothing():
+    chance = np.random.default_rng(2)
+    found = fit(chance.normal(size=(2000, 4)), chance.random(2000) < 0.3, "rows")
+    assert abs(found.auc - 0.5) < 0.05 and found.probability([0, 0, 0, 0]) == pytest.approx(0.3, abs=0.05)
+
+
+def test_words_match_in_order():
+    assert matches(["a", "b", "c"], ["a", "x", "c"]) == [True, False, True]
+    assert sum(matches(["b", "a"], ["a", "b"])) == 1
+    assert matches([], ["a"]) == []
+
+
+def test_words_of_tokens_are_those_of_the_text(run):
+    loaded = load_run(run)
+    tokens = loaded.target_tokenizer.encode("a b c").ids
+    ranges = word_ranges(loaded.target_tokenizer, tokens)
+    assert len(ranges) == 3 and ranges[0][0] == 0 and ranges[-1][1] == len(tokens)
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
+
+
+def test_features_are_the_model_s_own_log_probabilities(run, pairs):
+    loaded = load_run(run)
+    sources = pairs[0][:10]
+    best = [found[0] for found in loaded.generator.hypotheses(sources, Search())]
+    for row, hypothesis in zip(features(loaded, sources, best), best, strict=True):
+        if hypothesis.ended == "end":
+            assert row.sentence[0] == pytest.approx(np.mean(hypothesis.log_probs), abs=1e-3)
+            assert row.sentence[1] == pytest.approx(min(hypothesis.log_probs), abs=1e-3)
+        assert len(row.words) == len(hypothesis.text.split())
+
+
+def test_a_fitted_run_rates_good_translations_higher(run, pairs, tmp_path):
+    loaded = load_run(run)
+    found = fit_confidence(loaded, *pairs)
+    assert found.sentence.auc > 0.7  # long rows, which the model has not seen, are wrong
+    assert found.word.auc > 0.5  # of its words only one in sixty is wrong
+    found.save(run)
+    assert Confidence.load(run) == found
+    command = [sys.executable, "-m", "regard", "translate", str(run), "--with", "confidence"]
+    text = "a b c\n\na b c d e f a b c d e f\n"
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    short, empty, long = map(json.loads, done.stdout.splitlines())
+    assert 0 < long["confidence"] < short["confidence"] < 1
+    assert [word["word"] for word in short["words"]] == short["text"].split()
+    assert empty["confidence"] is None and empty["words"] == []
+    best = loaded.generator.hypotheses(["a b c"], Search())
+    (rating,) = found.rate(loaded, ["a b c"], [best[0][0]])
+    assert math.isclose(rating.confidence, short["confidence"], abs_tol=1e-4)
+
+
+def test_what_is_missing_is_one_sentence(copy_run, run, pairs):
+    with pytest.raises(UsageError, match=r"has no calibrated confidence. Fit it with: regard calibrate"):
+        Confidence.load(copy_run)
+    with pytest.raises(RegardError, match="at least 50 translations, but there are 3"):
+        fit_confidence(load_run(run), ["a"] * 3, ["a"] * 3)
+    with pytest.raises(RegardError, match="right and wrong"):
+        fit_confidence(load_run(run), ["a b"] * 60, ["a b"] * 60)

@@ -1,0 +1,81 @@
+"""The scheduler with workers that only wait: what it refuses, and how long accepted jobs take."""
+
+import asyncio
+import time
+
+from regard.serving.errors import RequestError
+from regard.serving.scheduler import LARGEST_BATCH, Scheduler
+from regard.serving.worker import ModelKey
+
+SECONDS = 0.05
+"""Time of a batch, whatever its size."""
+
+
+class SlowWorker:
+    """Answers each batch with its own inputs after a fixed time."""
+
+    memory = 0
+
+    async def start(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
+
+    async def call(self, request: dict, show: object = None) -> dict:
+        await asyncio.sleep(SECONDS)
+        return {"outputs": [{"text": text} for text in request["inputs"]]}
+
+
+def run_load(scheduler: Scheduler, bursts: list[int]) -> list[list[tuple[bool, float]]]:
+    """Send bursts of requests, each after the one before; return whether each was accepted, and its seconds."""
+
+    async def ask(text: str) -> tuple[bool, float]:
+        start = time.monotonic()
+        try:
+            found = await scheduler.answer("m", "translate", [text], {}, deadline=start + 60)
+        except RequestError as error:
+            assert error.status == 503
+            assert error.retry_after
+            return False, time.monotonic() - start
+        assert found == [{"text": text}]
+        return True, time.monotonic() - start
+
+    async def run() -> list[list[tuple[bool, float]]]:
+        await scheduler.start()
+        results = []
+        for number, burst in enumerate(bursts):
+            results.append(await asyncio.gather(*(ask(f"{number:04} {index:06}") for index in range(burst))))
+        await scheduler.stop()
+        return results
+
+    return asyncio.run(run())
+
+
+def make_scheduler(**limits: float) -> Scheduler:
+    scheduler = Scheduler(lambda name: ModelKey(name, 0, "", ""), workers=1, cache_entries=0, **limits)
+    scheduler.workers = [SlowWorker()]
+    return scheduler
+
+
+def test_requests_that_would_wait_too_long_are_refused_at_once():
+    first, second, third = run_load(make_scheduler(wait_limit=1.0), [12 * LARGEST_BATCH, 40 * LARGEST_BATCH, 1])
+    assert all(accepted for accepted, _ in first)  # no estimate yet: a burst within the queue limit is accepted
+    seconds = [taken for accepted, taken in second if accepted]
+    refused = [taken for accepted, taken in second if not accepted]
+    expected = 1.0 / SECONDS * LARGEST_BATCH
+    assert 0.5 * expected < len(seconds) < 1.5 * expected
+    assert max(seconds) < 4.0
+    assert max(refused) < 2.0
+    assert third[0][0]  # the backlog is gone
+
+
+def test_slow_single_requests_do_not_shrink_the_queue():
+    """A batch of one takes as long as a full one here; a burst after requests one by one is not refused."""
+    *alone, burst = run_load(make_scheduler(wait_limit=1.0), [*[1] * 40, 15 * LARGEST_BATCH])
+    assert all(accepted for results in [*alone, burst] for accepted, _ in results)
+
+
+def test_without_a_limit_nothing_is_refused_below_the_queue_limit():
+    first, second = run_load(make_scheduler(queue_limit=2000), [12 * LARGEST_BATCH, 40 * LARGEST_BATCH])
+    assert all(accepted for accepted, _ in [*first, *second])

@@ -1,0 +1,218 @@
+"""The server under load and faults: every caller gets its own answer, and no accepted request is lost."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.serving import running_server
+
+LETTERS = "abcdef"
+
+
+def sentences(count: int) -> list[str]:
+    """Different sentences of one to eight letters."""
+    found: dict[str, None] = {}
+    number = 0
+    while len(found) < count:
+        number += 1
+        digits, value = [], number
+        while value:
+            value, digit = divmod(value, 6)
+            digits.append(LETTERS[digit])
+        found[" ".join(digits[:8])] = None
+    return list(found)
+
+
+def ask(client: httpx.Client, text: str) -> httpx.Response:
+    return client.post("/translate", json={"q": text, "source": "en", "target": "de"})
+
+
+@pytest.fixture(scope="module")
+def arguments(transformer_run):
+    return [transformer_run, "--languages", "en-de", "--engine", "auto", "--workers", "2"]
+
+
+def test_concurrent_requests_get_the_answers_of_sequential_ones(arguments, tmp_path):
+    texts = sentences(300)
+    with running_server(tmp_path, *arguments) as server, server.client() as client:
+        with ThreadPoolExecutor(50) as pool:
+            together = list(pool.map(lambda text: ask(client, text).json()["translatedText"], texts))
+        metrics = client.get("/metrics").text
+    with running_server(tmp_path / "again", *arguments) as server, server.client() as client:  # with an empty cache
+        alone = [ask(client, text).json()["translatedText"] for text in texts[::5]]
+    assert together[::5] == alone
+    assert len(set(together)) > 100
+    sizes = {
+        line.split('le="')[1].split('"')[0]: float(line.split()[-1])
+        for line in metrics.splitlines()
+        if "batch_size_bucket" in line
+    }
+    assert sizes["+Inf"] < 300  # they were batched
+
+
+def test_killed_workers_lose_no_accepted_request(arguments, tmp_path):
+    texts = sentences(400)
+    with running_server(tmp_path, *arguments) as server, server.client(120) as client:
+        expected = {text: ask(client, text).json()["translatedText"] for text in texts[:20]}
+        stop = threading.Event()
+        killed = 0
+
+        def kill_workers() -> None:
+            nonlocal killed
+            while not stop.wait(1.5):
+                pids = server.worker_pids()
+                if pids:
+                    os.kill(pids[killed % len(pids)], signal.SIGKILL)
+                    killed += 1
+
+        killer = threading.Thread(target=kill_workers)
+        killer.start()
+        try:
+            with ThreadPoolExecutor(20) as pool:
+                answers = list(pool.map(lambda text: ask(client, text), texts * 2))
+            while killed < 2:
+                answers.append(ask(client, f"{LETTERS[len(answers) % 6]} a"))
+        finally:
+            stop.set()
+            killer.join()
+        assert [answer.status_code for answer in answers] == [200] * len(answers)
+        assert killed >= 2
+        assert {text: ask(client, text).json()["translatedText"] for text in texts[:20]} == expected
+
+
+def test_sigterm_finishes_what_was_accepted_and_exits_with_0(arguments, tmp_path):
+    texts = [" ".join([text] * 3) for text in sentences(60)]
+    with running_server(tmp_path, *arguments) as server, server.client() as client:
+        ask(client, "a")  # the model is loaded
+        with ThreadPoolExecutor(60) as pool:
+            waiting = [pool.submit(ask, client, text) for text in texts]
+            while "regard_queue_depth 0.0" in httpx.get(server.url + "/metrics").text and not waiting[0].done():
+                time.sleep(0.002)
+            time.sleep(0.1)
+            code = server.stop()
+            done = [future for future in waiting if future.exception() is None]
+        assert code == 0
+        assert len(done) > 0 and all(future.result().status_code == 200 for future in done)
+        # those that were not accepted were refused at once, not cut off
+        failures = [future.exception() for future in waiting if future not in done]
+        assert all(isinstance(failure, httpx.ConnectError) for failure in failures)
+
+
+def test_a_full_queue_and_a_deadline(arguments, tmp_path):
+    settings = tmp_path / "serving.yaml"
+    settings.write_text("limits: {queue: 5, seconds: 30}\n")
+    with running_server(tmp_path, *arguments, "--config", settings) as server, server.client() as client:
+        with ThreadPoolExecutor(40) as pool:
+            answers = list(pool.map(lambda text: ask(client, text), sentences(200)))
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert refused and {answer.status_code for answer in refused} == {503}
+        assert all(
+            int(answer.headers["retry-after"]) > 0 and "overloaded" in answer.json()["error"] for answer in refused
+        )
+        assert any(answer.status_code == 200 for answer in answers)
+    settings.write_text("limits: {seconds: 0.001}\n")
+    with running_server(tmp_path / "second", *arguments, "--config", settings) as server, server.client() as client:
+        answer = ask(client, "a b c d")
+        assert answer.status_code == 504 and "in time" in answer.json()["error"]
+
+
+def test_keys_and_their_limits(arguments, tmp_path):
+    settings = tmp_path / "serving.yaml"
+    (tmp_path / "keys.txt").write_text("# keys\nfirst-secret 2\nsecond-secret\n")
+    settings.write_text("keys_file: keys.txt\nkeys_only: true\nmetrics_token: hidden-token\n")
+    with running_server(tmp_path, *arguments, "--config", settings) as server, server.client() as client:
+        body = {"q": "a b", "source": "en", "target": "de"}
+        assert client.post("/translate", json=body).json() == {
+            "error": "Please contact the server operator to get an API key"
+        }
+        wrong = client.post("/translate", json=body | {"api_key": "third-secret"})
+        assert (wrong.status_code, wrong.json()) == (403, {"error": "Invalid API key"})
+        statuses = [client.post("/translate", json=body | {"api_key": "first-secret"}).status_code for _ in range(3)]
+        assert statuses == [200, 200, 429]
+        assert client.post("/translate", json=body | {"api_key": "second-secret"}).status_code == 200
+        assert client.get("/v1/models").status_code == 400
+        assert client.get("/v1/models", headers={"Authorization": "Bearer second-secret"}).status_code == 200
+        assert client.get("/metrics").status_code == 403
+        assert client.get("/metrics", headers={"Authorization": "Bearer hidden-token"}).status_code == 200
+        log = server.log.read_text()
+    assert "secret" not in log and "hidden-token" not in log
+
+
+def test_reloading_is_atomic(transformer_run, copy_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(transformer_run, run)
+    with running_server(tmp_path, run, "--languages", "en-de") as server, server.client() as client:
+        before = ask(client, "a b c").json()
+        shutil.copy(run / "config.yaml", tmp_path / "config.yaml")
+        (run / "config.yaml").write_text("model: {nonsense: 1}\n")
+        failed = client.post("/v1/models/run/reload")
+        assert failed.status_code == 500 and "old model stays" in failed.json()["error"]
+        assert ask(client, "a b c").json() == before and ask(client, "c b a").status_code == 200
+        shutil.copy(tmp_path / "config.yaml", run / "config.yaml")
+        assert client.post("/v1/models/run/reload").json() == {"name": "run", "version": 1}
+        assert ask(client, "a b c").json() == before
+        assert client.post("/v1/models/nobody/reload").status_code == 404
+
+
+def test_a_pivot_language_connects_two_models(transformer_run, copy_run, tmp_path):
+    arguments = [f"one={transformer_run}", f"two={copy_run}", "--languages", "en-de", "--languages", "de-fr"]
+    with running_server(tmp_path, *arguments) as server, server.client() as client:
+        targets = {row["code"]: row["targets"] for row in client.get("/languages").json()}
+        assert targets == {"en": ["en", "de", "fr"], "de": ["de", "fr"], "fr": ["fr"]}
+        answer = client.post("/translate", json={"q": "a b c", "source": "en", "target": "fr"})
+        assert answer.json() == {"translatedText": "a b c"}
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ("port: many", "port: Input should be a valid integer"),
+        ("nonsense: 1", "nonsense: There is no such setting"),
+        ("[1, 2]", "must be a mapping"),
+        ("models: [", "is not valid YAML (line 1)"),
+        ("keys_only: true", "keys_only needs API keys"),
+        ("limits: {seconds: 0}", "limits.seconds"),
+        ("certificate: a.pem", "both `certificate` and `private_key`"),
+    ],
+)
+def test_bad_settings_are_one_sentence(transformer_run, tmp_path, settings, message):
+    file = tmp_path / "serving.yaml"
+    file.write_text(settings)
+    command = [sys.executable, "-m", "regard", "serve", str(transformer_run), "--languages", "en-de", "--port", "0"]
+    done = subprocess.run([*command, "--config", str(file)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+
+
+class TestClient:
+    """`regard client` with a real server."""
+
+    def run(self, *arguments: object, text: str = "") -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "regard", "client", *map(str, arguments)]
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=120)
+
+    def test_lines_come_back_in_order_and_are_those_of_translate(self, arguments, transformer_run, tmp_path):
+        source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+        source.write_text("\n".join([*sentences(150), "", "a b"]) + "\n")
+        settings = tmp_path / "serving.yaml"
+        settings.write_text("limits: {queue: 40}\n")  # so that some requests are refused, and sent again
+        with running_server(tmp_path, *arguments, "--config", settings) as server:
+            done = self.run(server.url, source, "-o", output)
+        assert done.returncode == 0, done.stderr
+        command = [sys.executable, "-m", "regard", "translate", str(transformer_run), str(source), "--engine", "auto"]
+        local = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert output.read_text() == local.stdout
+
+    def test_failures_are_one_sentence(self, arguments, tmp_path):
+        assert "is not the address of a server" in self.run("localhost").stderr
+        with running_server(tmp_path, *arguments) as server:
+            done = self.run(server.url, "--model", "nobody", text="a b\n")
+            assert done.returncode == 1 and "status 404: There is no model `nobody`" in done.stderr
+            assert "Traceback" not in done.stderr
