@@ -42,9 +42,11 @@ def pinned(command: list[str]) -> list[str]:
 class Worker:
     """One program in the environment of one peer."""
 
-    def __init__(self, name: str, peer: str, program: str, settings: dict[str, Any], threads: int = 2) -> None:
+    def __init__(
+        self, name: str, peer: str, program: str, settings: dict[str, Any], threads: int = 2, *, tree: Path = ROOT
+    ) -> None:
         self.name, self.peer, self.program = name, peer, program
-        self.settings, self.threads = settings, threads
+        self.settings, self.threads, self.tree = settings, threads, tree
         self._process: subprocess.Popen[bytes] | None = None
         self._answers = -1
         self._rest = b""
@@ -55,7 +57,7 @@ class Worker:
         python = interpreter(self.peer)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._answers, theirs = os.pipe()
-        command = pinned([str(python), str(PROGRAMS / f"{self.program}.py"), json.dumps(self.settings)])
+        command = pinned([str(python), str(self._program), json.dumps(self.settings)])
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -63,8 +65,8 @@ class Worker:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=(theirs,),
-                env={**surroundings(self.threads), "BENCH_ANSWERS": str(theirs)},
-                cwd=ROOT,
+                env=self._environment(str(theirs)),
+                cwd=self.tree,
                 start_new_session=True,
             )
         os.close(theirs)
@@ -115,6 +117,15 @@ class Worker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    @property
+    def _program(self) -> Path:
+        return self.tree / PROGRAMS.relative_to(ROOT) / f"{self.program}.py"
+
+    def _environment(self, answers: str) -> dict[str, str]:
+        """The environment of the program; another checkout comes before the installed one."""
+        other = {} if self.tree == ROOT else {"PYTHONPATH": str(self.tree)}
+        return {**surroundings(self.threads), "BENCH_ANSWERS": answers, **other}
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
