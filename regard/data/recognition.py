@@ -58,7 +58,7 @@ def read_examples(files: Sequence[str], *, header: bool | None = None) -> Exampl
         if not Path(path).exists():
             raise UsageError(f"{path} does not exist. Check the path (it is relative to where the command runs).")
         if not Path(path).is_file():
-            raise UsageError(f"{path} is not a regular file. Training reads examples more than once, so save them first.")
+            raise UsageError(f"{path} is not a file. Training reads examples more than once: save them first.")
     if len(files) == 2:
         return _parallel(list(files))
     if len(files) != 1:
