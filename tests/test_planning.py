@@ -12,6 +12,7 @@ from regard.config.loading import from_mapping, load
 from regard.foundation.errors import UsageError
 from regard.models import build
 from regard.nn import taps
+from regard.planning import measurement
 from regard.recipes import recipe
 from tests.cells import CELLS, KINDS
 
@@ -52,7 +53,7 @@ def test_the_published_cost_of_the_transformer_comes_out_within_a_fifth(name, pu
 
 
 def test_this_machine_is_measured_by_training_on_it(monkeypatch):
-    monkeypatch.setattr(planning, "SECONDS", 0.2)
+    monkeypatch.setattr(measurement, "SECONDS", 0.2)
     settings = {"width": 32, "encoder": {"layers": 1}, "decoder": {"layers": 1}}
     one, two = (planning.plan(config(settings, batch_tokens=256, accumulate=each)) for each in (1, 2))
     assert one.here is not None and two.here is not None
@@ -79,7 +80,7 @@ def test_random_text_has_the_lengths_of_the_corpus_in_batches_that_fit():
 
 
 def test_activations_are_those_of_the_whole_batch_however_many_threads_share_it(monkeypatch):
-    monkeypatch.setattr(planning, "SECONDS", 0.1)
+    monkeypatch.setattr(measurement, "SECONDS", 0.1)
     threads, found = torch.get_num_threads(), []
     try:
         for count in (1, 2):
