@@ -31,8 +31,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: setup
 	@$(BIN)/regard demo
 
-# Two workers with one thread each: two cores are enough. Tests that share a fixture of their module share a worker.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+# Two workers with one thread each: two cores are enough. Tests of one file share a worker, and with it their fixtures.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: setup
 	@$(PYTEST)

@@ -156,7 +156,7 @@ RECENT = (
     # data
     Mutation(
         "separators inside of quotes decide about the format of a table",
-        "outside = \"\".join(head.split('\"')[::2])",
+        'outside = "".join(head.split(\'"\')[::2])',
         "outside = head",
         "tables",
     ),
