@@ -47,6 +47,7 @@ test-fast: setup
 # Its last result is committed: benchmarks/results/test-long.md and mutations.md.
 test-long: setup
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.run_fuzzer 5000 $(or $(SEED),1000000)
+	@REGARD_SEED=$(or $(SEED),$(shell date +%j%H%M)) $(PYTEST) -m "long or learning"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.run_mutations --jobs 2
 
 lint: setup

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from regard.foundation import durable
+from regard.training import curves
+
 settings.register_profile("seeded", derandomize=True)  # the same cases every time
 settings.load_profile("seeded")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes on two cores
@@ -17,6 +20,22 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("REGARD_DATA", str(SHARED))  # where recipes find their corpora
+
+draw_curves, drawn_curves = curves.draw_curves, []
+
+
+def draw_curves_once(lines: Any, path: Path, title: str, **named: Any) -> None:
+    """Draw the curves of the first training of this process; later trainings, of a few steps, get the same picture.
+
+    To draw takes as long as to train for a few steps. `test_curves.py` tests the function itself.
+    """
+    if not drawn_curves:
+        draw_curves(lines, path, title, **named)
+        drawn_curves.append(path.read_bytes())
+    durable.build(path, lambda aside: aside.write_bytes(drawn_curves[0]))
+
+
+curves.draw_curves = draw_curves_once
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

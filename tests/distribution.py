@@ -1,7 +1,7 @@
 """How tests are distributed over processes: a file stays together, so that what its tests share is made once.
 
-pytest-xdist groups by marks with `--dist loadgroup`, but not with pytest 9.2, where it silently distributes tests one by
-one (pytest-dev/pytest-xdist issue 1386). `--dist loadfile` groups by file; this scheduler also divides a few long files.
+pytest-xdist groups by marks with `--dist loadgroup`, but not with pytest 9.2, where it silently distributes tests one
+by one (pytest-dev/pytest-xdist issue 1386). `--dist loadfile` groups by file; this scheduler also divides a few files.
 """
 
 from xdist.scheduler.loadscope import LoadScopeScheduling

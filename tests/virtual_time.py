@@ -1,4 +1,4 @@
-"""An event loop without waiting: where it would sleep, its clock moves on, so that tests of timing depend on no machine."""
+"""An event loop without waiting: where it would sleep, its clock moves on, so that no test depends on the machine."""
 
 import asyncio
 import selectors
