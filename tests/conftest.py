@@ -38,6 +38,7 @@ def draw_curves_once(lines: Any, path: Path, title: str, **named: Any) -> None:
 curves.draw_curves = draw_curves_once
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let the tests of a file run in one process (`--dist loadfile`): what they share is made once."""
     from tests.distribution import FileScheduling
