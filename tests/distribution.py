@@ -9,6 +9,9 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 DIVIDED = ("docs", "grid", "learning")
 """Files whose tests share nothing that is expensive: every test function is distributed for itself."""
 
+TOGETHER = {"browser_results": "inspect_results"}
+"""Files that run in the process of another, right after it, as they use what it has computed."""
+
 LONGEST = ("resume", "learning", "answering")
 """Files that are begun first, since a process that begins one of them last lets the other wait."""
 
@@ -20,7 +23,7 @@ def stem(nodeid: str) -> str:
 
 def rank(nodeid: str) -> int:
     """Return the place of a test's file in the order of tests."""
-    name = stem(nodeid)
+    name = TOGETHER.get(stem(nodeid), stem(nodeid))
     return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
@@ -28,4 +31,5 @@ class FileScheduling(LoadScopeScheduling):
     """Gives whole files to processes, in the order in which they were collected."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid.partition("[")[0] if stem(nodeid) in DIVIDED else nodeid.partition("::")[0]
+        name = stem(nodeid)
+        return nodeid.partition("[")[0] if name in DIVIDED else TOGETHER.get(name, name)

@@ -1,5 +1,6 @@
 """Where things are on a page, measured: at 10, 40 and 120 tokens, wide and narrow, light and dark."""
 
+import contextlib
 import json
 import os
 import re
@@ -311,9 +312,10 @@ def axe():
         if shutil.which("npm") is None:
             pytest.skip("needs npm to install axe-core")
         command = ["npm", "install", "--prefix", str(home), "--no-save", "--ignore-scripts", f"axe-core@{AXE}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if not path.exists():
-            pytest.skip(f"axe-core could not be installed: {done.stderr.strip()[-200:]}")
+            pytest.skip("npm cannot install axe-core here")
     return path.read_text(encoding="utf-8")
 
 
