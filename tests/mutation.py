@@ -1,9 +1,15 @@
 """One way to break the code on purpose."""
 
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
+
+
+@cache
+def _sources() -> dict[Path, str]:
+    return {path: path.read_text("utf-8") for path in sorted((ROOT / "regard").rglob("*.py"))}
 
 
 class Mutation(NamedTuple):
@@ -18,8 +24,8 @@ class Mutation(NamedTuple):
 
     def place(self) -> Path:
         """Return the one file that contains the text; raises `ValueError` for none, or for several places."""
-        found = [path for path in sorted((ROOT / "regard").rglob("*.py")) if self.old in path.read_text("utf-8")]
-        count = sum(path.read_text("utf-8").count(self.old) for path in found)
+        found = [path for path, text in _sources().items() if self.old in text]
+        count = sum(_sources()[path].count(self.old) for path in found)
         if count != 1:
             raise ValueError(
                 f"Mutation “{self.what}”: its text occurs {count} times in regard/ instead of once. The code has "
