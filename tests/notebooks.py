@@ -19,7 +19,6 @@ def execute(path: Path, directory: Path) -> Any:
     """Execute a notebook in a directory, with the program `regard` of this Python, and return it with its outputs."""
     import nbformat
     from nbclient import NotebookClient
-    from traitlets.config import Config
 
     program = directory.parent / f"{directory.name}-bin" / "regard"
     program.parent.mkdir(exist_ok=True)
@@ -33,11 +32,8 @@ def execute(path: Path, directory: Path) -> Any:
         "OMP_NUM_THREADS": "1",
         "REGARD_QUIET": "1",
     }
-    settings = Config()
-    settings.KernelManager.transport = "ipc"  # two kernels that start at the same time could take the same free port
     client = NotebookClient(
         book,
-        config=settings,
         timeout=600,
         startup_timeout=300,
         kernel_name="python3",
