@@ -12,7 +12,7 @@ DIVIDED = ("docs", "grid", "learning")
 TOGETHER = {"browser_results": "inspect_results"}
 """Files that run in the process of another, right after it, as they use what it has computed."""
 
-LONGEST = ("resume", "learning", "answering")
+LONGEST = ("resume", "tutorial", "serving_faults", "inspect_results", "learning", "answering", "captions")
 """Files that are begun first, since a process that begins one of them last lets the other wait."""
 
 
