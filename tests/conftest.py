@@ -1,28 +1,61 @@
 """What several tests share: one thread for each process, seeded cases, a small trained run, and a browser."""
 
+import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from regard.foundation import durable
+from regard.training import curves
+
 settings.register_profile("seeded", derandomize=True)  # the same cases every time
 settings.load_profile("seeded")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two test processes on two cores
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# Some virtual machines announce AMX and end the process at its first instruction, in products of bfloat16 matrices.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("REGARD_DATA", str(SHARED))  # where recipes find their corpora
 
+draw_curves, drawn_curves = curves.draw_curves, []
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Let tests that share a fixture of their module run in one process (`--dist loadgroup`): it is made once."""
-    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
-    if any(several[-1].scope == "module" for several in fixtures.values()):
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+def draw_curves_once(lines: Any, path: Path, title: str, **named: Any) -> None:
+    """Draw the curves of the first training of this process; later trainings, of a few steps, get the same picture.
+
+    To draw takes as long as to train for a few steps. `test_curves.py` tests the function itself.
+    """
+    if not drawn_curves:
+        draw_curves(lines, path, title, **named)
+        drawn_curves.append(path.read_bytes())
+    durable.build(path, lambda aside: aside.write_bytes(drawn_curves[0]))
+
+
+curves.draw_curves = draw_curves_once
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let the tests of a file run in one process (`--dist loadfile`): what they share is made once."""
+    from tests.distribution import FileScheduling
+
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # the order of `pytest_collection_modifyitems`
+    return FileScheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files."""
+    from tests.distribution import rank
+
+    items.sort(key=lambda item: rank(item.nodeid))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -39,11 +72,24 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"documentation: {executed} examples executed, {marked} marked with a reason")
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A directory that the first of all test processes makes; the others wait for it. Each gets a copy of its own."""
+    together = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
+    place = together / f"made-{name}"
+    with (together / f"made-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            shutil.rmtree(together / f"half-{name}", ignore_errors=True)
+            make(together / f"half-{name}")
+            (together / f"half-{name}").rename(place)
+    return Path(shutil.copytree(place, factory.mktemp("runs") / name))
+
+
 @pytest.fixture(scope="session")
 def copy_run(tmp_path_factory) -> Path:
     """A run that has learnt to say rows of letters again: an RNN with attention, trained in seconds."""
     cell = {"width": 48, "encoder": {"kind": "rnn"}, "decoder": {"kind": "rnn"}}
-    return learnt_to_copy(tmp_path_factory.mktemp("runs") / "copy", cell, longest=5)
+    return made_once(tmp_path_factory, "copy", lambda directory: learnt_to_copy(directory, cell, longest=5))
 
 
 @pytest.fixture(scope="session")
@@ -51,11 +97,11 @@ def transformer_run(tmp_path_factory) -> Path:
     """A run that has learnt to say rows of letters again: a Transformer of two layers and two heads a side."""
     side = {"kind": "transformer", "layers": 2, "feed_forward": 64}
     cell = {"width": 32, "encoder": side, "decoder": side, "attention": {"heads": 2}}
-    return learnt_to_copy(tmp_path_factory.mktemp("runs") / "transformer", cell, longest=8)
+    return made_once(tmp_path_factory, "transformer", lambda directory: learnt_to_copy(directory, cell, longest=8))
 
 
-def learnt_to_copy(directory: Path, cell: dict[str, Any], *, longest: int) -> Path:
-    """The run of a cell that has learnt to say rows of up to so many letters again."""
+def learnt_to_copy(directory: Path, cell: dict[str, Any], *, longest: int, steps: int = 500) -> None:
+    """Train a cell to say rows of up to so many letters again."""
     from regard.config.loading import from_mapping
     from regard.training.loop import train
     from regard.training.view import View
@@ -65,7 +111,7 @@ def learnt_to_copy(directory: Path, cell: dict[str, Any], *, longest: int) -> Pa
         "text": {"tokenizer": {"kind": "words"}},
         "model": {"dropout": 0.0, **cell},
         "training": {
-            "steps": 500,
+            "steps": steps,
             "batch_tokens": 512,
             "label_smoothing": 0.0,
             "optimizer": {"learning_rate": 0.005},
@@ -73,7 +119,6 @@ def learnt_to_copy(directory: Path, cell: dict[str, Any], *, longest: int) -> Pa
         },
     }
     train(from_mapping(settings), directory, view=View())
-    return directory
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +132,7 @@ def browser(tmp_path_factory) -> Iterator:
     if chromium is None or driver is None:
         pytest.skip("needs chromium and chromedriver: apt-get install chromium chromium-driver")
     from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
 
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
@@ -101,11 +147,19 @@ def browser(tmp_path_factory) -> Iterator:
         "--disable-component-update",
         "--disable-sync",
         "--force-prefers-reduced-motion",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
     ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})  # so that a test can ask what the console says
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    for attempt in range(3):  # on a busy machine Chromium may not be up when the driver looks for it
+        options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+        try:
+            opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+            break
+        except WebDriverException:
+            if attempt == 2:
+                raise
+    opened.set_script_timeout(300)
+    opened.set_page_load_timeout(300)
     opened.downloads = tmp_path_factory.mktemp("downloads")
     opened.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(opened.downloads)})
     opened.set_window_size(1200, 900)

@@ -4,33 +4,10 @@ A mutation names no file. The text that it replaces occurs exactly once in `rega
 so that moving code does not make the list go stale. `run_mutations.py` applies them to a copy, one at a time.
 """
 
-from pathlib import Path
-from typing import NamedTuple
+from tests.mutation import ROOT, Mutation
+from tests.recent_mutations import RECENT
 
-ROOT = Path(__file__).parent.parent
-
-
-class Mutation(NamedTuple):
-    """One change of the code."""
-
-    what: str
-    """What is broken, in a few words; names the mutation in the record."""
-    old: str
-    new: str
-    tests: str
-    """Test files that should notice it, without `test_` and suffix; run before all others that use the package."""
-
-    def place(self) -> Path:
-        """Return the one file that contains the text; raises `ValueError` for none, or for several places."""
-        found = [path for path in sorted((ROOT / "regard").rglob("*.py")) if self.old in path.read_text("utf-8")]
-        count = sum(path.read_text("utf-8").count(self.old) for path in found)
-        if count != 1:
-            raise ValueError(
-                f"Mutation “{self.what}”: its text occurs {count} times in regard/ instead of once. The code has "
-                f"changed: adapt the mutation in tests/mutations.py to it. The text is: {self.old!r}"
-            )
-        return found[0]
-
+__all__ = ["GROUPS", "ROOT", "Mutation"]
 
 SEARCH = "search beams sampling"
 
@@ -432,4 +409,4 @@ EARLIER = (
 )
 """Those of the first list after the issue's that change behaviour rather than raise an error."""
 
-GROUPS = {"issue": ISSUE, "fresh": FRESH, "earlier": EARLIER}
+GROUPS = {"issue": ISSUE, "fresh": FRESH, "earlier": EARLIER, "recent": RECENT}

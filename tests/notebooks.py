@@ -32,7 +32,13 @@ def execute(path: Path, directory: Path) -> Any:
         "OMP_NUM_THREADS": "1",
         "REGARD_QUIET": "1",
     }
-    client = NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(directory)}})
+    client = NotebookClient(
+        book,
+        timeout=600,
+        startup_timeout=300,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(directory)}},
+    )
     client.execute(env=variables)
     return book
 

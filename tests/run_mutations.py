@@ -108,7 +108,7 @@ def _run_pytest(directory: Path, arguments: list[str], log: Path) -> None:
     with log.open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    code = pytest.main(["-q", "-o", "addopts=", "-p", "no:cacheprovider", *arguments])
+    code = pytest.main(["-q", "-o", "addopts=", "-m", "not long", "-p", "no:cacheprovider", *arguments])
     sys.stdout.flush()
     os._exit(int(code))
 

@@ -103,6 +103,7 @@ def test_an_answer_is_looked_up_in_the_sentence_it_follows_from(tmp_path: Path):
 
 
 @pytest.mark.learning
+@pytest.mark.long
 @pytest.mark.skipif(not BABI.exists(), reason="needs ../shared/data/babi")
 def test_of_several_sentences_about_a_person_the_last_is_looked_up(tmp_path: Path):
     """Where a model that answers looks; whether a training comes to answer is not what is asked here.

@@ -1,6 +1,7 @@
 """One direction of imports: the graph is computed from the source, imports inside functions included."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ EXTRAS = {
 }
 
 
+@functools.cache
 def imports(file: Path) -> set[str]:
     """The full names of all modules that a file imports, wherever in it."""
     found: set[str] = set()

@@ -1,5 +1,6 @@
 """Where things are on a page, measured: at 10, 40 and 120 tokens, wide and narrow, light and dark."""
 
+import contextlib
 import json
 import os
 import re
@@ -311,9 +312,10 @@ def axe():
         if shutil.which("npm") is None:
             pytest.skip("needs npm to install axe-core")
         command = ["npm", "install", "--prefix", str(home), "--no-save", "--ignore-scripts", f"axe-core@{AXE}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if not path.exists():
-            pytest.skip(f"axe-core could not be installed: {done.stderr.strip()[-200:]}")
+            pytest.skip("npm cannot install axe-core here")
     return path.read_text(encoding="utf-8")
 
 
@@ -340,13 +342,20 @@ def heads(transformer_run, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["report", "comparison", "form", "tree", "heads", "maps", "influences"])
-@pytest.mark.parametrize("width", [DESKTOP, NARROW])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_serious(browser, request, axe, name, width, dark):
+@pytest.mark.parametrize(
+    ("width", "dark", "count"),
+    [
+        (DESKTOP, False, 10),
+        (NARROW, True, 40),
+        pytest.param(NARROW, False, 117, marks=pytest.mark.long),
+        pytest.param(DESKTOP, True, 117, marks=pytest.mark.long),
+    ],
+    ids=["wide-light", "narrow-dark", "narrow-light", "wide-dark"],
+)
+def test_axe_finds_nothing_serious(browser, request, axe, name, width, dark, count):
     page = request.getfixturevalue(name)
-    for path in page.values() if isinstance(page, dict) else [page]:
-        opened(browser, path, width, dark)
-        assert violations(browser, axe) == []
+    opened(browser, page[count] if isinstance(page, dict) else page, width, dark)
+    assert violations(browser, axe) == []
 
 
 def test_heads_open_coloured_by_importance_and_none_is_blank(browser, heads):

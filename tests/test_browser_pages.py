@@ -183,7 +183,7 @@ def test_what_a_judge_clicks_is_kept_saved_and_counted(browser, form, capsys):
     assert not one_of(browser, "#next").is_displayed()
     one_of(browser, "#save").click()
     saved = browser.downloads / "answers-Änne-O-Neil.json"
-    WebDriverWait(browser, 10).until(lambda _: saved.exists())
+    WebDriverWait(browser, 60).until(lambda _: saved.exists())
     assert saved.name in one_of(browser, "#message").text
     capsys.readouterr()
     assert main(["judge", "score", str(saved), "--key", str(form.with_suffix(".key.json")), "--json"]) == 0

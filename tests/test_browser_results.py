@@ -25,7 +25,7 @@ return text;
         "translation-transformer",
         "translation-rnn",
         "classes",
-        "tags",
+        "tags-transformer",
         "language",
         "pairs-attended",
         "captions",
@@ -33,7 +33,7 @@ return text;
     ],
 )
 def test_the_page_shows_no_number_that_the_json_lacks(browser, name, tmp_path):
-    report = results_of(name, tmp_path)
+    report = results_of(name)
     report.save(tmp_path / "report.html")
     opened(browser, tmp_path / "report.html")
     wrong, numbers = {}, 0

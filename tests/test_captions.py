@@ -363,12 +363,12 @@ def test_while_it_writes_the_name_of_a_shape_it_looks_at_the_shape(tmp_path, mon
             "attention": {"heads": 1},
         },
         "training": {
-            "steps": 900,
+            "steps": 400,
             "batch_tokens": 320,
             "label_smoothing": 0.0,
             "optimizer": {"learning_rate": 0.003},
             "schedule": {"kind": "cosine"},
-            "validate_every": 900,
+            "validate_every": 400,
         },
         "decoding": {"beam": 1, "max_length": 12},
     }

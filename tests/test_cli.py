@@ -1,22 +1,39 @@
 """What a user types, from nothing to a translation."""
 
+import contextlib
+import io
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
+from regard.cli import main
 from regard.tasks.loaded import load_run
 
 
-def typed(*arguments, text=None, where=None):
-    """Run the command as a user would."""
-    command = [sys.executable, "-m", "regard", *map(str, arguments)]
-    return subprocess.run(command, input=text, capture_output=True, cwd=where, timeout=300, check=False)
+def typed(*arguments, text=b"", where="."):
+    """Run the command in this process, and return what a process would."""
+    command = ["regard", *map(str, arguments)]
+    streams = [io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") for content in (text, b"", b"")]
+    with (
+        mock.patch.multiple(sys, stdin=streams[0], stdout=streams[1], stderr=streams[2]),
+        contextlib.chdir(where),
+    ):
+        try:
+            code = main(command[1:])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        for stream in streams[1:]:
+            stream.flush()
+    return subprocess.CompletedProcess(command, code, *(stream.buffer.getvalue() for stream in streams[1:]))
 
 
 def test_a_pipe_goes_in_and_a_pipe_comes_out(copy_run):
-    done = typed("translate", copy_run, text=b"a b c\n\nc a\n")
+    command = [sys.executable, "-m", "regard", "translate", copy_run]
+    done = subprocess.run(command, input=b"a b c\n\nc a\n", capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert done.stdout == typed("translate", copy_run, text=b"a b c\n\nc a\n").stdout
     lines = done.stdout.decode().split("\n")
     assert len(lines) == 4 and lines[1] == "" and lines[3] == ""
     assert lines[0] == "a b c"

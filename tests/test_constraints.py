@@ -50,7 +50,7 @@ def outputs(model, tokenizer, constraints, limit=20):
     limits = [max(limit, rule.needs + 1)]
     found = [*greedy(ModelSteps(model), source, limits, rules=[rule])]
     found += beam(ModelSteps(model), source, limits, width=4, count=4, rules=[rule])[0]
-    found += sample(ModelSteps(model), source, limits, count=20, temperature=1.5, rules=[rule])[0]
+    found += sample(ModelSteps(model), source, limits, count=8, temperature=1.5, rules=[rule])[0]
     return [tokenizer.decode(one.tokens) for one in found]
 
 

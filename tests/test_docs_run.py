@@ -138,7 +138,6 @@ def here(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("command", [one for one in shell_commands() if not reason_against(one)], ids=str)
-@pytest.mark.xdist_group("docs")
 def test_a_command_runs(command: Command, here: Path, monkeypatch: pytest.MonkeyPatch, capfd, record_property) -> None:
     record_property(EXAMPLES, 1)
     content = (here / command.stdin).read_bytes() if command.stdin else b""
@@ -157,7 +156,6 @@ def python_blocks(page: str) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", PYTHON_PAGES)
-@pytest.mark.xdist_group("docs")
 def test_the_python_blocks_of_a_page_run(page: str, here: Path, record_property) -> None:
     record_property(EXAMPLES, len(python_blocks(page)))
     names: dict[str, object] = {"paths": ["a b c", "d e f"]}

@@ -21,7 +21,6 @@ def examples(page: Path) -> list[tuple[Block, Block]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-@pytest.mark.xdist_group("understand")
 def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert examples(page)

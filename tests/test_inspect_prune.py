@@ -19,7 +19,7 @@ from regard.nn import taps
 from regard.runs.run import Run
 from regard.tasks.loaded import load_run
 from regard.training.view import View
-from tests.cells import ATTENTIONS, CELLS, POSITIONS, model_of, sentences
+from tests.cells import ATTENTIONS, CELLS, POSITIONS, covering, model_of, sentences
 
 
 def removed(model: Model, kept: dict[str, list[int]]) -> Model:
@@ -28,9 +28,9 @@ def removed(model: Model, kept: dict[str, list[int]]) -> Model:
     return without_heads(model, kept, lambda cell: build(cell, *sizes))
 
 
-PROJECTED = [
+PROJECTED = covering(
     name for name, cell in CELLS.items() if cell.attentions and cell.attention.project and cell.attention.heads > 1
-]
+)
 
 
 @pytest.mark.parametrize("name", PROJECTED)

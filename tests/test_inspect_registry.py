@@ -82,15 +82,29 @@ def modules_after(code):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", sorted(set(BUILT_IN) - {"all"}))
-def test_importing_one_analysis_imports_one(name):
-    for code in (
-        f"import regard.inspection.analyses.{name}.compute",
-        f"from regard import inspection; inspection.{name}",
-    ):
-        loaded = modules_after(code)
-        folders = {one.split(".")[3] for one in loaded if one.startswith("regard.inspection.analyses.")}
-        assert folders == {name}, folders
+FORKS = """
+import json, os, sys
+import regard.evaluation.likelihood, regard.training.loop  # most of what analyses need
+assert not [one for one in sys.modules if one.startswith("regard.inspection")]
+for code in json.loads(sys.argv[1]):
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        exec(code)
+        print(json.dumps([one for one in sys.modules if one.startswith("regard.inspection.analyses.")]), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_importing_one_analysis_imports_one():
+    names = sorted(set(BUILT_IN) - {"all"})
+    forms = ("import regard.inspection.analyses.{}.compute", "from regard import inspection; inspection.{}")
+    codes = [form.format(name) for name in names for form in forms]
+    command = [sys.executable, "-c", FORKS, json.dumps(codes)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    folders = [sorted({one.split(".")[3] for one in json.loads(line)}) for line in printed]
+    assert dict(zip(codes, folders, strict=True)) == {form.format(name): [name] for name in names for form in forms}
 
 
 def test_a_command_imports_its_own_analysis_only():

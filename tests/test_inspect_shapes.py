@@ -244,7 +244,7 @@ def test_what_does_not_apply_says_so_in_a_sentence(runs, capsys, tmp_path):
 
 
 def test_layers_are_probed(runs, tmp_path):
-    path = corpus(tmp_path / "words.tsv", [line.replace(" ", "\t") for line in tagged_lines(80)])
+    path = corpus(tmp_path / "words.tsv", [line.replace(" ", "\t") for line in tagged_lines(45)])
     for kind, side in (("tags", "encoder"), ("language", "decoder")):
         opened = load_run(runs[kind])
         found = inspection.probe(opened, path, "2")

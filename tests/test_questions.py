@@ -301,13 +301,13 @@ def test_a_model_that_has_learnt_to_answer_looks_at_what_it_is_asked_about(tmp_p
         "attention": {"heads": 1},
     }
     config["training"] |= {
-        "steps": 900,
+        "steps": 600,
         "batch_tokens": 600,
         "label_smoothing": 0.0,
         "optimizer": {"learning_rate": 0.005},
         "schedule": {"kind": "cosine", "warmup": 20},
-        "validate_every": 900,
-        "checkpoint_every": 900,
+        "validate_every": 600,
+        "checkpoint_every": 600,
     }
     train(from_mapping(config), tmp_path / "run", view=View())
     predictor = load_run(tmp_path / "run")

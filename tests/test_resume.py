@@ -23,6 +23,7 @@ from regard.runs.run import Run
 from regard.training.journal import Journal
 from tests.test_training import tiny
 
+ROOT = Path(__file__).parent.parent
 KILLS = int(os.environ.get("REGARD_KILLS", "3"))
 CLOCK = {"seconds", "tokens_per_second"}
 
@@ -42,7 +43,7 @@ COURSE = {"steps": 40 * max(1, KILLS // 4), "validate_every": 9, "checkpoint_eve
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(
-    ["regard.training.loop", "regard.training.curves", "matplotlib.backends.backend_agg", "torch._dynamo"]
+    ["tests.test_resume", "regard.training.loop", "regard.training.outcome", "torch._dynamo"]
 )
 
 
@@ -50,11 +51,12 @@ def work(overrides, directory, awake=None):
     """One life of a run, in a process of its own."""
     import torch
 
-    from regard.training import gradient_threads, trainer
+    from regard.training import gradient_threads, outcome, trainer
     from regard.training.loop import train
     from regard.training.view import View
 
     torch.set_num_threads(1)
+    outcome.draw_curves = lambda lines, path, *_, **__: path.write_bytes(b"")  # to draw takes as long as to train
     if overrides == EXPOSED:
         trainer.GradientThreads = lambda size: gradient_threads.GradientThreads(2)  # two threads side by side
     if awake:
@@ -212,13 +214,18 @@ def test_asked_to_stop_a_run_saves_and_says_how_to_go_on(tmp_path, number, code)
     assert run.status == "stopped" and pointed == f"step-{run.info['step']:08d}"
 
 
+def meeting_point():
+    """Where two processes meet, as variables of the environment: a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+
+
 def test_a_process_that_waits_for_others_can_be_ended(tmp_path):
     """Signals are caught only after the processes have met: torch waits for up to half an hour, without Python."""
     (tmp_path / "tiny.yaml").write_text(dump(tiny(**COURSE)))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    others = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    others = {**meeting_point(), "RANK": "0", "LOCAL_RANK": "0"}
+    port = int(others["MASTER_PORT"])
     process = subprocess.Popen(
         [sys.executable, "-m", "regard", "train", "tiny.yaml", "--run", "run"],
         cwd=tmp_path,
@@ -237,46 +244,64 @@ def test_a_process_that_waits_for_others_can_be_ended(tmp_path):
             time.sleep(0.05)
         time.sleep(1)
         process.send_signal(signal.SIGTERM)
-        _, error = process.communicate(timeout=10)
+        _, error = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode in (-signal.SIGTERM, 128 + signal.SIGTERM) and "Traceback" not in error
     assert not (tmp_path / "run").exists()
 
 
+def train_and_record(directory, how, overrides, given=None):
+    """One of two processes: train, and write down what the model is after each update."""
+    from regard.config.loading import load
+    from regard.foundation.weights import weights_of
+    from regard.training.loop import train
+    from regard.training.trainer import Trainer
+
+    os.environ |= given or {}
+    os.chdir(directory)
+    seen, update = [], Trainer.update
+
+    def spy(self, **named):
+        update(self, **named)
+        digest = hashlib.sha256(b"".join(weight.numpy().tobytes() for weight in weights_of(self.model).values()))
+        seen.append([self.progress.step, self.progress.tokens, digest.hexdigest()])
+
+    Trainer.update = spy
+    train(load("tiny.yaml", overrides), Path("run"), resume=how == "on")
+    Path(f"rank{os.environ['RANK']}-{how}.json").write_text(json.dumps(seen))
+
+
 def test_two_processes_share_the_work_and_agree(tmp_path):
+    """Started by torchrun; continued by processes that are told their ranks."""
     overrides = ["training.steps=8", "training.accumulate=2"]
     (tmp_path / "tiny.yaml").write_text(dump(tiny(**COURSE)))
-    script = tmp_path / "both.py"
-    script.write_text(
-        "import os, sys, hashlib\n"
-        "from pathlib import Path\n"
-        "from regard.config.loading import load\n"
-        "from regard.training.loop import train\n"
-        "from regard.training.trainer import Trainer\n"
-        "from regard.foundation.weights import weights_of\n"
-        "seen = []\n"
-        "update = Trainer.update\n"
-        "def spy(self, **named):\n"
-        "    update(self, **named)\n"
-        "    digest = hashlib.sha256(b''.join(w.numpy().tobytes() for w in weights_of(self.model).values()))\n"
-        "    seen.append([self.progress.step, self.progress.tokens, digest.hexdigest()])\n"
-        "Trainer.update = spy\n"
-        "train(load('tiny.yaml', sys.argv[2:]), Path('run'), resume=sys.argv[1] == 'on')\n"
-        "import json\n"
-        "Path(f'rank{os.environ[\"RANK\"]}-{sys.argv[1]}.json').write_text(json.dumps(seen))\n"
-    )
 
-    def launch(how, *more):
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-        done = subprocess.run(
-            [*command, how, *overrides, *more], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert done.returncode == 0, done.stderr
+    def recorded(how):
         ranks = [json.loads((tmp_path / f"rank{rank}-{how}.json").read_text()) for rank in (0, 1)]
         assert ranks[0] == ranks[1]
-        return ranks[0]
+        return [step for step, _, _ in ranks[0]]
 
-    assert [step for step, _, _ in launch("new")] == list(range(1, 9))
+    script = tmp_path / "both.py"
+    script.write_text(f"from tests.test_resume import train_and_record\ntrain_and_record('.', 'new', {overrides})\n")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert recorded("new") == list(range(1, 9))
     assert Run.open(tmp_path / "run").status == "finished"
-    assert [step for step, _, _ in launch("on", "training.steps=10")] == [9, 10]
+
+    ranks = [{**meeting_point(), "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in (0, 1)]
+    ranks[1] |= {name: ranks[0][name] for name in ("MASTER_ADDR", "MASTER_PORT")}
+    processes = [
+        context.Process(target=train_and_record, args=(tmp_path, "on", [*overrides, "training.steps=10"], rank))
+        for rank in ranks
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(300)
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert recorded("on") == [9, 10]

@@ -10,6 +10,7 @@ from regard.foundation.errors import RegardError
 from regard.runs.run import Run
 from regard.tasks.loaded import load_run
 from regard.text.specials import BOS, EOS, PAD, SPECIALS
+from tests.long_cases import few
 from tests.marian import save_marian, sentences
 
 transformers = pytest.importorskip("transformers", reason="needs pip install 'regard[huggingface]'")
@@ -34,7 +35,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", few([1, 2], 1))
 @pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS.keys())
 def test_a_model_goes_out_and_comes_in_again_with_the_same_logits_and_text(settings, seed, tmp_path):
     settings = dict(settings)
@@ -47,7 +48,7 @@ def test_a_model_goes_out_and_comes_in_again_with_the_same_logits_and_text(setti
         model.save_pretrained(tmp_path / "0")
     texts = [*sentences("source", 6, seed=seed), "", "unseen wörds <s> </s> <pad> <sep>", " ".join(["dog"] * 70)]
     said, logits, vocabularies, settled = [], [], [], []
-    for round_ in range(3):
+    for round_ in range(2):
         run = import_run(tmp_path / str(round_), tmp_path / f"run{round_}")
         export_huggingface(run, tmp_path / str(round_ + 1))
         translator = load_run(run.directory)
@@ -64,15 +65,15 @@ def test_a_model_goes_out_and_comes_in_again_with_the_same_logits_and_text(setti
         vocabularies.append((translator.source_tokenizer.vocabulary, translator.target_tokenizer.vocabulary))
         config = Run.open(run.directory).config
         settled.append((config.model, config.decoding, config.data.cleaning))
-    assert torch.equal(logits[0], logits[1]) and torch.equal(logits[0], logits[2])
-    assert said[0] == said[1] == said[2]
-    assert vocabularies[0] == vocabularies[1] == vocabularies[2]
-    assert settled[0] == settled[1] == settled[2]
+    assert torch.equal(logits[0], logits[1])
+    assert said[0] == said[1]
+    assert vocabularies[0] == vocabularies[1]
+    assert settled[0] == settled[1]
     files = [
         [(tmp_path / str(round_) / name).read_bytes() for name in ("config.json", "vocab.json", "model.safetensors")]
-        for round_ in (1, 2, 3)
+        for round_ in (1, 2)
     ]
-    assert files[0] == files[1] == files[2]
+    assert files[0] == files[1]
 
 
 def test_the_first_export_says_what_the_original_says(tmp_path):

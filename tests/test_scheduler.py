@@ -11,6 +11,7 @@ from regard.serving.errors import RequestError
 from regard.serving.processes import WorkerDied
 from regard.serving.scheduler import LARGEST_BATCH, Scheduler
 from regard.serving.worker import ModelKey
+from tests.virtual_time import run_in_virtual_time
 
 
 class FakeWorker:
@@ -54,7 +55,7 @@ def run(worker: FakeWorker, work: Callable[[Scheduler], Any], **options: Any) ->
         finally:
             await found.stop()
 
-    return asyncio.run(whole())
+    return run_in_virtual_time(whole())
 
 
 def soon(seconds: float = 10.0) -> float:

@@ -6,6 +6,7 @@ import time
 from regard.serving.errors import RequestError
 from regard.serving.scheduler import LARGEST_BATCH, Scheduler
 from regard.serving.worker import ModelKey
+from tests.virtual_time import run_in_virtual_time
 
 SECONDS = 0.05
 """Time of a batch, whatever its size."""
@@ -49,7 +50,7 @@ def run_load(scheduler: Scheduler, bursts: list[int]) -> list[list[tuple[bool, f
         await scheduler.stop()
         return results
 
-    return asyncio.run(run())
+    return run_in_virtual_time(run())
 
 
 def make_scheduler(**limits: float) -> Scheduler:

@@ -1,6 +1,5 @@
 """Batches searched side by side give what they give one after the other, in order, and can be stopped."""
 
-import time
 from threading import Event, get_ident
 
 import pytest
@@ -24,25 +23,32 @@ def two_threads():
 
 
 def test_results_come_in_order_whichever_is_done_first(two_threads):
-    def slow_if_even(task, stop):
-        time.sleep(0.02 * (task % 2 == 0))
+    second_is_done = Event()
+
+    def first_is_last(task, stop):
+        """The first task waits for the second, which another thread has to do."""
+        if task == 0:
+            assert second_is_done.wait(60)
+        elif task == 1:
+            second_is_done.set()
         return task, get_ident()
 
-    results = list(run_in_threads(slow_if_even, range(9)))
+    results = list(run_in_threads(first_is_last, range(9)))
     assert [task for task, _ in results] == list(range(9))
     assert len({thread for _, thread in results}) == 2
     assert torch.get_num_threads() == 2
-    assert len({thread for _, thread in run_in_threads(slow_if_even, range(3), most=1)} | {get_ident()}) == 1
+    assert len({thread for _, thread in run_in_threads(first_is_last, range(3), most=1)} | {get_ident()}) == 1
 
 
 def test_when_one_fails_the_others_stop_between_two_steps(two_threads):
     model, (source, _) = model_of("gru-both>gru/attention"), sentences(2, 5, seed=1)
-    stopped = []
+    stopped, second_has_begun = [], Event()
 
     def work(task, stop):
         if task == 0:
-            time.sleep(0.1)
+            assert second_has_begun.wait(60)
             raise KeyboardInterrupt
+        second_has_begun.set()
         try:
             while True:  # as a search that would never end
                 greedy(Interruptible(ModelSteps(model), stop), source, [8, 8])

@@ -10,7 +10,7 @@ import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from regard.serving.errors import RequestError, deadline_passed, overloaded
@@ -50,7 +50,8 @@ class Job:
     size: int
     """Characters."""
     result: "asyncio.Future[dict[str, Any]]"
-    queued: float = field(default_factory=time.monotonic)
+    queued: float = 0.0
+    """When it was added to its queue."""
     alone: bool = False
     """Whether it is tried in a batch of its own, because a batch with it failed."""
     deaths: int = 0
@@ -217,6 +218,7 @@ class Scheduler:
             raise RequestError(500, f"{reply['error']} The old model stays in use.")
 
     def _add(self, job: Job) -> None:
+        job.queued = time.monotonic()
         self._queues.setdefault(job.key, []).append(job)
         self.pending += 1
         self.pending_size += job.size

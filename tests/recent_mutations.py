@@ -1,0 +1,197 @@
+"""Thirty more ways to break the code, in places that the first lists leave out; most of this code is recent."""
+
+from tests.mutation import Mutation
+
+RECENT = (
+    # serving
+    Mutation(
+        "a full cache drops its newest output",
+        "self._outputs.popitem(last=False)",
+        "self._outputs.popitem(last=True)",
+        "scheduler",
+    ),
+    Mutation(
+        "an output that is used again stays the oldest of the cache",
+        "self._outputs.move_to_end(key)",
+        "self._outputs.move_to_end(key, last=False)",
+        "scheduler",
+    ),
+    Mutation(
+        "the size of a batch leaves out its padding",
+        "if batch and longest * (len(batch) + 1) > LARGEST_SIZE:",
+        "if batch and sum(other.size for other in batch) + job.size > LARGEST_SIZE:",
+        "scheduler",
+    ),
+    Mutation(
+        "the expected wait ignores the number of workers",
+        "seconds / max(size, 1) / len(self.workers)",
+        "seconds / max(size, 1)",
+        "scheduler_wait scheduler",
+    ),
+    Mutation(
+        "a streamed answer begins again after its worker died",
+        "job.deaths += 2 if job.show else job.alone",
+        "job.deaths += job.alone",
+        "scheduler serving_faults",
+    ),
+    # text
+    Mutation(
+        "of two equally long stretches an element gets the last",
+        "last + 1 - begin > best[1] - best[0]",
+        "last + 1 - begin >= best[1] - best[0]",
+        "markup inline_text",
+    ),
+    Mutation(
+        "punctuation of a word is aligned to letters as well",
+        "for token in target_words[target_word] if target_kinds[token] == kind]",
+        "for token in target_words[target_word]]",
+        "markup inline_text",
+    ),
+    Mutation(
+        "white space after a segment is lost",
+        'self.trailing = whole[len(whole.rstrip()) :] if self.text else ""',
+        'self.trailing = ""',
+        "markup inline_text",
+    ),
+    Mutation(
+        "tags count when subtitles are wrapped",
+        'sizes = [len(_TAG.sub("", word)) + 1 for word in words]',
+        "sizes = [len(word) + 1 for word in words]",
+        "markup inline_text",
+    ),
+    Mutation(
+        "a long language code does not stand for its short form",
+        "spellings.append(short)",
+        "spellings.append(wanted)",
+        "markup serving",
+    ),
+    Mutation(
+        "a phrase that begins with a sentence joins it to the one before",
+        "any(first < start < last for first, last in spans)",
+        "any(first <= start < last for first, last in spans)",
+        "constraints split_lines",
+    ),
+    # inspection
+    Mutation(
+        "intervals over a corpus take every sentence for one token",
+        "sizes = np.bincount(places)[:, None]",
+        "sizes = np.ones((len(distinct), 1))",
+        "inspect_corpus",
+    ),
+    Mutation(
+        "the token that reaches half of all tokens is rare",
+        "found[order[before < FREQUENT * counts.sum()]] = True",
+        "found[order[before + counts[order] < FREQUENT * counts.sum()]] = True",
+        "inspect_corpus",
+    ),
+    Mutation(
+        "the end symbol is flagged as an invented word",
+        "[gain < 0 and not special[word] for word, gain",
+        "[gain < 0 for word, gain",
+        "inspect_attribution inspect_contributions",
+    ),
+    Mutation(
+        "the end symbol counts in the fifths of an output",
+        "FIFTHS[5 * real.index(index) // len(real)]",
+        "FIFTHS[5 * real.index(index) // len(found)]",
+        "inspect_corpus",
+    ),
+    # search
+    Mutation(
+        "attention beyond one is rewarded as coverage",
+        "self.sums.clamp(1e-9, 1.0).log()",
+        "self.sums.clamp(min=1e-9).log()",
+        "search beams",
+    ),
+    Mutation(
+        "padding counts as source without coverage",
+        ".log().masked_fill(~self.real, 0.0).sum(dim=1, keepdim=True)",
+        ".log().sum(dim=1, keepdim=True)",
+        "search beams",
+    ),
+    Mutation(
+        "of two hypotheses with one text the worse is kept",
+        "elif rank(hypothesis) < rank(owner.ended[key]):",
+        "elif rank(hypothesis) > rank(owner.ended[key]):",
+        "beams search",
+    ),
+    Mutation(
+        "hypotheses that end take room in a full beam",
+        "[candidate for candidate in candidates if candidate.token != EOS][:room]",
+        "candidates[:room]",
+        "beams search",
+    ),
+    # evaluation
+    Mutation(
+        "equal confidence counts as a better rank",
+        "ranks[order[start:end]] = (start + end + 1) / 2",
+        "ranks[order[start:end]] = end",
+        "confidence",
+    ),
+    Mutation(
+        "cross-validation of confidence is fitted on what it judges",
+        "weights = _logistic(inputs[folds != fold], labels[folds != fold])",
+        "weights = _logistic(inputs, labels)",
+        "confidence",
+    ),
+    Mutation(
+        "a translation is good from chrF 50 even if none reaches it",
+        "threshold = GOOD if RARE <= share <= 1 - RARE else float(np.median(scores))",
+        "threshold = GOOD",
+        "confidence",
+    ),
+    # config
+    Mutation(
+        "batches in sentences are taken for tokens",
+        "tokens = size * TOKENS_PER_SENTENCE",
+        "tokens = size",
+        "migration",
+    ),
+    Mutation(
+        "a bidirectional encoder of fairseq becomes half as wide",
+        "hidden * (2 if both else 1), shown + (",
+        "hidden, shown + (",
+        "migration",
+    ),
+    # data
+    Mutation(
+        "separators inside of quotes decide about the format of a table",
+        'outside = "".join(head.split(\'"\')[::2])',
+        "outside = head",
+        "tables",
+    ),
+    Mutation(
+        "line breaks inside of cells do not count in line numbers",
+        "start = reader.line_num + 1",
+        "start += 1",
+        "tables",
+    ),
+    # training
+    Mutation(
+        "embeddings decay",
+        "if isinstance(module, nn.Embedding | TokenEmbedding)",
+        "if isinstance(module, nn.Embedding)",
+        "training",
+    ),
+    # metrics
+    Mutation(
+        "METEOR's alignment prefers weight to few chunks",
+        "return -len(self.links), self.chunks, -self.weight, self.distance",
+        "return -len(self.links), -self.weight, self.chunks, self.distance",
+        "meteor",
+    ),
+    Mutation(
+        "bootstrap intervals lack √(n/(n−1))",
+        "sqrt(count / free) * quantile / Z",
+        "quantile / Z",
+        "intervals",
+    ),
+    # nn
+    Mutation(
+        "the forget gate of an LSTM starts without its bias",
+        "nn.init.ones_(self.input_bias.data[self.width : 2 * self.width])",
+        "nn.init.zeros_(self.input_bias.data[self.width : 2 * self.width])",
+        "formulas parity independent",
+    ),
+)
+"""Chosen before it was known whether any test notices them."""
