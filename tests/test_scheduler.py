@@ -9,7 +9,8 @@ import pytest
 
 from regard.serving.errors import RequestError
 from regard.serving.processes import WorkerDied
-from regard.serving.scheduler import LARGEST_BATCH, Scheduler
+from regard.serving.jobs import LARGEST_BATCH
+from regard.serving.scheduler import Scheduler
 from regard.serving.worker import ModelKey
 
 
