@@ -16,7 +16,7 @@ SECONDS = 0.05
 class SlowWorker:
     """Answers each batch with its own inputs after a fixed time."""
 
-    memory = 0
+    memory = models = 0
 
     async def start(self) -> None:
         pass

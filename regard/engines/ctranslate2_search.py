@@ -21,8 +21,8 @@ from regard.text.tokenizer import Tokenizer
 BATCH_TOKENS = 2048
 """Source tokens in a batch, times the beam."""
 LENGTH_STEP = 16
-"""The sources of a batch have equal lengths in units of so many tokens. CTranslate2 has one length limit for the outputs
-of a batch: it follows from this length alone, so that the output for a source does not depend on the others."""
+"""Tokens in which the lengths of the sources of a batch are equal, rounded up. CTranslate2 has one limit for the length
+of all outputs of a batch: it follows from this length alone, so that no output depends on the other sources."""
 PATIENCE = 1.2
 """Beam search patience (Kasai et al., 2022); slightly above 1 brings outputs closer to the native engine's."""
 

@@ -1,4 +1,4 @@
-"""Jobs that wait for a worker: their order, and how they are grouped into batches."""
+"""Jobs that wait for a worker or run: their order, and how they are grouped into batches."""
 
 import asyncio
 import heapq
@@ -62,8 +62,12 @@ class JobQueue:
     """
 
     def __init__(self) -> None:
+        self.pending = 0
+        """Jobs that wait or run."""
+        self.pending_size = 0
+        """Their characters."""
         self.due_size = 0
-        """Characters of jobs that are due and not done."""
+        """Characters of those of them that are due."""
         self._later: list[tuple[float, int, Job]] = []  # a heap
         self._number = 0
         self._most_later = MOST_LATER
@@ -77,12 +81,21 @@ class JobQueue:
         if len(self._later) > self._most_later:
             self._drop_done()
             self._most_later = max(2 * len(self._later), MOST_LATER)
+        self.pending += 1
+        self.pending_size += job.size
         job.result.add_done_callback(lambda _: self._forget(job))
         self._promote(time.monotonic())
 
     def _forget(self, job: Job) -> None:
+        self.pending -= 1
+        self.resize(job, 0)
+
+    def resize(self, job: Job, size: int) -> None:
+        """Count a job with another number of characters."""
+        self.pending_size += size - job.size
         if job.is_due:
-            self.due_size -= job.size
+            self.due_size += size - job.size
+        job.size = size
 
     def retry(self, jobs: Sequence[Job]) -> None:
         """Put the jobs of a batch that failed before all others, each as a batch of its own."""
@@ -98,10 +111,8 @@ class JobQueue:
                 return self._batches[0][0]
             self._batches.popleft()
         self._promote(time.monotonic())
-        for key, queue in list(self._due.items()):
-            self._due[key] = queue = deque(job for job in queue if not job.result.done())
-            if not queue:
-                del self._due[key]
+        live = {key: deque(job for job in queue if not job.result.done()) for key, queue in self._due.items()}
+        self._due = {key: queue for key, queue in live.items() if queue}
         if not self._due:
             self._drop_done()
             if not self._later:

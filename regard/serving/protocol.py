@@ -1,6 +1,8 @@
 """uvicorn's HTTP protocol with limits on the head of a request: its size, and the time in which it must come."""
 
+import json
 import select
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -19,6 +21,7 @@ class Protocol(HttpToolsProtocol):
         """When the connection was opened, or the first byte of a request came; `None` between requests and after a head
         is complete."""
         self._head_bytes = 0
+        self._is_too_large = False
 
     def data_received(self, data: bytes) -> None:
         """Take bytes from the client."""
@@ -48,8 +51,25 @@ class Protocol(HttpToolsProtocol):
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
-        if self._head_bytes > HEADER_BYTES or (self.headers and len(self.headers) > MOST_HEADERS):
-            raise HeadTooLarge
+        if self._head_bytes > HEADER_BYTES or len(self.headers) > MOST_HEADERS:
+            self._is_too_large = True
+            raise ValueError("the head is too large")  # the parser stops, and `send_400_response` is called
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer to a request that cannot be read, and close the connection."""
+        status, reason = 400, "This is not a request in HTTP/1.1."
+        if self._is_too_large:
+            status, reason = 431, f"The request has more than {MOST_HEADERS} headers or {HEADER_BYTES:,} bytes of them."
+        body = json.dumps({"error": reason}).encode()
+        lines = [
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+            "content-type: application/json",
+            "access-control-allow-origin: *",
+            f"content-length: {len(body)}",
+            "connection: close",
+        ]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+        self.transport.close()
 
     def close_if_late(self, seconds: float) -> None:
         """Close the connection if the head of a request has not come in so many seconds."""
@@ -58,9 +78,12 @@ class Protocol(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, unless a request has come that was not read yet: it would be lost."""
-        if not _has_unread_data(self.transport.get_extra_info("socket")):
+        connection = self.transport.get_extra_info("socket")
+        if connection is None or not _has_unread_data(connection.fileno()):
             super().timeout_keep_alive_handler()
 
 
-class HeadTooLarge(Exception):
-    """The head of a request exceeds the limits."""
+def _has_unread_data(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

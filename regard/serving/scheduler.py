@@ -78,10 +78,6 @@ class Scheduler:
         self.measures = measures or Measures()
         self.cache = Cache(cache_entries)
         self.workers = [WorkerProcess(threads=threads, timeout=batch_timeout) for _ in range(workers)]
-        self.pending = 0
-        """Jobs that wait or run."""
-        self.pending_size = 0
-        """Their characters."""
         self.pace: float | None = None
         """Seconds that a worker needs for a character, from recent batches; `None` if there were too few."""
         self._recent: deque[tuple[float, int]] = deque(maxlen=PACE_BATCHES)
@@ -164,14 +160,14 @@ class Scheduler:
             due += size * pace
         return jobs
 
-    async def _wait_for(self, jobs: Sequence[Job], deadline: float) -> list[dict[str, Any]]:
+    async def _wait_for(self, jobs: Sequence[Job], deadline: float | None) -> list[dict[str, Any]]:
         """Queue jobs and return their outputs; they are dropped at the deadline, or if the caller is cancelled."""
         for job in jobs:
-            self._add(job)
+            self._queue.add(job)
         self._arrived.set()
         waiting = asyncio.gather(*(job.result for job in jobs))
         try:
-            return await asyncio.wait_for(waiting, max(deadline - time.monotonic(), 0.0))
+            return await asyncio.wait_for(waiting, deadline and max(deadline - time.monotonic(), 0.0))
         except TimeoutError:
             self.measures.rejected.labels("deadline").inc()
             raise deadline_passed() from None
@@ -181,11 +177,16 @@ class Scheduler:
 
     def _check_room(self, jobs: Sequence[Job], deadline: float) -> None:
         """Raise the `RequestError` of an overloaded server, or if these jobs would not be done by their deadline."""
-        size = self.pending_size + sum(job.size for job in jobs)
+        size = self._queue.pending_size + sum(job.size for job in jobs)
         is_late = size * (self.pace or 0.0) / len(self.workers) > deadline - time.monotonic()
         if self.pending and (self.is_overloaded or is_late or self.pending + len(jobs) > self.queue_limit):
             self.measures.rejected.labels("queue").inc()
             raise overloaded()
+
+    @property
+    def pending(self) -> int:
+        """Jobs that wait or run."""
+        return self._queue.pending
 
     @property
     def is_overloaded(self) -> bool:
@@ -208,16 +209,6 @@ class Scheduler:
             raise RequestError(500, "The worker that loaded the model died. The old model stays in use.") from None
         if "error" in reply:
             raise RequestError(500, f"{reply['error']} The old model stays in use.")
-
-    def _add(self, job: Job) -> None:
-        self._queue.add(job)
-        self.pending += 1
-        self.pending_size += job.size
-        job.result.add_done_callback(lambda _: self._is_done(job))
-
-    def _is_done(self, job: Job) -> None:
-        self.pending -= 1
-        self.pending_size -= job.size
 
     async def _serve(self, worker: WorkerProcess) -> None:
         """Give batches to a worker, one after the other."""
@@ -250,7 +241,7 @@ class Scheduler:
 
     async def _run(self, worker: WorkerProcess, batch: list[Job]) -> None:
         key = batch[0].key
-        others_wait = not self._queue.is_empty
+        others_wait, size = not self._queue.is_empty, sum(job.size for job in batch)
         version = self.find_model(key.model)
         now = time.monotonic()
         self._last_used[id(worker), key.model] = now
@@ -276,14 +267,41 @@ class Scheduler:
             else:
                 _fail(batch[0], RequestError(400 if reply.get("fault") == "request" else 500, reply["error"]))
             return
-        if others_wait and not batch[0].is_alone:
-            self._measure_pace(time.monotonic() - now, sum(job.size for job in batch))
+        self.measures.tokens.inc(reply.get("tokens", 0))
+        self.measures.models.set(sum(other.models for other in self.workers))
+        if others_wait and not batch[0].is_alone and not any("pieces" in output for output in reply["outputs"]):
+            self._measure_pace(time.monotonic() - now, size)
         for job, output in zip(batch, reply["outputs"], strict=True):
+            if "pieces" in output:
+                self._split(job, output["pieces"])
+                continue
             if not job.result.done():
                 job.result.set_result(output)
             if isinstance(job.content, str) and job.size <= LONGEST_CACHED and job.show is None:
                 self.cache.put((version, key, job.content), output)
         await self._free_memory(worker)
+
+    def _split(self, job: Job, pieces: Sequence[tuple[str, str]]) -> None:
+        """Replace a job by jobs for its pieces, each a text and the white space after it."""
+        if job.result.done():
+            return
+        self._queue.resize(job, 0)
+        key = job.key._replace(options=json.dumps(json.loads(job.key.options) | {"whole": True}, sort_keys=True))
+        parts = self._make_jobs(key, [text for text, _ in pieces if text])
+
+        async def join() -> None:
+            try:
+                found = iter(await self._wait_for(parts, None))
+            except RequestError as error:
+                _fail(job, error)
+                return
+            if not job.result.done():
+                job.result.set_result(
+                    {"text": "".join((next(found)["text"] if text else "") + space for text, space in pieces)}
+                )
+
+        task = asyncio.ensure_future(join())
+        job.result.add_done_callback(lambda _: task.cancel())
 
     def _measure_pace(self, seconds: float, size: int) -> None:
         self._recent.append((seconds, size))
