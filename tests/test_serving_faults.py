@@ -154,14 +154,14 @@ def test_clients_that_send_nothing_or_slowly_are_closed(arguments, tmp_path):
     with running_server(tmp_path, *arguments, "--config", settings) as server:
         address = server.url.removeprefix("http://").split(":")
         start = time.monotonic()
-        silent, slow, half = (socket.create_connection((address[0], int(address[1])), timeout=10) for _ in range(3))
+        silent, slow, half = (socket.create_connection((address[0], int(address[1])), timeout=30) for _ in range(3))
         slow.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"200 OK" in slow.recv(10_000)
         half.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nq=half")
         slow.sendall(b"GET /health HTTP/1.1\r\nHost: ")  # the second request on a connection is never complete
         assert silent.recv(10_000) == b"" and slow.recv(10_000) == b""
         assert b" 408 " in half.recv(10_000)
-        assert 0.9 < time.monotonic() - start < 5
+        assert 0.9 < time.monotonic() - start < 10  # not the 20 s of the default
 
 
 def test_long_lines_are_split_as_on_the_command_line(arguments, transformer_run, tmp_path):
@@ -203,6 +203,8 @@ def test_reloading_is_atomic(transformer_run, copy_run, tmp_path):
     shutil.copytree(transformer_run, run)
     with running_server(tmp_path, run, "--languages", "en-de") as server, server.client() as client:
         before = ask(client, "a b c").json()
+        while f"regard_models_loaded {len(server.worker_pids())}.0" not in client.get("/metrics").text:
+            time.sleep(0.05)  # the other worker loads it, too
         shutil.copy(run / "config.yaml", tmp_path / "config.yaml")
         (run / "config.yaml").write_text("model: {nonsense: 1}\n")
         failed = client.post("/v1/models/run/reload")

@@ -83,11 +83,15 @@ class Scheduler:
         self._recent: deque[tuple[float, int]] = deque(maxlen=PACE_BATCHES)
         """Seconds and characters of recent batches, taken while more jobs waited."""
         self._last_used: dict[tuple[int, str], float] = {}  # by worker and model
+        self._shared: set[tuple[ModelKey, str]] = set()
+        self._loading: set[asyncio.Future[dict[str, Any]]] = set()
         self._queue = JobQueue()
         self._idle = workers
         self._arrived = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.measures.queue_depth.set_function(lambda: self.pending)
+        self.measures.models.set_function(lambda: sum(worker.models for worker in self.workers))
+        self.measures.worker_memory.set_function(lambda: sum(worker.memory for worker in self.workers))
 
     async def start(self) -> None:
         """Start all workers and their loops."""
@@ -97,9 +101,10 @@ class Scheduler:
 
     async def stop(self) -> None:
         """Stop the loops and the workers; jobs that still wait fail."""
-        for task in self._tasks:
+        running: list[asyncio.Future[Any]] = [*self._tasks, *self._loading]
+        for task in running:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
         for job in self._queue.drain():
             _fail(job, RequestError(503, "The server is shutting down. Try again later."))
         await asyncio.gather(*(worker.stop() for worker in self.workers))
@@ -199,16 +204,36 @@ class Scheduler:
         """Seconds until all jobs that are due are done, estimated from recent batches; 0 if there were too few."""
         return self._queue.due_size * (self.pace or 0.0) / len(self.workers)
 
-    async def load(self, key: ModelKey, task: str) -> None:
-        """Load a version of a model in one worker; raises `RequestError` if it cannot be loaded."""
-        worker = self.workers[0]
-        request = {"model": key._asdict(), "task": "load", "inputs": [], "options": {"task": task}}
+    async def load(self, version: ModelKey, task: str) -> None:
+        """Load a version of a model in all workers; raises `RequestError` if one cannot, and the old one stays."""
         try:
-            reply = await worker.call(request)
+            replies = await asyncio.gather(*(self._load(worker, version, task) for worker in self.workers))
         except WorkerDied:
-            raise RequestError(500, "The worker that loaded the model died. The old model stays in use.") from None
-        if "error" in reply:
-            raise RequestError(500, f"{reply['error']} The old model stays in use.")
+            raise RequestError(500, "A worker that loaded the model died. The old model stays in use.") from None
+        for reply in replies:
+            if "error" in reply:
+                raise RequestError(500, f"{reply['error']} The old model stays in use.")
+
+    async def _load(self, worker: WorkerProcess, version: ModelKey, task: str) -> dict[str, Any]:
+        self._last_used[id(worker), version.name] = time.monotonic()
+        request = {"model": version._asdict(), "task": "load", "inputs": [], "options": {"task": task}}
+        return await worker.call(request)
+
+    def _share(self, version: ModelKey, task: str, owner: WorkerProcess) -> None:
+        """Load a model that a worker has loaded in the others, too, before they need it and while it can be read."""
+        if (version, task) in self._shared:
+            return
+        self._shared.add((version, task))
+        for worker in self.workers:
+            if worker is not owner:
+                loading = asyncio.ensure_future(self._load(worker, version, task))
+                self._loading.add(loading)
+                loading.add_done_callback(self._forget_loading)
+
+    def _forget_loading(self, loading: "asyncio.Future[dict[str, Any]]") -> None:
+        self._loading.discard(loading)
+        if not loading.cancelled():
+            loading.exception()  # a worker that died is started again when it is needed
 
     async def _serve(self, worker: WorkerProcess) -> None:
         """Give batches to a worker, one after the other."""
@@ -267,8 +292,8 @@ class Scheduler:
             else:
                 _fail(batch[0], RequestError(400 if reply.get("fault") == "request" else 500, reply["error"]))
             return
+        self._share(version, key.task, worker)
         self.measures.tokens.inc(reply.get("tokens", 0))
-        self.measures.models.set(sum(other.models for other in self.workers))
         if others_wait and not batch[0].is_alone and not any("pieces" in output for output in reply["outputs"]):
             self._measure_pace(time.monotonic() - now, size)
         for job, output in zip(batch, reply["outputs"], strict=True):
@@ -322,9 +347,7 @@ class Scheduler:
 
     async def _free_memory(self, worker: WorkerProcess) -> None:
         """If the workers exceed the memory limit, unload models of this worker that have been idle for long."""
-        total = sum(other.memory for other in self.workers)
-        self.measures.worker_memory.set(total)
-        if self.memory_limit is None or total <= self.memory_limit:
+        if self.memory_limit is None or sum(other.memory for other in self.workers) <= self.memory_limit:
             return
         now = time.monotonic()
         for (owner, name), used in list(self._last_used.items()):

@@ -219,25 +219,29 @@ class Worker:
     """The models of one worker, and the loop that answers requests."""
 
     def __init__(self) -> None:
-        self.models: dict[str, WorkerModel] = {}
+        self.models: dict[ModelKey, WorkerModel] = {}
 
     def model(self, key: ModelKey) -> WorkerModel:
-        """Return the model of a key; one of an older version is replaced."""
-        found = self.models.get(key.name)
-        if found is None or found.key != key:
-            found = self.models[key.name] = WorkerModel(key)
+        """Return the model of a key; other versions of it are dropped."""
+        found = self.models.get(key) or WorkerModel(key)
+        self.unload(key.name)
+        self.models[key] = found
         return found
+
+    def unload(self, name: str) -> None:
+        """Drop all versions of a model."""
+        self.models = {key: model for key, model in self.models.items() if key.name != name}
 
     def answer(self, request: Mapping[str, Any], show: Callable[[str], None]) -> dict[str, Any]:
         """Return the reply to a request; `show` sends parts of a streamed output before it."""
         if request["task"] == "unload":
-            self.models.pop(request["model"]["name"], None)
+            self.unload(request["model"]["name"])
             return {"outputs": []}
         key = ModelKey(**request["model"])
-        if request["task"] == "load":  # a failed load keeps the old model
-            model = WorkerModel(key)
-            model.open(request["options"].get("task", "translate"))
-            self.models[key.name] = model
+        if request["task"] == "load":  # next to an older version, which is in use until the new one is asked for
+            model = self.models.get(key) or WorkerModel(key)
+            model.open(request["options"]["task"])
+            self.models[key] = model
             return {"outputs": []}
         model = self.model(key)
         model.open(request["task"])
