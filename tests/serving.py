@@ -25,7 +25,9 @@ class RunningServer:
     log: Path
 
     def client(self, timeout: float = 60.0) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=timeout)
+        """A client for many threads, which keeps all its connections: closing some at times disturbs the others."""
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        return httpx.Client(base_url=self.url, timeout=timeout, limits=limits)
 
     def worker_pids(self) -> list[int]:
         """The processes of the workers, which are children of the server."""

@@ -1,6 +1,7 @@
 """CTranslate2 computes our cells, and as an engine says what the native one says."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -283,3 +284,35 @@ def test_a_cell_that_it_cannot_compute_is_refused_by_its_part(kind, tmp_path):
     with pytest.raises(RegardError, match=f"model.positions.kind `{kind}`"):
         export_ctranslate2(run, tmp_path / "ct")
     assert not (tmp_path / "ct").exists()
+
+
+IN_COMPANY = """
+import random, sys
+from pathlib import Path
+from regard.engines.plain_text import PlainText
+
+plain = PlainText(Path(sys.argv[1]), [], sys.argv[2])
+chance = random.Random(1)
+texts = [" ".join(chance.choice("abcdef") for _ in range(chance.randrange(1, 40))) for _ in range(60)]
+sources = plain._source.encode_batch(texts)
+find = lambda chosen: plain._search.find(chosen, beam=4, count=1, penalty=1.0)
+alone = [find([ids])[0] for ids in sources]
+assert len({len(best[0].tokens) for best in alone}) > 5
+for size in (60, 7):
+    together = [best for start in range(0, 60, size) for best in find(sources[start:start + size])]
+    assert together == alone, [(a, b) for a, b in zip(alone, together) if a != b][:3]
+print("equal")
+"""
+
+
+@pytest.mark.skipif("GenuineIntel" not in Path("/proc/cpuinfo").read_text(), reason="CTranslate2 uses MKL here only")
+@pytest.mark.parametrize("quantize", ["float32", "int8"])
+def test_outputs_are_equal_bit_by_bit_alone_and_in_company(run, quantize):
+    """With MKL's strict reproducible mode; without it, only the last digits of scores may differ.
+
+    The weights are random, so that many outputs reach their length limit: it must not depend on the neighbours.
+    """
+    command = [sys.executable, "-c", IN_COMPANY, str(run.directory), quantize]
+    environment = os.environ | {"MKL_CBWR": "AVX2,STRICT", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout == "equal\n", done.stderr

@@ -149,6 +149,15 @@ class TestMarkup:
     def test_html_without_tags_is_translated_as_text(self, client):
         assert translate(client, q="a b c d", format="html").json() == translate(client, q="a b c d").json()
 
+    def test_alternatives_of_html_have_all_tags_and_those_of_plain_text_are_equal(self, client):
+        fragments = ["<p>a <b>b c</b> d</p>", "c d e f"]
+        found = translate(client, q=fragments, format="html", alternatives=3).json()
+        tagged, plain = found["alternatives"]
+        assert 0 < len(tagged) <= 3 and found["translatedText"][0] not in tagged
+        for text in tagged:
+            assert [text.count(tag) for tag in ("<p>", "<b>", "</b>", "</p>")] == [1, 1, 1, 1]
+        assert plain == translate(client, q=fragments[1], alternatives=3).json()["alternatives"]
+
     def test_detection_ignores_tags(self, client):
         answer = translate(client, q="<section><article>a b</article></section>", source="auto", format="html").json()
         assert answer["detectedLanguage"]["language"] == "en"
@@ -236,9 +245,27 @@ class TestErrors:
         answer = translate(client, q="a " * 5_000_000)
         assert answer.status_code == 413 and "larger than" in answer.json()["error"]
 
-    def test_too_many_headers(self, client):
-        answer = client.get("/health", headers={f"x-{number}": "1" for number in range(200)})
-        assert answer.status_code == 431
+    @pytest.mark.parametrize("path", ["/v1/translate", "/v1/caption", "/nothing"])
+    def test_a_body_that_is_too_large_for_any_endpoint(self, client, path):
+        def chunks():
+            for _ in range(30):
+                yield b"[" * 100_000
+
+        for content in (b"[" * 3_000_000, chunks()):  # with its length stated, and without
+            answer = client.post(path, content=content, headers={"Content-Type": "application/json"})
+            assert answer.status_code == 413 and "larger than" in answer.json()["error"]
+
+    @pytest.mark.parametrize("headers", [{f"x-{number}": "1" for number in range(200)}, {"x": "1" * 70_000}])
+    def test_too_many_headers(self, client, headers):
+        answer = client.get("/health", headers=headers)
+        assert answer.status_code == 431 and "headers" in answer.json()["error"]
+
+    def test_what_is_not_http(self, server):
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(b"nonsense\r\n\r\n")
+            head, _, body = connection.recv(10_000).partition(b"\r\n\r\n")
+        assert b" 400 " in head and json.loads(body) == {"error": "This is not a request in HTTP/1.1."}
 
     def test_other_methods_and_paths(self, client):
         assert client.get("/translate").status_code == 405

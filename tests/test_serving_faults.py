@@ -4,8 +4,12 @@ import itertools
 import os
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -135,6 +139,56 @@ def test_a_deadline(one_worker, tmp_path):
         assert answer.status_code == 504 and "in time" in answer.json()["error"]
 
 
+def test_an_overloaded_server_refuses_before_it_reads(arguments, tmp_path):
+    settings = tmp_path / "serving.yaml"
+    settings.write_text("limits: {queue: 50, cache: 0}\n")
+    with running_server(tmp_path, *arguments, "--config", settings) as server, server.client() as client:
+        ask(client, "a")
+        with ThreadPoolExecutor(2) as pool:
+            long = pool.submit(ask, client, "\n".join(sentences(2000)))
+            until = time.monotonic() + 20
+            while (refused := client.post("/translate", content=b"{")).status_code != 503:  # otherwise: malformed
+                assert refused.status_code == 400 and time.monotonic() < until
+            assert refused.json() == {"error": "The server is overloaded: too many requests wait. Try again later."}
+            assert refused.headers["retry-after"] == "2" and refused.headers["access-control-allow-origin"] == "*"
+            assert "access-control-allow-origin" not in client.post("/v1/translate", json={}).headers
+            assert client.post("/detect", data={"q": "the dog is in the house"}).status_code == 200
+            assert client.get("/health/ready").status_code == 200
+            assert len(long.result().json()["translatedText"].splitlines()) == 2000
+        assert ask(client, "a b").status_code == 200
+        metrics = client.get("/metrics").text
+        assert 'regard_requests_total{endpoint="refused",status="503"}' in metrics
+        assert float(metrics.split("\nregard_tokens_total ")[1].split()[0]) > 2000
+
+
+def test_clients_that_send_nothing_or_slowly_are_closed(arguments, tmp_path):
+    settings = tmp_path / "serving.yaml"
+    settings.write_text("limits: {read_seconds: 1}\n")
+    with running_server(tmp_path, *arguments, "--config", settings) as server:
+        address = server.url.removeprefix("http://").split(":")
+        start = time.monotonic()
+        silent, slow, half = (socket.create_connection((address[0], int(address[1])), timeout=30) for _ in range(3))
+        slow.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200 OK" in slow.recv(10_000)
+        half.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nq=half")
+        slow.sendall(b"GET /health HTTP/1.1\r\nHost: ")  # the second request on a connection is never complete
+        assert silent.recv(10_000) == b"" and slow.recv(10_000) == b""
+        assert b" 408 " in half.recv(10_000)
+        assert 0.9 < time.monotonic() - start < 10  # not the 20 s of the default
+
+
+def test_long_lines_are_split_as_on_the_command_line(arguments, transformer_run, tmp_path):
+    """And without torch: workers of an engine that does not need it stay small."""
+    line = ". ".join(" ".join("abcdef"[(i * k) % 6] for k in range(1, 3 + i % 9)) for i in range(80)) + "."
+    command = [sys.executable, "-m", "regard", "translate", str(transformer_run), "--engine", "auto"]
+    local = subprocess.run(command, input=f"{line}\na b\n", capture_output=True, text=True, check=True)
+    with running_server(tmp_path, *arguments) as server, server.client() as client:
+        found = ask(client, f"{line}\na b").json()["translatedText"]
+        for pid in server.worker_pids():
+            assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
+    assert found + "\n" == local.stdout
+
+
 def test_keys_and_their_limits(one_worker, tmp_path):
     settings = tmp_path / "serving.yaml"
     (tmp_path / "keys.txt").write_text("# keys\nfirst-secret 2\nsecond-secret\n")
@@ -162,6 +216,8 @@ def test_reloading_is_atomic(transformer_run, copy_run, tmp_path):
     shutil.copytree(transformer_run, run)
     with running_server(tmp_path, run, "--languages", "en-de", "--workers", "1") as server, server.client() as client:
         before = ask(client, "a b c").json()
+        while f"regard_models_loaded {len(server.worker_pids())}.0" not in client.get("/metrics").text:
+            time.sleep(0.05)  # the other worker loads it, too
         shutil.copy(run / "config.yaml", tmp_path / "config.yaml")
         (run / "config.yaml").write_text("model: {nonsense: 1}\n")
         failed = client.post("/v1/models/run/reload")
