@@ -38,7 +38,7 @@ class Job:
     size: int
     """Characters."""
     result: "asyncio.Future[dict[str, Any]]"
-    due: float = field(default_factory=lambda: time.monotonic())
+    due: float = field(default_factory=lambda: time.monotonic())  # noqa: PLW0108 (looked up at each call, for virtual time in tests)
     """When it is its turn: see `JobQueue`."""
     is_due: bool = False
     """Whether its turn has come."""
