@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from regard.config.run import RunConfig
+    from regard.data.corpus import Pair
     from regard.evaluation.evaluation import Evaluation
     from regard.evaluation.judged import Judged
     from regard.runs.run import Run
@@ -175,6 +179,15 @@ def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
 
     run = chosen.run
     pairs = read_examples(load_task(run, run.config), chosen.data)
+    return _with_references(run.config, pairs)
+
+
+def _with_references(config: "RunConfig", pairs: "Sequence[Pair]") -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the sources and references of examples; a task with several references scores each source once."""
+    from regard.data.corpus import group_references
+
+    if config.task.several_references:
+        return group_references(pairs)
     return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
 
 
@@ -230,6 +243,6 @@ def own_pairs(run: Path) -> tuple[list[str], list[tuple[str, ...]]]:
     from regard.runs.run import Run
     from regard.tasks.preparation import prepare
 
-    prepared = prepare(Run.open(run).config, run)
-    pairs = prepared.test_pairs or prepared.validation_pairs
-    return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
+    config = Run.open(run).config
+    prepared = prepare(config, run)
+    return _with_references(config, prepared.test_pairs or prepared.validation_pairs)

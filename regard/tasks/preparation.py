@@ -138,7 +138,6 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         validation = [pair for _, pair in known["validation"]]
     test = [pair for _, pair in known.get("test", ())]
     task.gather(chain(kept(), validation, test), directory / "data", progress)
-    report.notes += task.input.remarks()
     for where, pair in chain(*known.values()):
         task.check(pair, where)
     for name, some in known.items():
@@ -151,6 +150,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
         refuse_large_losses(data.cleaning, report, kind.noun)
+    report.notes += task.input.remarks()
     if not report.train:
         raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
     if not validation:

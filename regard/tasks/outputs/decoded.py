@@ -116,7 +116,7 @@ class DecodedOutput(Output[Model]):
 
     def readable(self, sources: Sequence[str]) -> tuple[list[str], int]:
         """Return long texts whole, since they are translated in pieces; sources of several texts are truncated."""
-        if self.config.data.train.texts > 1 or not self.input.is_text:
+        if self.config.data.train.texts > 1 or not self.input.is_text or self.config.task.cuts_long_sources:
             return self.input.shorten(sources)
         most = self.config.data.cleaning.max_characters  # a malformed line must not block training for hours
         return [text[:most] for text in sources], sum(len(text) > most for text in sources)
