@@ -309,6 +309,9 @@ class Model(Section):
     """The decoder of the target; a task without a target text has none."""
     join: Join | None = AttentionJoin()
     """How the decoder reads the encoder's states."""
+    copying: bool = False
+    """Whether each step may also copy a source token, by attention of its own (See et al., 2017); needs one vocabulary
+    for both sides, and helps with names and numbers."""
     attention: Attention = Attention()
     """Score function and heads of all attention in the model."""
     positions: Positions | None = None
@@ -369,4 +372,4 @@ class Model(Section):
         if self.join is None:
             return ends
         join = f"attention ({self.attention.score})" if self.join.kind == "attention" else f"fixed ({self.join.form})"
-        return f"{ends}, {join}"
+        return f"{ends}, {join}{', copying' if self.copying else ''}"

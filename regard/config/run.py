@@ -55,6 +55,7 @@ class RunConfig(Section):
         _check_corpora(self.task, self.data)
         _check_training(self.task, self.training, self.model.start_from)
         _check_image_settings(self.task, model)
+        _check_copying(self.task, model)
         _check_positions(model, self.data.cleaning.max_length)
         _check_sound_positions(self.task, model)
         _check_dropout(self.text, self.task)
@@ -171,6 +172,15 @@ def _check_image_settings(task: TaskSettings, model: Model) -> None:
     size = model.encoder.size if isinstance(model.encoder, ImageEncoder) else None
     if size is not None and isinstance(task, Captioning | ImageClassification) and task.shift >= size:
         raise UsageError(f"task.shift is {task.shift}, but images are only {size} pixels wide. Make it smaller.")
+
+
+def _check_copying(task: TaskSettings, model: Model) -> None:
+    reads = task.input_kind()
+    if model.copying and (not reads.text or reads.image):
+        raise UsageError(
+            f"model.copying copies words of the source, but task `{task.kind}` ({task.arrow}) reads {reads.reads}. "
+            "Remove it."
+        )
 
 
 def _texts(count: int) -> str:

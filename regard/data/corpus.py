@@ -58,18 +58,12 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
     match corpus:
         case PairedFiles():
             yield from _read_paired(corpus)
-        case TableFiles():
-            from regard.data.tables import read_table
-
-            yield from ((location, Pair(*pair)) for location, pair in read_table(corpus))
+        case TableFiles() | RecordFiles():
+            yield from _read_rows(corpus)
         case TsvFiles():
             yield from _read_tsv(corpus)
         case JsonLines():
             yield from _read_json(corpus)
-        case RecordFiles():
-            from regard.data.record_files import read_records
-
-            yield from ((location, Pair(*pair)) for location, pair in read_records(corpus))
         case LabelledLines():
             yield from _read_labelled(corpus)
         case ConlluFiles() | ColumnFiles():
@@ -98,6 +92,19 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
                 f"The model of {corpus.imported} was trained elsewhere, so its corpus is not available. "
                 "Name one of your own under data.train."
             )
+
+
+def _read_rows(corpus: TableFiles | RecordFiles) -> Iterator[tuple[str, Pair]]:
+    """Yield the pairs of a table with named columns, or of a corpus of records."""
+    if isinstance(corpus, TableFiles):
+        from regard.data.tables import read_table
+
+        found = read_table(corpus)
+    else:
+        from regard.data.record_files import read_records
+
+        found = read_records(corpus)
+    yield from ((location, Pair(*pair)) for location, pair in found)
 
 
 def _named_files(corpus: ImageFiles | SoundFiles | SpokenWords) -> Iterator[tuple[str, Pair]]:

@@ -186,8 +186,8 @@ def _source_notes(translator: "LoadedRun", sources: Sequence[str]) -> list[str]:
         found.append(f"{empty:,} of {len(sources):,} sources are empty. Their translation is empty and is scored.")
     if long and translator.config.task.cuts_long_sources:
         found.append(
-            f"{long:,} of {len(sources):,} sources have more than {most:,} tokens. Only the first {most:,} of each were "
-            "read (data.cleaning.max_length)."
+            f"{long:,} of {len(sources):,} sources have more than {most:,} tokens. Only the first {most:,} of each "
+            "were read (data.cleaning.max_length)."
         )
     elif long and translator.config.data.train.texts == 1 and translator.config.task.similar_lengths:
         found.append(

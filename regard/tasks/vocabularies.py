@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from regard.config.run import RunConfig
-from regard.config.task import DataToText
 from regard.config.start import reads_text, tokenizer_sides
+from regard.config.task import DataToText
 from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.text.joined import Joined

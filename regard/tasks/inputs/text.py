@@ -59,8 +59,8 @@ class TextInput(Input):
             return []
         most = min(self.config.data.cleaning.max_length, self.longest_source)
         return [
-            f"{self._cut:,} of {self._read:,} texts have more than {most:,} tokens. Only the first {most:,} of each are "
-            "read, and the rest is left out (data.cleaning.max_length)."
+            f"{self._cut:,} of {self._read:,} texts have more than {most:,} tokens. Only the first {most:,} of each "
+            "are read, and the rest is left out (data.cleaning.max_length)."
         ]
 
     @property

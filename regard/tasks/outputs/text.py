@@ -102,9 +102,8 @@ class TextOutput(DecodedOutput):
             Sample(source=source, reference=references[0], output=output)
             for (source, references), output in zip(rows, outputs, strict=True)
         ]
-        scores = score_text(
-            outputs, [references for _, references in rows], self.metrics([pair.target for pair in pairs])
-        )
+        metrics = self.metrics([pair.target for pair in pairs])
+        scores = score_text(outputs, [references for _, references in rows], metrics)
         return Judgement(scores=scores, samples=samples)
 
     def usage(self, run: str, example: Pair) -> Usage:
