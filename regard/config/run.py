@@ -8,7 +8,7 @@ from pydantic import Field
 from regard.config.cell import resolve, resolved
 from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
-from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model, SoundEncoder
+from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model, SoundEncoder, TransformerEncoder
 from regard.config.section import Section
 from regard.config.task import INPUTS, TASKS, Captioning, ImageClassification, SoundTask, TaskSettings, Translation
 from regard.config.text import Text
@@ -56,6 +56,7 @@ class RunConfig(Section):
         _check_training(self.task, self.training, self.model.start_from)
         _check_image_settings(self.task, model)
         _check_copying(self.task, model)
+        _check_fields(self.task, model)
         _check_positions(model, self.data.cleaning.max_length)
         _check_sound_positions(self.task, model)
         _check_dropout(self.text, self.task)
@@ -181,6 +182,19 @@ def _check_copying(task: TaskSettings, model: Model) -> None:
             f"model.copying copies words of the source, but task `{task.kind}` ({task.arrow}) reads {reads.reads}. "
             "Remove it."
         )
+
+
+def _check_fields(task: TaskSettings, model: Model) -> None:
+    encoder = model.encoder.body if isinstance(model.encoder, SoundEncoder) else model.encoder
+    within = isinstance(encoder, TransformerEncoder) and encoder.within_fields
+    for setting, used in (("model.field_positions", model.field_positions), ("model.encoder.within_fields", within)):
+        if used and not task.input_kind().record:
+            raise UsageError(
+                f"{setting} concerns the fields of records, but task `{task.kind}` ({task.arrow}) reads "
+                f"{task.input_kind().reads}. Remove it."
+            )
+    if within and isinstance(encoder, TransformerEncoder) and encoder.window is not None:
+        raise UsageError("model.encoder.window and within_fields both limit self-attention. Use one of them.")
 
 
 def _texts(count: int) -> str:

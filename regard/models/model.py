@@ -15,6 +15,7 @@ from regard.config import model as config
 from regard.config.cell import resolved, width_of
 from regard.models.components import make_decoder, make_encoder, reads_tokens
 from regard.models.copying import Copying, CopyKeys
+from regard.models.field_positions import FieldPositions, own_field
 from regard.models.memory import DecodingState, Memory
 from regard.nn.copied import split_states
 from regard.nn.embeddings import TokenEmbedding
@@ -44,6 +45,8 @@ class Model(nn.Module):
         self.encoder = make_encoder(cell) if cell.encoder is not None else None
         self._output = None if tie != "none" else nn.Parameter(torch.randn(target_vocabulary, width) * width**-0.5)
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary))
+        self.fields = FieldPositions(width) if cell.field_positions else None
+        self.within_fields = isinstance(cell.encoder, config.TransformerEncoder) and cell.encoder.within_fields
         self.copying = Copying(width_of(cell.encoder), width) if cell.copying else None
 
     @property
@@ -63,7 +66,10 @@ class Model(nn.Module):
         if not self.encoder.reads_tokens:
             memory: Memory = self.encoder(source)
         else:
-            memory = self.encoder(self.source_embedding(source), source != PAD)
+            vectors = self.source_embedding(source)  # B×S×E
+            vectors = vectors if self.fields is None else vectors + self.fields(source)
+            near = (own_field(source),) if self.within_fields else ()
+            memory = self.encoder(vectors, source != PAD, *near)
         return memory if self.copying is None else replace(memory, tokens=source)
 
     def decode(self, memory: Memory, inputs: Tensor, mix: Mix | None = None) -> Tensor:
