@@ -149,7 +149,7 @@ def test_the_rule_counts_as_split_does(run: Path) -> None:
         state = rule.start
         for token in tokens:
             state = rule.after(state, token)
-        assert state.count == len(tokenizer.decode(tokens).split()), tokens
+        assert state.number == len(tokenizer.decode(tokens).split()), tokens
         mask = rule.allowed(state, 10, tokenizer.size)
         may_end = mask is None or bool(mask[EOS])
-        assert may_end == (2 <= state.count <= 3 and not state.spaced) or state.count > 3
+        assert may_end == (2 <= state.number <= 3 and not state.spaced) or state.number > 3

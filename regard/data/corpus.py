@@ -269,6 +269,7 @@ def _text(value: object, name: str, place: str) -> str:
 
 def references_of(value: object, name: str, place: str) -> list[str]:
     """Return the references of an example: a text, or a list with at least one text, none of which is empty."""
+    found: list[str] = []
     references = value if isinstance(value, list) else [value]
     if not references:
         raise RegardError(f"{place}: field `{name}` is an empty list. Write at least one reference, or leave it out.")
@@ -278,7 +279,8 @@ def references_of(value: object, name: str, place: str) -> list[str]:
             raise RegardError(f"{place}: {which} is {json_sort(reference)}, but it must be a string.")
         if not reference.strip():
             raise RegardError(f"{place}: {which} is empty. Write a text, or leave it out.")
-    return references
+        found.append(reference)
+    return found
 
 
 def group_references(pairs: Iterable[Pair]) -> tuple[list[str], list[tuple[str, ...]]]:

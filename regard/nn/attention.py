@@ -220,10 +220,10 @@ def local_attention(
     missing = -length % window
     blocks = (length + missing) // window
     inner = F.pad(queries, (0, 0, 0, missing)).view(rows, heads, blocks, window, width)  # B×H×N×W×K
-    near = [
+    near_keys, near_values = (
         F.pad(side, (0, 0, window, missing + window)).unfold(2, 3 * window, window).transpose(3, 4)  # B×H×N×3W×K
         for side in (keys, values)
-    ]
+    )
     places = torch.arange(3 * window, device=queries.device)
     distance = places[None] - window - places[:window, None]  # W×3W
     real = torch.ones(rows, length, dtype=torch.bool, device=queries.device) if mask is None else mask[:, 0, 0]
@@ -231,7 +231,8 @@ def local_attention(
     allowed = (real[:, :, None] & (distance.abs() <= window)) | (distance == 0)  # B×N×W×3W
     found = F.scaled_dot_product_attention(
         inner.transpose(1, 2).flatten(0, 1),  # BN×H×W×K
-        *(side.transpose(1, 2).flatten(0, 1) for side in near),  # BN×H×3W×K
+        near_keys.transpose(1, 2).flatten(0, 1),  # BN×H×3W×K
+        near_values.transpose(1, 2).flatten(0, 1),  # BN×H×3W×K
         allowed.flatten(0, 1)[:, None],  # BN×1×W×3W
         scale=scale,
     )

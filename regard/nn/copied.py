@@ -47,5 +47,5 @@ class Copied(NamedTuple):
 def split_states(states: Tensor, width: int) -> tuple[Tensor, Copied]:
     """Undo `Copied.pack`: return the output states …×E of generation, and what may be copied."""
     positions = (states.shape[-1] - width - 1) // 2
-    generated, gate, log_weights, tokens = states.split([width, 1, positions, positions], dim=-1)
+    generated, gate, log_weights, tokens = torch.split(states, [width, 1, positions, positions], dim=-1)
     return generated, Copied(gate[..., 0], log_weights, tokens.detach().round().long())

@@ -14,7 +14,7 @@ from regard.text.tokenizer import Tokenizer
 class Words(NamedTuple):
     """The words so far."""
 
-    count: int = 0
+    number: int = 0
     """Number of words that have at least one character."""
     spaced: bool = False
     """Whether a space has been written and no character after it."""
@@ -47,12 +47,12 @@ class WordCount(Free):
         if token == EOS:
             return state
         if token == self._space:
-            return Words(state.count, spaced=True)
-        begins = state.spaced or not state.count or bool(self._begins[token])
-        return Words(state.count + begins)
+            return Words(state.number, spaced=True)
+        begins = state.spaced or not state.number or bool(self._begins[token])
+        return Words(state.number + begins)
 
     def allowed(self, state: Words, left: int, size: int) -> Tensor | None:
         """Forbid the end of an output that is too short, and another word after the last."""
-        if state.count < self.least or state.spaced:
+        if state.number < self.least or state.spaced:
             return self._no_end
-        return self._no_other_word if state.count >= self.most else None
+        return self._no_other_word if state.number >= self.most else None

@@ -92,9 +92,9 @@ class TextOutput(DecodedOutput):
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
         """Compare texts with the references; with several references, each source is scored once with all of them."""
-        if not self.config.task.several_references:
-            outputs, rows = list(lines), [(pair.source, (pair.target,)) for pair in pairs]
-        else:
+        rows: list[tuple[str, tuple[str, ...]]] = [(pair.source, (pair.target,)) for pair in pairs]
+        outputs = list(lines)
+        if self.config.task.several_references:
             rows = list(zip(*group_references(pairs), strict=True))
             first = dict(reversed(list(zip((pair.source for pair in pairs), lines, strict=True))))
             outputs = [first[source] for source, _ in rows]
