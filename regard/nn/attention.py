@@ -220,10 +220,6 @@ def local_attention(
     missing = -length % window
     blocks = (length + missing) // window
     inner = F.pad(queries, (0, 0, 0, missing)).view(rows, heads, blocks, window, width)  # B×H×N×W×K
-    near_keys, near_values = (
-        F.pad(side, (0, 0, window, missing + window)).unfold(2, 3 * window, window).transpose(3, 4)  # B×H×N×3W×K
-        for side in (keys, values)
-    )
     places = torch.arange(3 * window, device=queries.device)
     distance = places[None] - window - places[:window, None]  # W×3W
     real = torch.ones(rows, length, dtype=torch.bool, device=queries.device) if mask is None else mask[:, 0, 0]
@@ -231,13 +227,19 @@ def local_attention(
     allowed = (real[:, :, None] & (distance.abs() <= window)) | (distance == 0)  # B×N×W×3W
     found = F.scaled_dot_product_attention(
         inner.transpose(1, 2).flatten(0, 1),  # BN×H×W×K
-        near_keys.transpose(1, 2).flatten(0, 1),  # BN×H×3W×K
-        near_values.transpose(1, 2).flatten(0, 1),  # BN×H×3W×K
+        _three_blocks(keys, window, missing),  # BN×H×3W×K
+        _three_blocks(values, window, missing),  # BN×H×3W×K
         allowed.flatten(0, 1)[:, None],  # BN×1×W×3W
         scale=scale,
     )
     joined = found.view(rows, blocks, heads, window, width).transpose(1, 2).flatten(2, 3)  # B×H×NW×K
     return joined[:, :, :length]
+
+
+def _three_blocks(states: Tensor, window: int, missing: int) -> Tensor:
+    """Return each block of `window` positions of B×H×S×K with the blocks before and after it: BN×H×3W×K."""
+    padded = F.pad(states, (0, 0, window, missing + window)).unflatten(2, (-1, window)).transpose(1, 2)  # B×N+2×H×W×K
+    return torch.cat([padded[:, :-2], padded[:, 1:-1], padded[:, 2:]], dim=3).flatten(0, 1)
 
 
 def _in_window(length: int, window: int, mask: Tensor | None, device: torch.device) -> Tensor:
