@@ -12,7 +12,7 @@ from regard.config.model import Model as Cell
 from regard.foundation.errors import UsageError
 from regard.models import Model, build
 from regard.nn import taps
-from regard.objectives.objective import batch_loss, row_losses
+from regard.objectives.objective import batch_loss, coverage_loss, row_losses
 from regard.search import beam, greedy
 from regard.search.steps import ModelSteps
 from regard.text.specials import BOS, EOS, PAD
@@ -171,6 +171,25 @@ def test_losses_of_rows_sum_to_that_of_the_batch(name: str) -> None:
     whole = batch_loss(model, states, target[:, 1:])
     assert float(losses.sum()) == pytest.approx(float(whole.nll), rel=1e-5)  # rows are computed in single precision
     assert int(counts.sum()) == whole.tokens
+
+
+@every_cell
+def test_coverage_is_the_attention_given_twice(name: str) -> None:
+    """Equation 12 of See et al. (2017), with loops over the weights of the pointer."""
+    model, source, target = make(name).requires_grad_(False), some_source(), some_target()
+    inputs, outputs = target[:, :-1], target[:, 1:]
+    with taps.watch(model, "copying.log_weights") as seen:
+        states = model.outputs(source, inputs)
+    weights = seen["copying.log_weights"].exp()
+    expected = 0.0
+    for row in range(len(outputs)):
+        before = torch.zeros(source.shape[1], dtype=torch.float64)
+        for step in range(outputs.shape[1]):
+            if outputs[row, step] == PAD:
+                continue
+            expected += float(torch.minimum(weights[row, step], before).sum())
+            before += weights[row, step]
+    assert float(coverage_loss(model, states, outputs)) == pytest.approx(expected)
 
 
 @every_cell

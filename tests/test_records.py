@@ -258,6 +258,11 @@ def test_window_and_fields_exclude_each_other(tmp_path: Path) -> None:
         from_mapping(settings(tmp_path, model={"encoder": encoder}))
 
 
+def test_coverage_needs_copying() -> None:
+    with pytest.raises(UsageError, match=r"training\.coverage concerns the pointer"):
+        from_mapping({"data": {"train": {"generate": "copy"}}, "training": {"coverage": 1.0}})
+
+
 def test_copying_is_refused_for_images() -> None:
     config = {
         "task": {"kind": "captioning"},

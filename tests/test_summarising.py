@@ -56,6 +56,7 @@ def run(tmp_path_factory) -> Path:
             "batch_tokens": 2000,
             "device": "cpu",
             "early_stopping": {"metric": "rougeL"},
+            "coverage": 0.5,
         },
     }
     train(from_mapping(config), directory / "run")

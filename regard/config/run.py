@@ -55,7 +55,7 @@ class RunConfig(Section):
         _check_corpora(self.task, self.data)
         _check_training(self.task, self.training, self.model.start_from)
         _check_image_settings(self.task, model)
-        _check_copying(self.task, model)
+        _check_copying(self.task, model, self.training)
         _check_fields(self.task, model)
         _check_positions(model, self.data.cleaning.max_length)
         _check_sound_positions(self.task, model)
@@ -175,8 +175,12 @@ def _check_image_settings(task: TaskSettings, model: Model) -> None:
         raise UsageError(f"task.shift is {task.shift}, but images are only {size} pixels wide. Make it smaller.")
 
 
-def _check_copying(task: TaskSettings, model: Model) -> None:
+def _check_copying(task: TaskSettings, model: Model, training: Training) -> None:
     reads = task.input_kind()
+    if training.coverage and not model.copying:
+        raise UsageError(
+            "training.coverage concerns the pointer of a model that copies. Set model.copying=true, or remove it."
+        )
     if model.copying and (not reads.text or reads.image):
         raise UsageError(
             f"model.copying copies words of the source, but task `{task.kind}` ({task.arrow}) reads {reads.reads}. "

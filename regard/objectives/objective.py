@@ -249,6 +249,17 @@ def batch_loss(
     return cross_entropy(states, weight, bias, outputs, smoothing=smoothing, scale=scale)
 
 
+def coverage_loss(model: nn.Module, states: Tensor, outputs: Tensor) -> Tensor:
+    """Return Σ_t Σ_s min(α_ts, Σ_t'<t α_t's) over the outputs B×T of a model that copies.
+
+    See et al. (2017), equation 12. It is 0 if no two steps point at the same source position.
+    """
+    assert isinstance(model.output_weight, Tensor)
+    _, copied = split_states(states, model.output_weight.shape[1])
+    weights = copied.log_weights.exp() * (outputs != PAD)[..., None]  # B×T×S
+    return torch.minimum(weights, weights.cumsum(1) - weights).sum()
+
+
 @torch.no_grad()
 def row_losses(model: nn.Module, states: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Return the negative log-likelihood of each row of outputs B×T, and its number of tokens: B and B."""

@@ -198,18 +198,18 @@ class RecordTokenizer(Tokenizer):
     def encode(self, text: str) -> Encoded:
         """Return the tokens of a record."""
         whole = Encoded([], [], [], [])
-        start = word = 0
+        begin = word = 0
         for parts in self.fields(text):
             for place, part in enumerate(parts):
                 marker = SEP if place else BOS
                 found = self.one.encode(part)
                 whole.ids.extend([marker, *found.ids])
                 whole.tokens.extend([SPECIALS[marker], *found.tokens])
-                whole.offsets.append((start, start))
-                whole.offsets.extend((first + start, last + start) for first, last in found.offsets)
+                whole.offsets.append((begin, begin))
+                whole.offsets.extend((first + begin, last + begin) for first, last in found.offsets)
                 whole.words.extend([word, *(number + word + 1 for number in found.words)])
                 word = whole.words[-1] + 1
-                start += len(part) + 1
+                begin += len(part) + 1
         return whole
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
