@@ -377,6 +377,11 @@ def test_analyses_apply_to_a_run_that_copies(run: Path, how: str) -> None:
     assert result.to_json()
 
 
+def test_direct_attribution_is_refused_for_a_run_that_copies(run: Path) -> None:
+    with pytest.raises(UsageError, match="also copies source words"):
+        regard.load(run).explain({"name": "Ann"}, how="direct")
+
+
 @pytest.mark.parametrize("form", ["ctranslate2", "huggingface"])
 def test_export_is_refused_in_one_sentence(run: Path, tmp_path: Path, capsys, form: str) -> None:
     if form == "ctranslate2":
