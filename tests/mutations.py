@@ -444,9 +444,18 @@ RECORDS = (
     ),
     Mutation(
         "rows of a beam copy each other's sources",
-        "tokens = source.tokens.index_select(0, rows.owners)",
-        "tokens = source.tokens.index_select(0, rows.owners.flip(0))",
+        "(part.index_select(0, rows.owners) for part in source[1:])",
+        "(part.index_select(0, rows.owners.flip(0)) for part in source[1:])",
         "copying",
+    ),
+    Mutation(
+        "the pointer follows any pair",
+        "both = follows & (first == before",
+        "both = follows | (first == before",
+        "copying",
+    ),
+    Mutation(
+        "steps forget the last token but one", '"written": tokens}', '"written": state.past["written"]}', "copying"
     ),
     Mutation(
         "padding can be copied",

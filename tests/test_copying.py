@@ -92,6 +92,7 @@ def test_rows_that_share_a_source_are_those_of_their_own(name: str) -> None:
 @every_cell
 def test_the_formula_written_out(name: str) -> None:
     """P(y) = g · softmax(W o + b)_y + (1 − g) · Σ_{s: x_s = y} α_s, computed with loops from the model's parts."""
+    follows = 0
     model, source, inputs = make(name).requires_grad_(False), some_source(), some_target()
     assert model.copying is not None
     memory = model.encode(source)
@@ -103,15 +104,21 @@ def test_the_formula_written_out(name: str) -> None:
             o = outputs[row, step]
             gate = 1 / (1 + math.exp(-float(model.copying.gate.weight[0] @ o + model.copying.gate.bias[0])))
             query = model.copying.query.weight @ o
-            points = [
-                float(query @ (model.copying.key.weight @ memory.states[row, place])) / math.sqrt(len(o))
-                for place in real
-            ]
+            u, v = (model.copying.follow.weight @ o + model.copying.follow.bias).tolist()
+            written = [None, *inputs[row, : step + 1].tolist()]
+            points = []
+            for place in real:
+                point = float(query @ (model.copying.key.weight @ memory.states[row, place])) / math.sqrt(len(o))
+                read = [None, None, *source[row, :place].tolist()]
+                point += u * (read[-1] == written[-1]) + v * (read[-1] is not None and read[-2:] == written[-2:])
+                follows += read[-1] == written[-1]
+                points.append(point)
             total = sum(math.exp(point) for point in points)
             expected = gate * (model.output_weight @ o + model.output_bias).softmax(0)
             for place, point in zip(real, points, strict=True):
                 expected[source[row, place]] += (1 - gate) * math.exp(point) / total
             torch.testing.assert_close(found[row, step], expected)
+    assert follows  # some written token is in the source
 
 
 @every_cell

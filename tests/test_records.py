@@ -263,6 +263,13 @@ def test_coverage_needs_copying() -> None:
         from_mapping({"data": {"train": {"generate": "copy"}}, "training": {"coverage": 1.0}})
 
 
+def test_scheduled_sampling_excludes_copying() -> None:
+    exposure = {"scheduled_sampling": {"kind": "linear"}}
+    config = {"data": {"train": {"generate": "copy"}}, "model": {"copying": True}, "training": {"exposure": exposure}}
+    with pytest.raises(UsageError, match="words that the pointer of"):
+        from_mapping(config)
+
+
 def test_copying_is_refused_for_images() -> None:
     config = {
         "task": {"kind": "captioning"},

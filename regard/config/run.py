@@ -181,6 +181,11 @@ def _check_copying(task: TaskSettings, model: Model, training: Training) -> None
         raise UsageError(
             "training.coverage concerns the pointer of a model that copies. Set model.copying=true, or remove it."
         )
+    if model.copying and training.exposure.scheduled_sampling.kind != "none":
+        raise UsageError(
+            "training.exposure.scheduled_sampling replaces words that the pointer of model.copying follows. Remove one "
+            "of them."
+        )
     if model.copying and (not reads.text or reads.image):
         raise UsageError(
             f"model.copying copies words of the source, but task `{task.kind}` ({task.arrow}) reads {reads.reads}. "

@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models.memory import DecodingState, Memory
@@ -16,6 +17,8 @@ from regard.nn.taps import Tap
 
 MOSTLY_GENERATE = 1.0
 """First value of the gate's bias: at the start of training 73 % of the probability is generated."""
+NO_TOKEN = -1
+"""Stands before the first token of a source or an output."""
 
 
 class CopyKeys(NamedTuple):
@@ -39,18 +42,23 @@ class CopyKeys(NamedTuple):
 
 
 class Copying(nn.Module):
-    """α_t = softmax(q(o_t) · k(h_s) / √E) over source positions, and the gate g_t = σ(w · o_t + b).
+    """α_t = softmax over s of q(o_t)·k(h_s)/√E + u_t·[x_{s−1} = y_{t−1}] + v_t·[x_{s−2} x_{s−1} = y_{t−2} y_{t−1}].
 
-    See et al. (2017) take α from the decoder's attention. Here it is an attention of its own, as in Gu et al. (2016),
-    over the encoder states h and the decoder's outputs o, so that it works with every decoder, and the attention of the
-    decoder stays fused.
+    The gate is g_t = σ(w·o_t + b); x are source tokens and h their states, y are written tokens and o the decoder's
+    outputs, and u_t and v_t are linear in o_t. The last two terms follow what has just been written, so that a name of
+    several pieces can be copied to its end even if training never had it; they take the place of the selective read of
+    Gu et al. (2016). See et al. (2017) take α from the decoder's attention. Here it is an attention of its own, so that
+    it works with every decoder, and the attention of the decoder stays fused.
     """
 
     def __init__(self, memory_width: int, width: int) -> None:
         super().__init__()
         self.query = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(memory_width, width, bias=False)
+        self.follow = nn.Linear(width, 2)
         self.gate = nn.Linear(width, 1)
+        nn.init.zeros_(self.follow.weight)
+        nn.init.ones_(self.follow.bias)
         nn.init.zeros_(self.gate.weight)
         nn.init.constant_(self.gate.bias, MOSTLY_GENERATE)
         self.log_weights, self.gate_logits = Tap(time=1), Tap(time=1)
@@ -61,22 +69,38 @@ class Copying(nn.Module):
             raise ValueError("This memory has no source tokens to copy.")
         return CopyKeys(self.key(memory.states), memory.tokens, memory.mask)
 
-    def forward(self, states: Tensor, source: CopyKeys) -> Tensor:
-        """Return output states B×T×E with what may be copied at each: B×T×E+1+2S."""
-        return self._copied(states, source).pack(states)
+    def forward(self, states: Tensor, inputs: Tensor, source: CopyKeys) -> Tensor:
+        """Return the output states B×T×E after inputs B×T with what may be copied at each: B×T×E+1+2S."""
+        scores = self._points(states, source.keys)  # B×T×S
+        before = F.pad(inputs[:, :-1], (1, 0), value=NO_TOKEN)  # B×T
+        return self._copied(states, scores, (before, inputs), source).pack(states)
 
-    def step(self, states: Tensor, source: CopyKeys, rows: SourceRows | None) -> Tensor:
-        """Return the same for output states R×E of one step, whose rows may share sources: R×E+1+2S."""
+    def step(self, states: Tensor, written: tuple[Tensor, Tensor], source: CopyKeys, rows: SourceRows | None) -> Tensor:
+        """Return the same for output states R×E of one step, whose rows may share sources: R×E+1+2S.
+
+        `written` are the last token but one and the last token of each row: R and R.
+        """
+        one = states[:, None]  # R×1×E
+        before, last = (tokens[:, None] for tokens in written)
         if rows is None:
-            found: Tensor = self(states[:, None], source)[:, 0]
-            return found
-        copied = self._copied(rows.group(states[:, None]), source)  # of B×N rows
-        gate, log_weights = rows.ungroup(copied.gate[..., None])[:, 0, 0], rows.ungroup(copied.log_weights)[:, 0]
-        tokens = source.tokens.index_select(0, rows.owners)  # R×S
-        return Copied(gate, log_weights, tokens).pack(states)
+            scores = self._points(one, source.keys)  # R×1×S
+        else:
+            scores = rows.ungroup(self._points(rows.group(one), source.keys))  # R×1×S
+            source = CopyKeys(source.keys, *(part.index_select(0, rows.owners) for part in source[1:]))
+        return self._copied(one, scores, (before, last), source).pack(one)[:, 0]
 
-    def _copied(self, states: Tensor, source: CopyKeys) -> Copied:
-        scores = self.query(states) @ source.keys.transpose(1, 2) / math.sqrt(states.shape[-1])  # B×T×S
+    def _points(self, states: Tensor, keys: Tensor) -> Tensor:
+        """Compare states B×T×E with the keys B×S×E: B×T×S."""
+        return self.query(states) @ keys.transpose(1, 2) / math.sqrt(states.shape[-1])
+
+    def _copied(self, states: Tensor, scores: Tensor, written: tuple[Tensor, Tensor], source: CopyKeys) -> Copied:
+        """Return what may be copied at states B×T×E after the last two tokens B×T, from scores B×T×S."""
+        before, last = written
+        first, second = (F.pad(source.tokens, (by, 0), value=NO_TOKEN)[:, None, :-by] for by in (2, 1))  # B×1×S
+        follows = second == last[..., None]  # B×T×S
+        both = follows & (first == before[..., None])  # B×T×S
+        weights = self.follow(states)  # B×T×2
+        scores = scores + weights[..., :1] * follows + weights[..., 1:] * both
         scores = scores.float() if scores.dtype != torch.float64 else scores
         log_weights = scores.masked_fill(~source.mask[:, None], NOTHING).log_softmax(-1)
         log_weights = self.log_weights(log_weights.masked_fill(~source.mask[:, None], NOTHING))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.config import model as config
 from regard.config.cell import resolved, width_of
 from regard.models.components import make_decoder, make_encoder, reads_tokens
-from regard.models.copying import Copying, CopyKeys
+from regard.models.copying import NO_TOKEN, Copying, CopyKeys
 from regard.models.field_positions import FieldPositions, own_field
 from regard.models.memory import DecodingState, Memory
 from regard.nn.copied import split_states
@@ -74,17 +74,9 @@ class Model(nn.Module):
 
     def decode(self, memory: Memory, inputs: Tensor, mix: Mix | None = None) -> Tensor:
         """Return the output states B×T×E after each of the inputs B×T, in parallel where the decoder allows it."""
-        choose = None if mix is None else lambda states, true: mix(self.scores(self._point(states, memory)), true)
+        choose = None if mix is None else lambda states, true: mix(self.scores(states), true)
         states: Tensor = self.decoder(memory, inputs, choose)
-        return self._point(states, memory)
-
-    def _point(self, states: Tensor, memory: Memory) -> Tensor:
-        """Append to decoder outputs B×T×E, or B×E, what a model that copies may copy."""
-        if self.copying is None:
-            return states
-        keys = self.copying.keys(memory)
-        pointed: Tensor = self.copying(states if states.dim() == 3 else states[:, None], keys)
-        return pointed if states.dim() == 3 else pointed[:, 0]
+        return states if self.copying is None else self.copying(states, inputs, self.copying.keys(memory))
 
     def scores(self, states: Tensor) -> Tensor:
         """Return the logits …×V of output states; of states …×E of a model that copies, those of generation alone."""
@@ -126,13 +118,16 @@ class Model(nn.Module):
         state = self.decoder.start(memory)
         if self.copying is None:
             return state
-        return replace(state, source={**state.source, **self.copying.keys(memory).named()})
+        none = torch.full(memory.mask.shape[:1], NO_TOKEN, device=memory.mask.device)  # B
+        source = {**state.source, **self.copying.keys(memory).named()}
+        return replace(state, source=source, past={**state.past, "written": none})
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
         """Read one token B; return the logits B×V of the next token and the new decoding state."""
         states, ahead = self.decoder.step(tokens, state)
         if self.copying is not None:
-            states = self.copying.step(states, CopyKeys.of(state), state.source_rows)
+            states = self.copying.step(states, (state.past["written"], tokens), CopyKeys.of(state), state.source_rows)
+            ahead = replace(ahead, past={**ahead.past, "written": tokens})
         return self.scores(states), ahead
 
 
