@@ -91,7 +91,8 @@ class Copying(nn.Module):
 
     def _points(self, states: Tensor, keys: Tensor) -> Tensor:
         """Compare states B×T×E with the keys B×S×E: B×T×S."""
-        return self.query(states) @ keys.transpose(1, 2) / math.sqrt(states.shape[-1])
+        scores: Tensor = self.query(states) @ keys.transpose(1, 2)
+        return scores / math.sqrt(states.shape[-1])
 
     def _copied(self, states: Tensor, scores: Tensor, written: tuple[Tensor, Tensor], source: CopyKeys) -> Copied:
         """Return what may be copied at states B×T×E after the last two tokens B×T, from scores B×T×S."""

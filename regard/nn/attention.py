@@ -238,7 +238,9 @@ def local_attention(
 
 def _three_blocks(states: Tensor, window: int, missing: int) -> Tensor:
     """Return each block of `window` positions of B×H×S×K with the blocks before and after it: BN×H×3W×K."""
-    padded = F.pad(states, (0, 0, window, missing + window)).unflatten(2, (-1, window)).transpose(1, 2)  # B×N+2×H×W×K
+    rows, heads, _, width = states.shape
+    padded = F.pad(states, (0, 0, window, missing + window)).view(rows, heads, -1, window, width).transpose(1, 2)
+    # B×N+2×H×W×K
     return torch.cat([padded[:, :-2], padded[:, 1:-1], padded[:, 2:]], dim=3).flatten(0, 1)
 
 
