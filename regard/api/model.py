@@ -196,15 +196,15 @@ class Model:
             return self._evaluate(self._pairs(data, keep), metrics)
 
     def _evaluate(self, pairs: Sequence[Pair], metrics: Sequence[str] | None) -> "Evaluation | Judged":
-        sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
         output = self.config.task.output
         if output == "document":
             from regard.evaluation.evaluation import evaluate_texts
 
-            return evaluate_texts(self.loaded, sources)
+            return evaluate_texts(self.loaded, [pair.source for pair in pairs])
         if output == "text":
-            from regard.evaluation.evaluation import default_metrics, evaluate_run
+            from regard.evaluation.evaluation import default_metrics, evaluate_run, with_references
 
+            sources, references = with_references(self.config, pairs)
             names = default_metrics(self.config, references) if metrics is None else metrics
             return evaluate_run(self.loaded, sources, references, names)
         from regard.evaluation.judged import judge_run

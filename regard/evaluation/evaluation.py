@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.data.corpus import Pair, group_references
 from regard.evaluation.texts import translate_lines
 from regard.foundation import durable
 from regard.foundation.display import columns
@@ -81,6 +82,13 @@ class Evaluation:
         if self.outputs is not None:
             durable.write(directory / "hypotheses.txt", "".join(f"{output}\n" for output in self.outputs))
         durable.write(directory / "scores.json", json.dumps(self.facts(), indent=2, ensure_ascii=False) + "\n")
+
+
+def with_references(config: "RunConfig", pairs: Sequence[Pair]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the sources and references of examples; a task with several references scores each source once."""
+    if config.task.several_references:
+        return group_references(pairs)
+    return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
 
 
 def default_metrics(config: "RunConfig", references: Sequence[str | Sequence[str]]) -> Sequence[str]:
