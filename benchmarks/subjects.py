@@ -3,7 +3,7 @@
     python benchmarks/subjects.py runs/subjects runs/subjects-plain
 
 Scores the first sentence of each e-mail and the outputs of each run on the test part of the first run, against all
-references. Differences from the first run are by a paired bootstrap over e-mails (1,000 resamples). Then each run is
+references and against the first, which is the author's own. Differences from the first run are by a paired bootstrap over e-mails (1,000 resamples). Then each run is
 asked for as many words as the first reference has: the share of outputs with this number, and within one word of it.
 """
 
@@ -82,7 +82,8 @@ def main() -> None:
     outputs = {name: run.translate(sources) for name, run in runs.items()}
     outputs["first sentence"] = [first_sentence(source) for source in sources]
     head = ["metric", "system", "score", "95 % interval", f"{directories[0]} minus this (interval)"]
-    print(columns([head, *scores(outputs, references)], right=[2]))
+    for title, some in (("all references", references), ("the first reference", [row[:1] for row in references])):
+        print(f"{title}:\n\n{columns([head, *scores(outputs, some)], right=[2])}\n")
     head = ["run", "exactly as asked", "within one word (interval)", "ROUGE-1 at this length"]
     print(columns([head, *([name, *lengths(run, sources, references)] for name, run in runs.items())], right=[1, 3]))
 
