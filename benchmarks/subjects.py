@@ -3,8 +3,9 @@
     python benchmarks/subjects.py runs/subjects runs/subjects-plain
 
 Scores the first sentence of each e-mail and the outputs of each run on the test part of the first run, against all
-references and against the first, which is the author's own. Differences from the first run are by a paired bootstrap over e-mails (1,000 resamples). Then each run is
-asked for as many words as the first reference has: the share of outputs with this number, and within one word of it.
+references and against the first, which is the author's own. Differences from the first run are by a paired bootstrap
+over e-mails (1,000 resamples). Then each run is asked for as many words as the first reference has: the share of
+outputs with this number, and within one word of it.
 """
 
 import argparse

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -311,6 +312,40 @@ def test_a_delexicalised_run_learns_templates_and_writes_values(tmp_path: Path) 
     found = model({"name": "Zoe", "homeTown": "Bern", "age": 20})
     assert "ENTITY" not in found.text
     assert "Zoe" in found.text  # a name that training never had
+
+
+# Learning
+
+
+def unseen_names(seed: int, count: int) -> list[dict[str, Any]]:
+    """Random names, which no two corpora share, and where they live."""
+    random = np.random.default_rng(seed)
+    found = []
+    for number in range(count):
+        letters = random.choice(list("abcdefghijklmnopqrstuvwxyz"), int(random.integers(4, 9)))
+        name, town = "".join(letters).capitalize(), TOWNS[number % 3]
+        found.append({"record": {"name": name, "town": town}, "texts": [f"{name} lives in {town}."]})
+    return found
+
+
+def test_copying_learns_to_write_names_that_training_never_had(tmp_path: Path) -> None:
+    """After 150 steps, of 40 new names 29 are right with copying and 10 without (seed 1)."""
+    data = {"records": written(tmp_path / "names.jsonl", unseen_names(0, 600)), "record_field": "record"}
+    right = {}
+    for copying in (True, False):
+        config = settings(
+            tmp_path,
+            data={"train": {**data, "text_field": "texts"}, "held_out": 30},
+            text={"tokenizer": {"vocabulary": 350}},
+            model={"copying": copying, "dropout": 0.0},
+            training={"steps": 150, "validate_every": 150, "batch_tokens": 800, "label_smoothing": 0.0},
+        )
+        model = regard.train(config, tmp_path / f"run-{copying}")
+        test = unseen_names(9, 40)
+        outputs = model.translate([example["record"] for example in test], beam=1)
+        right[copying] = sum(output == example["texts"][0] for output, example in zip(outputs, test, strict=True))
+    assert right[True] >= 22
+    assert right[True] >= right[False] + 8
 
 
 # Runs
