@@ -6,6 +6,7 @@ so that moving code does not make the list go stale. `run_mutations.py` applies 
 
 from tests.mutation import ROOT, Mutation
 from tests.recent_mutations import RECENT
+from tests.record_mutations import RECORDS
 
 __all__ = ["GROUPS", "ROOT", "Mutation"]
 
@@ -409,4 +410,4 @@ EARLIER = (
 )
 """Those of the first list after the issue's that change behaviour rather than raise an error."""
 
-GROUPS = {"issue": ISSUE, "fresh": FRESH, "earlier": EARLIER, "recent": RECENT}
+GROUPS = {"issue": ISSUE, "fresh": FRESH, "earlier": EARLIER, "recent": RECENT, "records": RECORDS}

@@ -28,6 +28,7 @@ from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.results import Result
 from regard.tasks.trace import Trace
 from regard.text.joined import TAB
+from regard.text.records import format_record
 
 if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
@@ -39,8 +40,9 @@ class Model:
     """A trained run of any task.
 
     An input is a text; a tuple of two texts where the task reads two (`(context, question)`, `(premise, hypothesis)`);
-    an image as a path, PIL image or array; a tuple of image and question; a sound as a path, an array of samples at the
-    rate of the model, or a tuple of samples and their rate. A list of inputs gives a list of results.
+    a record as a dictionary, a list of triples or JSON text; an image as a path, PIL image or array; a tuple of image
+    and question; a sound as a path, an array of samples at the rate of the model, or a tuple of samples and their rate.
+    A list of inputs gives a list of results.
     """
 
     def __init__(self, run: Run, loaded: LoadedRun) -> None:
@@ -82,7 +84,7 @@ class Model:
                 the results for the others.
         """
         with self._in_memory() as keep:
-            if not isinstance(inputs, list):
+            if not isinstance(inputs, list) or self._is_record(inputs):
                 text = self._as_text(inputs, keep, "The input")
                 self.loaded.check(text)
                 return self._answer([text], search, options)[0]
@@ -194,15 +196,15 @@ class Model:
             return self._evaluate(self._pairs(data, keep), metrics)
 
     def _evaluate(self, pairs: Sequence[Pair], metrics: Sequence[str] | None) -> "Evaluation | Judged":
-        sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
         output = self.config.task.output
         if output == "document":
             from regard.evaluation.evaluation import evaluate_texts
 
-            return evaluate_texts(self.loaded, sources)
+            return evaluate_texts(self.loaded, [pair.source for pair in pairs])
         if output == "text":
-            from regard.evaluation.evaluation import default_metrics, evaluate_run
+            from regard.evaluation.evaluation import default_metrics, evaluate_run, with_references
 
+            sources, references = with_references(self.config, pairs)
             names = default_metrics(self.config, references) if metrics is None else metrics
             return evaluate_run(self.loaded, sources, references, names)
         from regard.evaluation.judged import judge_run
@@ -271,9 +273,17 @@ class Model:
         """Return a context manager whose function registers images or sounds in memory and returns their names."""
         return sounds_in_memory() if self.config.task.input_kind().sound else in_memory()
 
+    def _is_record(self, given: object) -> bool:
+        """Return whether a list is one record of triples, and not a list of inputs."""
+        if not self.config.task.input_kind().record or not isinstance(given, list | tuple) or not given:
+            return False
+        return all(isinstance(one, list | tuple) and one and isinstance(one[0], str) for one in given)
+
     def _as_text(self, given: Any, keep: Any, name: str) -> str:
         """Convert one input, called `name` in errors, to a text: parts are joined by tabs, objects become names."""
         reads = self.config.task.input_kind()
+        if reads.record and not isinstance(given, str):
+            return format_record(given)
         parts = given if isinstance(given, tuple) and not reads.sound else (given,)
         objects = reads.image or reads.sound
         expected = self.config.data.train.texts

@@ -170,12 +170,13 @@ def _pairs(chosen: Chosen) -> tuple[list[str], list[tuple[str, ...]]]:
         return sources, list(zip(*right, strict=True))
     if not chosen.data:
         return own_pairs(chosen.run.directory)
+    from regard.evaluation.evaluation import with_references
     from regard.evaluation.judged import read_examples
     from regard.tasks.loaded import load_task
 
     run = chosen.run
     pairs = read_examples(load_task(run, run.config), chosen.data)
-    return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
+    return with_references(run.config, pairs)
 
 
 def _evaluate_answers(chosen: Chosen) -> "Evaluation | Judged":
@@ -227,9 +228,10 @@ def guess_language(references: list[Path]) -> str:
 
 def own_pairs(run: Path) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return the test data of a run, or its validation data if it has none."""
+    from regard.evaluation.evaluation import with_references
     from regard.runs.run import Run
     from regard.tasks.preparation import prepare
 
-    prepared = prepare(Run.open(run).config, run)
-    pairs = prepared.test_pairs or prepared.validation_pairs
-    return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
+    config = Run.open(run).config
+    prepared = prepare(config, run)
+    return with_references(config, prepared.test_pairs or prepared.validation_pairs)

@@ -11,6 +11,7 @@ import typer
 from regard.cli.drawing import AMONG, Seed, Temperature, TopK, TopP, check_sampling_options, count_samples
 from regard.cli.places import check_places
 from regard.cli.words import split_arguments
+from regard.foundation.display import note
 from regard.foundation.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ Examples:
   regard translate runs/mine --format jsonl --with scores,alignment,attention < in.txt
   regard translate runs/mine --prefix "Der Mann" --require Fahrrad --forbid words.txt < in.txt
   regard translate runs/mine --keep urls,numbers < in.txt
+  regard translate runs/subjects --length 5 < mails.txt   outputs of exactly five words
+  regard translate runs/webnlg records.jsonl              one JSON object, or list of triples, a line
   regard translate runs/mine --show-search beam.html < in.txt
   regard translate runs/mine --markup html "A <b>dog</b> runs."
   regard translate runs/mine --document film.srt -o film.de.srt
@@ -49,7 +52,7 @@ GROUPS = {
     "Input and output": ("output", "form", "extras", "split", "markup", "document", "engine", "show_search"),
     "Beam search": ("beam", "n_best", "full_beam", "length_penalty", "coverage_penalty", "diverse", "diversity"),
     "Sampling": ("sampling", "samples", "temperature", "top_k", "top_p", "seed", "mbr"),
-    "Constraints": ("prefix", "require", "forbid", "only", "constraint", "keep"),
+    "Constraints": ("prefix", "require", "forbid", "only", "length", "constraint", "keep"),
 }
 """Groups of options in the help."""
 
@@ -133,6 +136,14 @@ def translate(
         Path | None,
         typer.Option("--only", help="Outputs are lines of this file.", metavar="FILE"),
     ] = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            "--length",
+            help="Number of words of every output, or short: the length of the shortest quarter in training.",
+            metavar="N|short",
+        ),
+    ] = None,
     constraint: Annotated[
         list[str] | None,
         typer.Option(
@@ -210,6 +221,7 @@ def translate(
         require,
         forbid,
         only,
+        length,
         constraint,
         keep,
         split,
@@ -227,6 +239,7 @@ def translate(
     from regard.cli.partial_output import writing
     from regard.search import Constraints, Search
     from regard.search.options import kept_kinds
+    from regard.tasks.lengths import word_limits
 
     search = Search(
         beam=beam,
@@ -247,6 +260,7 @@ def translate(
             require=tuple(require or ()),
             forbid=tuple(_phrases(forbid)) if forbid else (),
             only=tuple(_phrases(only)) if only else None,
+            words=None if length is None else word_limits(length, runs[0]),
             extra=dict(_split_constraint(text) for text in constraint or ()),
         ),
         keep=kept_kinds(keep or []),
@@ -283,6 +297,8 @@ def translate(
                 _translate(translator, search, chunk, stream, "html" if markup else form, wanted, shown, rate)
                 stream.flush()
                 advance(len(chunk))
+        for remark in translator.source.remarks():
+            note(remark)
     finally:  # write the searches so far, even if a line cannot be translated
         if show_search is not None:
             _show(show_search, shown or [], translator, runs)

@@ -51,6 +51,7 @@ def resolve(
     attention = _attention(model.attention, join, encoder, decoder)
     positions = _positions(model.positions, attention, encoder, decoder)
     embeddings = _embeddings(model.embeddings, model.width, shared_vocabulary)
+    _check_copying(model, join, shared_vocabulary)
     _check_pruned(model, attention, [*model.attentions, *added_attentions])
     return model.model_copy(
         update={
@@ -225,6 +226,22 @@ def _positions(
                     f"{attention.heads} heads an odd width each. Make it even."
                 )
     return positions
+
+
+def _check_copying(model: Model, join: Join | None, shared_vocabulary: bool) -> None:
+    """Raise if source tokens cannot be copied."""
+    if not model.copying:
+        return
+    if join is None or join.kind != "attention":
+        raise UsageError(
+            "model.copying needs a decoder with attention to the source, which this model does not have. Set "
+            "model.join.kind=attention, or remove model.copying."
+        )
+    if not shared_vocabulary:
+        raise UsageError(
+            "model.copying copies source tokens to the target, so both need one vocabulary. Set text.joint=true and "
+            "leave out text.target, or remove model.copying."
+        )
 
 
 def _check_pruned(model: Model, attention: Attention, there: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from regard.config.text_corpora import (
     LabelledLines,
     PairedFiles,
     Paths,
+    RecordFiles,
     TableFiles,
     TextFiles,
     TsvFiles,
@@ -132,6 +133,7 @@ _KEYS = (
     "table",
     "tsv",
     "jsonl",
+    "records",
     "generate",
     "labelled",
     "conllu",
@@ -160,6 +162,7 @@ Corpus = Annotated[
     | Annotated[PairedFiles, Tag("paired")]
     | Annotated[TsvFiles, Tag("tsv")]
     | Annotated[JsonLines, Tag("jsonl")]
+    | Annotated[RecordFiles, Tag("records")]
     | Annotated[Generated, Tag("generate")]
     | Annotated[LabelledLines, Tag("labelled")]
     | Annotated[ConlluFiles, Tag("conllu")]

@@ -119,6 +119,12 @@ class _TransformerFields(SideSettings):
 class TransformerEncoder(_TransformerFields, EncoderSettings):
     """Self-attention and feed-forward blocks (Vaswani et al., 2017)."""
 
+    window: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    """Local attention: each position attends to at most this many before and after it, so that time and memory grow in
+    proportion to the length, not to its square (Beltagy et al., 2020); by default to all positions."""
+    within_fields: bool = False
+    """Records: a token attends to its own field and to the markers of all fields, and markers attend to everything."""
+
 
 class ImageEncoder(EncoderSettings):
     """Encodes an image as a grid of features."""
@@ -309,6 +315,12 @@ class Model(Section):
     """The decoder of the target; a task without a target text has none."""
     join: Join | None = AttentionJoin()
     """How the decoder reads the encoder's states."""
+    field_positions: bool = False
+    """Records: add learned vectors for the number of a token's field, for its part (name or value; subject, property or
+    object), and for its position in this part (after Lebret et al., 2016)."""
+    copying: bool = False
+    """Whether each step may also copy a source token, by attention of its own (See et al., 2017); needs one vocabulary
+    for both sides, and helps with names and numbers."""
     attention: Attention = Attention()
     """Score function and heads of all attention in the model."""
     positions: Positions | None = None
@@ -369,4 +381,4 @@ class Model(Section):
         if self.join is None:
             return ends
         join = f"attention ({self.attention.score})" if self.join.kind == "attention" else f"fixed ({self.join.form})"
-        return f"{ends}, {join}"
+        return f"{ends}, {join}{', copying' if self.copying else ''}"

@@ -8,7 +8,7 @@ from pydantic import Field
 from regard.config.cell import resolve, resolved
 from regard.config.data import Data, kind_of_corpus
 from regard.config.decoding import Decoding
-from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model, SoundEncoder
+from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model, SoundEncoder, TransformerEncoder
 from regard.config.section import Section
 from regard.config.task import INPUTS, TASKS, Captioning, ImageClassification, SoundTask, TaskSettings, Translation
 from regard.config.text import Text
@@ -55,6 +55,8 @@ class RunConfig(Section):
         _check_corpora(self.task, self.data)
         _check_training(self.task, self.training, self.model.start_from)
         _check_image_settings(self.task, model)
+        _check_copying(self.task, model, self.training)
+        _check_fields(self.task, model)
         _check_positions(model, self.data.cleaning.max_length)
         _check_sound_positions(self.task, model)
         _check_dropout(self.text, self.task)
@@ -171,6 +173,37 @@ def _check_image_settings(task: TaskSettings, model: Model) -> None:
     size = model.encoder.size if isinstance(model.encoder, ImageEncoder) else None
     if size is not None and isinstance(task, Captioning | ImageClassification) and task.shift >= size:
         raise UsageError(f"task.shift is {task.shift}, but images are only {size} pixels wide. Make it smaller.")
+
+
+def _check_copying(task: TaskSettings, model: Model, training: Training) -> None:
+    reads = task.input_kind()
+    if training.coverage and not model.copying:
+        raise UsageError(
+            "training.coverage concerns the pointer of a model that copies. Set model.copying=true, or remove it."
+        )
+    if model.copying and training.exposure.scheduled_sampling.kind != "none":
+        raise UsageError(
+            "training.exposure.scheduled_sampling replaces words that the pointer of model.copying follows. Remove one "
+            "of them."
+        )
+    if model.copying and (not reads.text or reads.image):
+        raise UsageError(
+            f"model.copying copies words of the source, but task `{task.kind}` ({task.arrow}) reads {reads.reads}. "
+            "Remove it."
+        )
+
+
+def _check_fields(task: TaskSettings, model: Model) -> None:
+    encoder = model.encoder.body if isinstance(model.encoder, SoundEncoder) else model.encoder
+    within = isinstance(encoder, TransformerEncoder) and encoder.within_fields
+    for setting, used in (("model.field_positions", model.field_positions), ("model.encoder.within_fields", within)):
+        if used and not task.input_kind().record:
+            raise UsageError(
+                f"{setting} concerns the fields of records, but task `{task.kind}` ({task.arrow}) reads "
+                f"{task.input_kind().reads}. Remove it."
+            )
+    if within and isinstance(encoder, TransformerEncoder) and encoder.window is not None:
+        raise UsageError("model.encoder.window and within_fields both limit self-attention. Use one of them.")
 
 
 def _texts(count: int) -> str:

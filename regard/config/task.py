@@ -27,6 +27,8 @@ class InputKind:
     """Whether it is, or contains, an image."""
     sound: bool = False
     """Whether it is a sound."""
+    record: bool = False
+    """Whether it is a record, written as JSON text."""
     reads: str = "text"
     """A noun for it."""
     encoders: tuple[str, ...] | None = None
@@ -55,6 +57,7 @@ class OutputKind:
 
 INPUTS: dict[str, InputKind] = {
     "text": InputKind(arrow="n", text=True),
+    "record": InputKind(arrow="record", text=True, record=True, reads="records"),
     "image": InputKind(arrow="image", image=True, reads="pictures", encoders=("image",)),
     "image-and-text": InputKind(arrow="image + n", text=True, image=True),
     "sound": InputKind(arrow="sound", sound=True, reads="sounds", encoders=("sound",)),
@@ -99,6 +102,14 @@ class TaskSettings(Section):
     """Name of its examples, in the plural."""
     corpora: ClassVar[tuple[str, ...]]
     """The kinds of corpus that it can be trained on."""
+    metrics: ClassVar[tuple[str, ...]] = ()
+    """The metrics of its texts; by default those that suit the references."""
+    several_references: ClassVar[bool] = False
+    """Whether scored examples with the same source are one example with several references."""
+    similar_lengths: ClassVar[bool] = True
+    """Whether source and target have similar lengths and the same order, as translations have."""
+    cuts_long_sources: ClassVar[bool] = False
+    """Whether the end of a source that is too long is left out, instead of the example."""
 
     kind: str
 
@@ -125,7 +136,7 @@ class TaskSettings(Section):
     @property
     def scores(self) -> tuple[str, ...]:
         """Its metrics, in addition to the loss."""
-        return self.output_kind().scores
+        return tuple(dict.fromkeys((*self.metrics, *self.output_kind().scores)))
 
     @property
     def attentions(self) -> tuple[str, ...]:
@@ -143,7 +154,7 @@ class TaskSettings(Section):
             "model.join": not (reads.encoder and writes.decoder),
             "model.picture": not (reads.text and reads.image),
             "text.target": not parallel,
-            "data.joined": not parallel,
+            "data.joined": not parallel or not cls.similar_lengths,
         }
         return tuple(path for path, useless in unused.items() if useless)
 
@@ -157,6 +168,37 @@ class Translation(TaskSettings):
     corpora = ("paired", "table", "tsv", "jsonl", "babi", "generate", "imported")
 
     kind: Literal["translation"] = "translation"
+
+
+class DataToText(TaskSettings):
+    """Describes a record: an object with fields, a row of a table, or triples."""
+
+    input, output = "record", "text"
+    title = "A model that describes records"
+    examples = "descriptions"
+    corpora = ("records",)
+    metrics = ("bleu", "chrf", "meteor")
+    several_references = True
+    similar_lengths = False
+
+    kind: Literal["data-to-text"] = "data-to-text"
+    delexicalise: bool = False
+    """Replace values by placeholders in records and texts before training, and back in outputs (Wen et al., 2015)."""
+
+
+class Summarising(TaskSettings):
+    """Writes a short text about a long one: a summary, a headline, a subject line."""
+
+    input, output = "text", "text"
+    title = "A model that summarises"
+    examples = "documents"
+    corpora = ("jsonl", "paired", "table", "tsv")
+    metrics = ("rouge1", "rouge2", "rougeL")
+    several_references = True
+    similar_lengths = False
+    cuts_long_sources = True
+
+    kind: Literal["summarising"] = "summarising"
 
 
 class PooledTask(TaskSettings):
@@ -336,6 +378,8 @@ class MaskedWords(TaskSettings):
 
 TASKS: Kinds[TaskSettings] = Kinds(
     Translation,
+    DataToText,
+    Summarising,
     Classification,
     Regression,
     ImageClassification,

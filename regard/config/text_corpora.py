@@ -144,12 +144,26 @@ class JsonLines(CorpusSection):
     second_field: str | None = None
     """Name of the field of a second text that belongs to the source: the other sentence of a pair, a question."""
     target_field: str = "target"
-    """Name of the field that holds the target sentence, or the label."""
+    """Name of the field that holds the target sentence, or the label; a list of texts has several references, each of
+    which is an example."""
 
     @property
     def texts(self) -> int:
         """Number of texts of a source."""
         return 1 if self.second_field is None else 2
+
+
+class RecordFiles(CorpusSection):
+    """Records with the texts that describe them: JSON lines, or tables whose other columns are the record."""
+
+    records: Paths
+    """File or files: one JSON object per line (plain or gzip, UTF-8), or a table (.csv, .tsv, .xlsx, .parquet)."""
+    record_field: str | None = None
+    """JSON lines: name of the field that holds the record, an object or a list of triples; by default the record is
+    the whole object without the text."""
+    text_field: str = "text"
+    """Name of the field, or of the column, that holds the text; in JSON lines a list of texts has several references,
+    each of which is a training example."""
 
 
 class LabelledLines(CorpusSection):

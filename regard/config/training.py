@@ -80,6 +80,9 @@ class EarlyStopping(Section):
         "chrf",
         "meteor",
         "cider",
+        "rouge1",
+        "rouge2",
+        "rougeL",
         "exact",
         "wer",
         "cer",
@@ -118,6 +121,8 @@ class Training(Section):
     """Parameters that are not trained, by name or pattern, such as `decoder.*`."""
     clip: float = Field(default=1.0, ge=0.0)
     """Largest gradient norm; 0 never clips."""
+    coverage: float = Field(default=0.0, ge=0.0, le=100.0)
+    """With `model.copying`: penalty for pointing at the same source position again (See et al., 2017)."""
     exposure: Exposure = Exposure()
     """Remedies for exposure bias."""
     ema: float = Field(default=0.0, ge=0.0, lt=1.0)

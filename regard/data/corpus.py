@@ -16,6 +16,7 @@ from regard.config.text_corpora import (
     JsonTexts,
     LabelledLines,
     PairedFiles,
+    RecordFiles,
     TableFiles,
     TextFiles,
     TsvFiles,
@@ -57,10 +58,8 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
     match corpus:
         case PairedFiles():
             yield from _read_paired(corpus)
-        case TableFiles():
-            from regard.data.tables import read_table
-
-            yield from ((location, Pair(*pair)) for location, pair in read_table(corpus))
+        case TableFiles() | RecordFiles():
+            yield from _read_rows(corpus)
         case TsvFiles():
             yield from _read_tsv(corpus)
         case JsonLines():
@@ -93,6 +92,19 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
                 f"The model of {corpus.imported} was trained elsewhere, so its corpus is not available. "
                 "Name one of your own under data.train."
             )
+
+
+def _read_rows(corpus: TableFiles | RecordFiles) -> Iterator[tuple[str, Pair]]:
+    """Yield the pairs of a table with named columns, or of a corpus of records."""
+    if isinstance(corpus, TableFiles):
+        from regard.data.tables import read_table
+
+        found = read_table(corpus)
+    else:
+        from regard.data.record_files import read_records
+
+        found = read_records(corpus)
+    yield from ((location, Pair(*pair)) for location, pair in found)
 
 
 def _named_files(corpus: ImageFiles | SoundFiles | SpokenWords) -> Iterator[tuple[str, Pair]]:
@@ -208,9 +220,10 @@ def _read_json(corpus: JsonLines) -> Iterator[tuple[str, Pair]]:
             record = parse_json(line, place)
             names = [name for name in (corpus.source_field, corpus.second_field) if name is not None]
             sources = [_text(_field(record, name, place), name, place) for name in names]
-            target = _label_text(_field(record, corpus.target_field, place), corpus.target_field, place)
+            value = _field(record, corpus.target_field, place)
             parts = [source.replace(TAB, " ") for source in sources] if corpus.texts > 1 else sources
-            yield place, Pair(TAB.join(parts), target)
+            for target in references_of(value, corpus.target_field, place) if isinstance(value, list) else [value]:
+                yield place, Pair(TAB.join(parts), _label_text(target, corpus.target_field, place))
 
 
 def _read_labelled(corpus: LabelledLines) -> Iterator[tuple[str, Pair]]:
@@ -252,6 +265,30 @@ def _text(value: object, name: str, place: str) -> str:
     if not isinstance(value, str):
         raise RegardError(f"{place}: field `{name}` is {json_sort(value)}, but it must be a string.")
     return value
+
+
+def references_of(value: object, name: str, place: str) -> list[str]:
+    """Return the references of an example: a text, or a list with at least one text, none of which is empty."""
+    found: list[str] = []
+    references = value if isinstance(value, list) else [value]
+    if not references:
+        raise RegardError(f"{place}: field `{name}` is an empty list. Write at least one reference, or leave it out.")
+    for number, reference in enumerate(references, start=1):
+        which = f"reference {number} in field `{name}`" if isinstance(value, list) else f"field `{name}`"
+        if not isinstance(reference, str):
+            raise RegardError(f"{place}: {which} is {json_sort(reference)}, but it must be a string.")
+        if not reference.strip():
+            raise RegardError(f"{place}: {which} is empty. Write a text, or leave it out.")
+        found.append(reference)
+    return found
+
+
+def group_references(pairs: Iterable[Pair]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the distinct sources of examples in their order, and all targets of each as its references."""
+    found: dict[str, list[str]] = {}
+    for pair in pairs:
+        found.setdefault(pair.source, []).append(pair.target)
+    return list(found), [tuple(references) for references in found.values()]
 
 
 def _label_text(value: object, name: str, place: str) -> str:

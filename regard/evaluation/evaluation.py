@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.data.corpus import Pair, group_references
 from regard.evaluation.texts import translate_lines
 from regard.foundation import durable
 from regard.foundation.display import columns
@@ -83,9 +84,17 @@ class Evaluation:
         durable.write(directory / "scores.json", json.dumps(self.facts(), indent=2, ensure_ascii=False) + "\n")
 
 
+def with_references(config: "RunConfig", pairs: Sequence[Pair]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the sources and references of examples; a task with several references scores each source once."""
+    if config.task.several_references:
+        return group_references(pairs)
+    return [pair.source for pair in pairs], [(pair.target,) for pair in pairs]
+
+
 def default_metrics(config: "RunConfig", references: Sequence[str | Sequence[str]]) -> Sequence[str]:
     """Return the default metrics of a run that writes text, which depend on its task and its references."""
-    return ("exact", "f1") if config.data.train.texts > 1 else headline_metrics(references)
+    answers = ("exact", "f1") if config.data.train.texts > 1 else ()
+    return config.task.metrics or answers or headline_metrics(references)
 
 
 def evaluate_text(
@@ -183,10 +192,15 @@ def _source_notes(translator: "LoadedRun", sources: Sequence[str]) -> list[str]:
     found = []
     if empty:
         found.append(f"{empty:,} of {len(sources):,} sources are empty. Their translation is empty and is scored.")
-    if long and translator.config.data.train.texts == 1:
+    if long and translator.config.task.cuts_long_sources:
+        found.append(
+            f"{long:,} of {len(sources):,} sources have more than {most:,} tokens. Only the first {most:,} of each "
+            "were read (data.cleaning.max_length)."
+        )
+    elif long and translator.config.data.train.texts == 1 and translator.config.task.similar_lengths:
         found.append(
             f"{long:,} of {len(sources):,} sources have more than {most:,} tokens, the longest in the "
-            "training data. They were translate_lines in parts and are scored."
+            "training data. They were translated in parts and are scored."
         )
     return found
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from regard.data.batches import cut, pad_rows
+from regard.data.corpus import Pair
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.models import Model
@@ -143,8 +144,8 @@ def likelihoods(
     """
     if len(sources) != len(targets):
         raise UsageError(f"There are {len(sources):,} sources for {len(targets):,} targets. The numbers must be equal.")
-    source_ids = translator.source_tokenizer.encode_batch(sources)
-    target_ids = translator.target_tokenizer.encode_batch(targets)
+    pairs = [Pair(source, target) for source, target in zip(sources, targets, strict=True)]
+    source_ids, target_ids = translator.input.encode(sources), translator.output.targets(pairs)
     most = _most_tokens(translator)
     if cut:
         source_ids, target_ids = [ids[:most] for ids in source_ids], [ids[:most] for ids in target_ids]

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from regard.config.cell import resolve, resolved
 from regard.config.model import Attention, Embeddings, Model, Positions, TransformerDecoder, TransformerEncoder
+from regard.config.task import TaskSettings
 from regard.formats.hub_settings import HubSettings
 from regard.foundation.errors import RegardError, UsageError
 from regard.text.specials import BOS, EOS, MASK, PAD, SEP
@@ -188,9 +189,21 @@ def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str
     }
 
 
+def refuse_records(task: TaskSettings, name: str) -> None:
+    """Raise for a run that reads records, whose tokenizer other toolkits do not have."""
+    if task.input_kind().record:
+        raise RegardError(f"{name} has no tokenizer for the records that this run reads. Use the run itself.")
+
+
 def check_attention(cell: Model, name: str) -> None:
     """Raise, with the setting, if the attention has no equivalent in other toolkits."""
-    attention, join = cell.attention, cell.join
+    attention, join, encoder = cell.attention, cell.join, cell.encoder
+    if cell.copying:
+        raise _no_equivalent("model.copying", "no copying of source words", name)
+    if cell.field_positions:
+        raise _no_equivalent("model.field_positions", "no positions of fields", name)
+    if isinstance(encoder, TransformerEncoder) and (encoder.window is not None or encoder.within_fields):
+        raise _no_equivalent("local attention in the encoder", "attention to all positions", name)
     if cell.embeddings.norm:
         raise _no_equivalent("model.embeddings.norm", "no norm before the first layer", name)
     if join is None or join.kind != "attention":

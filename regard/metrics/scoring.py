@@ -10,6 +10,7 @@ from regard.metrics.cider import Cider
 from regard.metrics.meteor import Meteor, words
 from regard.metrics.metric import Metric, References
 from regard.metrics.overlap import Bleu, Chrf, Ter
+from regard.metrics.rouge import Rouge1, Rouge2, RougeL
 
 METRICS: dict[str, type[Metric]] = {
     "bleu": Bleu,
@@ -17,6 +18,9 @@ METRICS: dict[str, type[Metric]] = {
     "ter": Ter,
     "meteor": Meteor,
     "cider": Cider,
+    "rouge1": Rouge1,
+    "rouge2": Rouge2,
+    "rougeL": RougeL,
     "exact": Exact,
     "edits": Edits,
     "wer": WordErrorRate,
@@ -36,6 +40,7 @@ FOUR_GRAM = 4.0
 
 NAMES = {
     **{name: METRICS[name].label for name in ("bleu", "chrf", "meteor", "cider", "exact", "f1", "wer", "cer")},
+    **{name: METRICS[name].label for name in ("rouge1", "rouge2", "rougeL")},
     "true": "true",
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",

@@ -138,7 +138,7 @@ class TransformerEncoderLayer(nn.Module):
         super().__init__()
         width = resolved(part.width)
         self.pre = part.norm_place == "pre"
-        self.attention = self_attention(cell, width, f"{name}.attention")
+        self.attention = self_attention(cell, width, f"{name}.attention", part.window)
         self.attention_norm = make_norm(part.norm, width, cell.norm_epsilon)
         self.feed_forward = feed_forward(cell, part)
         self.feed_forward_norm = make_norm(part.norm, width, cell.norm_epsilon)
@@ -147,7 +147,7 @@ class TransformerEncoderLayer(nn.Module):
         self.states = Tap(time=1)
 
     def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        """Run the layer on states B×S×D, which attend where mask B×1×1×S is true; without a mask, everywhere."""
+        """Run the layer on states B×S×D, which attend where mask B×1×1×S or B×1×S×S is true; by default everywhere."""
         normed = self.attention_norm(states) if self.pre else states
         states = states + self.dropout(self.attention(normed, normed, mask))
         states = self.after_attention(states if self.pre else self.attention_norm(states))
@@ -171,10 +171,11 @@ class TransformerEncoder(Encoder):
         )
         self.norm = make_norm(part.norm, width, cell.norm_epsilon) if part.norm_place == "pre" else nn.Identity()
 
-    def forward(self, embedded: Tensor, mask: Tensor) -> Memory:  # type: ignore[override]
-        """Encode the source."""
+    def forward(self, embedded: Tensor, mask: Tensor, near: Tensor | None = None) -> Memory:  # type: ignore[override]
+        """Encode the source; a position attends to all others, or to those where `near` B×S×S is true."""
         states = self.entrance(embedded)  # B×S×D
+        open_places = mask[:, None, None, :] if near is None else (near & mask[:, None])[:, None]  # B×1×1×S or B×1×S×S
         for layer in self.layers:
-            states = layer(states, mask[:, None, None, :])
+            states = layer(states, open_places)
         states = self.norm(states)
         return Memory(states, mask, self.summary(mean_state(states, mask)))

@@ -24,6 +24,8 @@ class Memory:
     """True at real tokens, false at padding: B×S."""
     summary: Tensor
     """The whole source in one vector, for fixed joins and initial states: B×D."""
+    tokens: Tensor | None = None
+    """The source tokens B×S, for models that copy them."""
 
     @classmethod
     def blank(cls, like: Tensor) -> Self:
@@ -38,6 +40,7 @@ class Memory:
             states=self.states.index_select(0, rows),
             mask=self.mask.index_select(0, rows),
             summary=self.summary.index_select(0, rows),
+            tokens=None if self.tokens is None else self.tokens.index_select(0, rows),
         )
 
 

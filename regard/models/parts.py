@@ -38,7 +38,7 @@ class Entrance(nn.Module):
         return result
 
 
-def self_attention(cell: config.Model, width: int, name: str) -> Attention:
+def self_attention(cell: config.Model, width: int, name: str, window: int | None = None) -> Attention:
     """Build the self-attention at path `name`, with the configured score, heads and positions."""
     heads, positions = resolved(cell.attention.heads), resolved(cell.positions)
     distances = make_distances(
@@ -49,7 +49,7 @@ def self_attention(cell: config.Model, width: int, name: str) -> Attention:
         ntk=positions.ntk,
         kept=kept_heads(cell, name),
     )
-    return _attention(cell, width, width, distances, name)
+    return _attention(cell, width, width, distances, name, window)
 
 
 def source_attention(cell: config.Model, width: int, name: str) -> Attention | None:
@@ -64,7 +64,14 @@ def kept_heads(cell: config.Model, name: str) -> list[int] | None:
     return (cell.pruned or {}).get(name)
 
 
-def _attention(cell: config.Model, width: int, memory_width: int, distances: Distances | None, name: str) -> Attention:
+def _attention(
+    cell: config.Model,
+    width: int,
+    memory_width: int,
+    distances: Distances | None,
+    name: str,
+    window: int | None = None,
+) -> Attention:
     how = cell.attention
     return Attention(
         query_width=width,
@@ -76,6 +83,7 @@ def _attention(cell: config.Model, width: int, memory_width: int, distances: Dis
         dropout=how.dropout,
         distances=distances,
         kept=kept_heads(cell, name),
+        window=window,
     )
 
 

@@ -73,7 +73,8 @@ class Attention(nn.Module):
 
     With `project` off there are no W: queries, keys and values are the states themselves, split into heads, as in
     Bahdanau et al. (2015) and Luong et al. (2015). With `shared` keys and values W_K = W_V. After pruning only the
-    heads in `kept` have weights; without any head the output is the bias of W_O.
+    heads in `kept` have weights; without any head the output is the bias of W_O. With a `window`, a query attends to at
+    most that many keys before and after its own position (Beltagy et al., 2020).
 
     Attention with an inner-product score uses a fused kernel unless one of its taps is watched. Single queries never
     use the kernel, which is slower for them.
@@ -91,8 +92,10 @@ class Attention(nn.Module):
         dropout: float = 0.0,
         distances: Distances | None = None,
         kept: Sequence[int] | None = None,
+        window: int | None = None,
     ) -> None:
         super().__init__()
+        self.window = window
         self.heads = heads if kept is None else len(kept)
         self.head_width = query_width // heads
         self.dropout = Dropout(dropout)
@@ -144,8 +147,12 @@ class Attention(nn.Module):
             q = self.distances.rotate(q, found.query_position)
         q = self.score.prepare_queries(q)
         explicit = seen or self.dropout.active or queries.shape[1] == 1
-        if self.score.scale is None or not self.heads or explicit:
+        is_local = self.window is not None and self.window < found.keys.shape[2] - 1
+        if self.score.scale is None or not self.heads or explicit or (is_local and shift is not None):
+            mask = _in_window(q.shape[2], self.window, mask, q.device) if is_local and self.window else mask
             outputs = self._open(q, found, mask, shift, causal)
+        elif is_local and self.window is not None:
+            outputs = local_attention(q, found.keys, found.values, mask, window=self.window, scale=self.score.scale)
         else:
             outputs = self._fused(q, found, mask, shift, causal, self.score.scale)
         joined = outputs.transpose(1, 2).flatten(2)  # B×T×D
@@ -199,6 +206,50 @@ class Attention(nn.Module):
             else:
                 left[name] = tensor
         return left
+
+
+def local_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, *, window: int, scale: float
+) -> Tensor:
+    """Attend from queries B×H×S×K to the keys at most `window` positions away, in time and memory linear in S: B×H×S×K.
+
+    Positions are cut into blocks of `window`; the queries of a block see the keys of three blocks. `mask` B×1×1×S is
+    true at real keys. Every position attends to itself, so that padding has finite values.
+    """
+    rows, heads, length, width = queries.shape
+    missing = -length % window
+    blocks = (length + missing) // window
+    inner = F.pad(queries, (0, 0, 0, missing)).view(rows, heads, blocks, window, width)  # B×H×N×W×K
+    places = torch.arange(3 * window, device=queries.device)
+    distance = places[None] - window - places[:window, None]  # W×3W
+    real = torch.ones(rows, length, dtype=torch.bool, device=queries.device) if mask is None else mask[:, 0, 0]
+    real = F.pad(real.expand(rows, length), (window, missing + window)).unfold(1, 3 * window, window)  # B×N×3W
+    allowed = (real[:, :, None] & (distance.abs() <= window)) | (distance == 0)  # B×N×W×3W
+    found = F.scaled_dot_product_attention(
+        inner.transpose(1, 2).flatten(0, 1),  # BN×H×W×K
+        _three_blocks(keys, window, missing),  # BN×H×3W×K
+        _three_blocks(values, window, missing),  # BN×H×3W×K
+        allowed.flatten(0, 1)[:, None],  # BN×1×W×3W
+        scale=scale,
+    )
+    joined = found.view(rows, blocks, heads, window, width).transpose(1, 2).flatten(2, 3)  # B×H×NW×K
+    return joined[:, :, :length]
+
+
+def _three_blocks(states: Tensor, window: int, missing: int) -> Tensor:
+    """Return each block of `window` positions of B×H×S×K with the blocks before and after it: BN×H×3W×K."""
+    rows, heads, _, width = states.shape
+    padded = F.pad(states, (0, 0, window, missing + window)).view(rows, heads, -1, window, width).transpose(1, 2)
+    # B×N+2×H×W×K
+    return torch.cat([padded[:, :-2], padded[:, 1:-1], padded[:, 2:]], dim=3).flatten(0, 1)
+
+
+def _in_window(length: int, window: int, mask: Tensor | None, device: torch.device) -> Tensor:
+    """Return a mask B×1×S×S, or S×S, that is also false at keys outside the window of a query."""
+    places = torch.arange(length, device=device)
+    distance = (places[None] - places[:, None]).abs()  # S×S
+    near = distance <= window
+    return near if mask is None else (near & mask) | (distance == 0)
 
 
 def _row_by_row(memory: KeyValues, rows: SourceRows, mask: Tensor | None) -> tuple[KeyValues, Tensor | None]:

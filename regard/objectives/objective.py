@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from regard.nn.copied import split_states
 from regard.text.specials import PAD
 
 CHUNK_ELEMENTS = 4_000_000
@@ -36,11 +37,18 @@ def cross_entropy(
 ) -> Loss:
     """Compute the cross-entropy of `states @ weight.T + bias` (states …×E, weight V×E, bias V) with targets …
 
-    Padding is ignored.
+    Padding is ignored. Wider states are those of a model that copies (`regard.nn.copied`): the loss is then −log of the
+    mixture's probability. Smoothing applies to generation, since copying cannot give every token a probability.
     """
     rows = torch.nonzero(targets.reshape(-1) != PAD).squeeze(1)  # N
     wanted = targets.reshape(-1)[rows]  # N
-    smoothed, nll = _Fused.apply(states, weight, bias, rows, wanted, smoothing, scale)  # type: ignore[no-untyped-call]
+    gate = copied = None
+    if states.shape[-1] > weight.shape[1]:
+        states, more = split_states(states, weight.shape[1])
+        gate, copied = more.gate.reshape(-1)[rows], more.log_probability(targets).reshape(-1)[rows]  # N, N
+    smoothed, nll = _Fused.apply(  # type: ignore[no-untyped-call]
+        states, weight, bias, gate, copied, rows, wanted, smoothing, scale
+    )
     return Loss(smoothed, nll, len(rows))
 
 
@@ -52,6 +60,9 @@ class _Fused(torch.autograd.Function):
     The last term is the same for all z, so it is added to the gradients of x, W and b as one vector each. The largest
     p is exp(max z − lse(z)), which gives lse(z) without another sum. Tokens that are never produced (b < `NEVER`) are
     excluded from smoothing: mean(z) is over the others, V counts the others, and their last term is zero.
+
+    With a gate g = σ(a) and the log-probability c of copying y, lse(z) − z_y becomes −log P, P = g·p_y + (1−g)·eᶜ. With
+    the share of generation r = g·p_y / P, ∂(−log P)/∂z = r·(p − onehot(y)), ∂/∂c = r − 1 and ∂/∂a = g − r.
     """
 
     @staticmethod
@@ -60,13 +71,15 @@ class _Fused(torch.autograd.Function):
         states: Tensor,
         weight: Tensor,
         bias: Tensor | None,
+        gate: Tensor | None,
+        copied: Tensor | None,
         rows: Tensor,
         targets: Tensor,
         smoothing: float,
         scale: float,
     ) -> tuple[Tensor, Tensor]:
         with torch.autocast(states.device.type, enabled=False):
-            return _forward(ctx, states, weight, bias, rows, targets, smoothing, scale)
+            return _forward(ctx, states, weight, bias, gate, copied, rows, targets, smoothing, scale)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -79,6 +92,8 @@ def _forward(
     states: Tensor,
     weight: Tensor,
     bias: Tensor | None,
+    gate: Tensor | None,
+    copied: Tensor | None,
     rows: Tensor,
     targets: Tensor,
     smoothing: float,
@@ -97,6 +112,7 @@ def _forward(
     exact = torch.float32 if flat.device.type == "mps" else torch.float64  # Apple's GPUs have no double precision
     smoothed = torch.zeros((), dtype=exact, device=flat.device)
     nll = torch.zeros((), dtype=exact, device=flat.device)
+    mixture = None if gate is None or copied is None else _Mixture(gate, copied)
 
     chunk = min(max(1, CHUNK_ELEMENTS // vocabulary), max(1, len(rows)))
     logits = flat.new_empty(chunk, vocabulary)  # reused for all chunks
@@ -109,12 +125,15 @@ def _forward(
         true = z.gather(1, wanted).squeeze(1)  # C
         total = z.amax(1) - p.amax(1).log()  # C: lse(z)
         surprise = total - true  # C
+        if mixture is not None:
+            surprise = mixture.mix(surprise, start)
         spread = total - (x.to(precise) @ mean.centre + mean.offset)  # C: lse(z) − mean(z)
         nll += surprise.sum(dtype=exact)
         smoothed += ((1 - smoothing) * surprise + smoothing * spread).sum(dtype=exact)
         if grad_flat is None:
             continue
-        p.scatter_add_(1, wanted, p.new_full(wanted.shape, smoothing - 1))
+        share: Tensor | float = 1.0 if mixture is None else mixture.differentiate(p, smoothing, scale)
+        p.scatter_add_(1, wanted, share * p.new_full(wanted.shape, smoothing - 1))
         p = p.to(x.dtype)
         grad_flat[place] = ((p @ narrow).to(precise) - smoothing * mean.centre).mul_(scale).to(flat.dtype)
         if grad_weight is not None:
@@ -124,19 +143,52 @@ def _forward(
 
     if grad_flat is not None:
         even = scale * smoothing / mean.tokens
-        if grad_weight is not None:
-            mean.subtract(grad_weight, even * flat[rows].sum(0, dtype=precise))
-        if grad_bias is not None:
-            mean.subtract(grad_bias, torch.tensor(even * len(rows), dtype=precise, device=flat.device))
+        mean.subtract(grad_weight, even * flat[rows].sum(0, dtype=precise))
+        mean.subtract(grad_bias, torch.tensor(even * len(rows), dtype=precise, device=flat.device))
         ctx.save_for_backward(
             grad_flat.view(states.shape),
             None if grad_weight is None else grad_weight.to(weight.dtype),
             grad_bias if bias is None or grad_bias is None else grad_bias.to(bias.dtype),
+            *((None, None) if mixture is None else (mixture.grad_gate, mixture.grad_copied)),
         )
     smoothed = (smoothed * scale).to(precise)
     nll = nll.to(precise)
     ctx.mark_non_differentiable(nll)
     return smoothed, nll
+
+
+class _Mixture:
+    """Generation mixed with copying, chunk by chunk, with the gradients of the gate and of what is copied (N each)."""
+
+    def __init__(self, gate: Tensor, copied: Tensor) -> None:
+        self.gate, self.copied = gate, copied
+        self.grad_gate, self.grad_copied = torch.zeros_like(gate), torch.zeros_like(copied)
+
+    def mix(self, surprise: Tensor, start: int) -> Tensor:
+        """Return −log P of the mixture for the targets from `start` on, from that of generation: C."""
+        self.chunk = slice(start, start + len(surprise))
+        mixed, self.share, self.opening = _mixed(surprise, self.gate[self.chunk], self.copied[self.chunk])
+        return mixed
+
+    def differentiate(self, p: Tensor, smoothing: float, scale: float) -> Tensor:
+        """Weigh the probabilities p C×V of a chunk by generation's share, in place; return the share: C×1."""
+        p.mul_(((1 - smoothing) * self.share + smoothing)[:, None])
+        self.grad_gate[self.chunk] = (1 - smoothing) * scale * (self.opening - self.share)
+        self.grad_copied[self.chunk] = (1 - smoothing) * scale * (self.share - 1)
+        return self.share[:, None]
+
+
+def _mixed(surprise: Tensor, gate: Tensor, copied: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mix generation with copying, all C: −log P of the mixture, generation's share of P, and the gate's value.
+
+    Args:
+        surprise: −log of the probability of generating each target.
+        gate: The logit of the gate.
+        copied: The log-probability of copying each target.
+    """
+    generated = nn.functional.logsigmoid(gate.to(surprise.dtype)) - surprise
+    both = torch.logaddexp(generated, nn.functional.logsigmoid(-gate.to(surprise.dtype)) + copied)
+    return -both, (generated - both).exp(), gate.to(surprise.dtype).sigmoid()
 
 
 class _MeanLogit(NamedTuple):
@@ -150,8 +202,10 @@ class _MeanLogit(NamedTuple):
     never: Tensor | None
     """Ids of the other tokens, if there are any."""
 
-    def subtract(self, gradient: Tensor, part: Tensor) -> None:
-        """Subtract `part` from a gradient V×… at every token that can be produced."""
+    def subtract(self, gradient: Tensor | None, part: Tensor) -> None:
+        """Subtract `part` from a gradient V×…, if it is wanted, at every token that can be produced."""
+        if gradient is None:
+            return
         gradient -= part
         if self.never is not None:
             gradient[self.never] += part
@@ -195,6 +249,17 @@ def batch_loss(
     return cross_entropy(states, weight, bias, outputs, smoothing=smoothing, scale=scale)
 
 
+def coverage_loss(model: nn.Module, states: Tensor, outputs: Tensor) -> Tensor:
+    """Return Σ_t Σ_s min(α_ts, Σ_t'<t α_t's) over the outputs B×T of a model that copies.
+
+    See et al. (2017), equation 12. It is 0 if no two steps point at the same source position.
+    """
+    assert isinstance(model.output_weight, Tensor)
+    _, copied = split_states(states, model.output_weight.shape[1])
+    weights = copied.log_weights.exp() * (outputs != PAD)[..., None]  # B×T×S
+    return torch.minimum(weights, weights.cumsum(1) - weights).sum()
+
+
 @torch.no_grad()
 def row_losses(model: nn.Module, states: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Return the negative log-likelihood of each row of outputs B×T, and its number of tokens: B and B."""
@@ -202,13 +267,18 @@ def row_losses(model: nn.Module, states: Tensor, outputs: Tensor) -> tuple[Tenso
     weight, bias = model.output_weight, model.output_bias
     assert isinstance(weight, Tensor)
     assert bias is None or isinstance(bias, Tensor)
-    flat, wanted = states[asked].float(), outputs[asked]  # N×E, N
+    flat, wanted = states[asked].float(), outputs[asked]  # N×E (or wider, if the model copies), N
     places = asked.nonzero()[:, 0]  # N
     found = torch.zeros(len(outputs), dtype=torch.float64)
     chunk = max(1, CHUNK_ELEMENTS // len(weight))
     for start in range(0, len(flat), chunk):
         some = slice(start, start + chunk)
-        logits = nn.functional.linear(flat[some], weight.float(), None if bias is None else bias.float())  # n×V
+        generated, more = flat[some], None
+        if flat.shape[1] > weight.shape[1]:
+            generated, more = split_states(generated, weight.shape[1])
+        logits = nn.functional.linear(generated, weight.float(), None if bias is None else bias.float())  # n×V
         losses = nn.functional.cross_entropy(logits, wanted[some], reduction="none")
+        if more is not None:
+            losses, _, _ = _mixed(losses, more.gate, more.log_probability(wanted[some]))
         found.index_add_(0, places[some].cpu(), losses.double().cpu())
     return found, asked.sum(1).double().cpu()

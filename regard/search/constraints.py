@@ -9,11 +9,14 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.search.forbidden import Forbidden
 from regard.search.phrases import Only, Prefix, Required, Tokens
 from regard.search.rules import Every, Rule
+from regard.search.word_count import WordCount
 from regard.text.specials import UNK
 from regard.text.tokenizer import Tokenizer
 
 MakeRule = Callable[[str, Tokenizer], Rule]
 """(value of the constraint, target tokenizer) → a rule over tokens."""
+
+MOST_WORDS = 10_000
 
 EXTRA: dict[str, MakeRule] = {}
 """Constraints that extensions add, by name."""
@@ -31,6 +34,8 @@ class Constraints:
     """The output contains none of these as whole words; `cat*` also forbids all words that begin with `cat`."""
     only: tuple[str, ...] | None = None
     """The output is one of these texts."""
+    words: tuple[int, int] | None = None
+    """The output has at least and at most these numbers of words."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Constraints that extensions have added, by name, with their values."""
 
@@ -38,6 +43,8 @@ class Constraints:
         if self.prefix is not None and not isinstance(self.prefix, str):
             kind = type(self.prefix).__name__
             raise UsageError(f"The constraint `prefix` is {str(self.prefix)[:80]!r} ({kind}). It must be a text.")
+        if self.words is not None:
+            object.__setattr__(self, "words", _limits(self.words))
         for name in self.extra:
             if name not in EXTRA:
                 known = ", ".join(EXTRA) or "none"
@@ -48,10 +55,10 @@ class Constraints:
                 object.__setattr__(self, name, as_phrases(name, getattr(self, name)))
 
     def __bool__(self) -> bool:
-        return bool(self.prefix or self.require or self.forbid or self.only is not None or self.extra)
+        return bool(self.prefix or self.require or self.forbid or self.only is not None or self.words or self.extra)
 
     def __hash__(self) -> int:
-        return hash((self.prefix, self.require, self.forbid, self.only, tuple(self.extra.items())))
+        return hash((self.prefix, self.require, self.forbid, self.only, self.words, tuple(self.extra.items())))
 
     def rule(self, tokenizer: Tokenizer) -> Rule:
         """Return the rule of these constraints for a target tokenizer; contradictions raise `UsageError`."""
@@ -64,6 +71,8 @@ class Constraints:
                 if text and Forbidden((phrase,), tokenizer).breaks(text):
                     raise UsageError(f'The {name} text "{text}" contains "{phrase}", which is forbidden. Drop one.')
         rules = [_extra_rule(name, value, tokenizer) for name, value in self.extra.items()]
+        if self.words is not None:
+            rules.append(WordCount(*self.words, tokenizer))
         if self.only is not None:
             only = _only(_normal(self.only, tokenizer), prefix, require, forbidden, tokenizer)
             return Every([only, *rules]) if rules else only
@@ -74,6 +83,17 @@ class Constraints:
         if forbid:
             rules.append(forbidden)
         return rules[0] if len(rules) == 1 else Every(rules)
+
+
+def _limits(words: object) -> tuple[int, int]:
+    """Check the limits of `words`, and return them."""
+    match words:
+        case (int(least), int(most)) if 1 <= least <= most <= MOST_WORDS:
+            return least, most
+    raise UsageError(
+        f"The constraint `words` is {str(words)[:80]!r}. It must be the least and the most words of an output, two "
+        f"whole numbers from 1 to {MOST_WORDS:,}, such as (4, 6)."
+    )
 
 
 def _extra_rule(name: str, value: str, tokenizer: Tokenizer) -> Rule:

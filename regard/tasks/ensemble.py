@@ -76,6 +76,14 @@ class EnsembleInput:
         ]
         return EnsembleSteps([ModelSteps(member.model) for member in self.members]), join_sources(own)
 
+    def finish(self, source: str, text: str) -> str:
+        """Delegate to the first member."""
+        return self.inputs[0].finish(source, text)
+
+    def remarks(self) -> list[str]:
+        """Delegate to the first member."""
+        return self.inputs[0].remarks()
+
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Raise `UsageError`: members may have different source tokens."""
         raise UsageError("An ensemble has no common attention or alignment. Translate with one run.")

@@ -72,6 +72,12 @@ class SourceReader(Protocol):
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis, /) -> Hypothesis:
         """Return the hypothesis with its attention to the source and its word alignment."""
 
+    def finish(self, source: str, text: str, /) -> str:
+        """Return the output for a source from the text that a model wrote."""
+
+    def remarks(self) -> list[str]:
+        """Return notes on the sources read so far, in sentences."""
+
 
 class TextGenerator:
     """Generates texts with a model, its input and the tokenizer of its output."""
@@ -225,8 +231,10 @@ class TextGenerator:
                     f'No output found for "{text[:80]}" satisfies all constraints. Relax one, or use a wider beam.'
                 ) from None
             for place, hypotheses in zip(batch, best, strict=True):
+                source = distinct_texts[place]
                 decoded = [
-                    replace(hypothesis, text=self.tokenizer.decode(hypothesis.tokens)) for hypothesis in hypotheses
+                    replace(hypothesis, text=self.source.finish(source, self.tokenizer.decode(hypothesis.tokens)))
+                    for hypothesis in hypotheses
                 ]
                 found[place] = choose(decoded, search)
         if len(distinct_asked) == len(texts):
@@ -279,6 +287,8 @@ class TextGenerator:
         """Return the rule for the output of each text; `None` without constraints."""
         if not search.constraints and not search.keep:
             return None
+        if search.keep and self.config.task.input_kind().record:
+            raise UsageError("--keep copies parts of a text, but this run reads records. Leave it out.")
         return [self._rule(search, text, before) for text, before in asked]
 
     def _rule(self, search: Search, text: str, before: frozenset[Reading]) -> Rule:

@@ -138,7 +138,6 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         validation = [pair for _, pair in known["validation"]]
     test = [pair for _, pair in known.get("test", ())]
     task.gather(chain(kept(), validation, test), directory / "data", progress)
-    report.notes += task.input.remarks()
     for where, pair in chain(*known.values()):
         task.check(pair, where)
     for name, some in known.items():
@@ -151,6 +150,7 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
         report.train -= len(too_long)
         refuse_large_losses(data.cleaning, report, kind.noun)
+    report.notes += task.input.remarks()
     if not report.train:
         raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
     if not validation:
@@ -287,8 +287,8 @@ def _open(config: RunConfig, directory: Path) -> Prepared:
         task=task,
         train=TokenStore(data / "train"),
         validation=TokenStore(data / "validation"),
-        validation_pairs=_read_pairs(data / "validation.jsonl"),
-        test_pairs=_read_pairs(data / "test.jsonl"),
+        validation_pairs=read_pairs(data / "validation.jsonl"),
+        test_pairs=read_pairs(data / "test.jsonl"),
         report=read_record(data / _FINISHED, CleaningReport),
     )
     for name, pairs in (("validation", prepared.validation_pairs), ("test", prepared.test_pairs)):
@@ -304,7 +304,8 @@ def _write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
     durable.write(path, "".join(json.dumps(pair._asdict()) + "\n" for pair in pairs))
 
 
-def _read_pairs(path: Path) -> list[Pair]:
+def read_pairs(path: Path) -> list[Pair]:
+    """Read the raw validation or test examples of a run."""
     pairs = []
     for number, line in enumerate(read_file(path, largest=1 << 34).decode("utf-8", "replace").split("\n"), start=1):
         if not line:

@@ -72,7 +72,7 @@ class TaskKind:
     def learn(self, pairs: Pairs, count: int) -> "Task":
         """Learn tokenizers and labels from the training examples."""
         self.input.check_corpora(self.config)
-        texts: Pairs = lambda: (Pair(self.input.text_of(pair.source), pair.target) for pair in pairs())  # noqa: E731
+        texts: Pairs = lambda: (self.input.texts_of(pair, self.config) for pair in pairs())  # noqa: E731
         labels = None
         if self.output.has_labels:
             labels = Labels.learn(label for pair in pairs() for label in self.output.labels_of(pair))
@@ -146,6 +146,8 @@ class Task:
         if self.output.splits_long_sources:
             pieces = [ids[start : start + longest] for ids in sources for start in range(0, len(ids), longest)]
             return pieces, [[] for _ in pieces], []
+        if self.config.task.cuts_long_sources:
+            sources = [ids[:longest] for ids in sources]
         fits = [max(len(source), len(target)) <= longest for source, target in zip(sources, targets, strict=True)]
         too_long = [place for place, fit in enumerate(fits) if not fit]
         return list(compress(sources, fits)), list(compress(targets, fits)), too_long

@@ -7,10 +7,12 @@ from typing import Protocol, Self
 
 from regard.config.run import RunConfig
 from regard.config.start import reads_text, tokenizer_sides
+from regard.config.task import DataToText
 from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.text.joined import Joined
 from regard.text.learning import train_target, train_tokenizer, train_tokenizers
+from regard.text.records import RecordTokenizer, record_form
 from regard.text.tokenizer import Tokenizer
 
 Pairs = Callable[[], Iterable[Pair]]
@@ -114,7 +116,10 @@ def known_tokenizers(config: RunConfig) -> tuple[Tokenizer | None, Tokenizer | N
 
 
 def with_texts(config: RunConfig, tokenizer: Tokenizer) -> Tokenizer:
-    """Return the tokenizer for sources; if they are several texts with tabs between them, wrapped for these."""
+    """Return the tokenizer for sources, wrapped if they are records, or several texts with tabs between them."""
+    if config.task.input_kind().record:
+        delexicalised = isinstance(config.task, DataToText) and config.task.delexicalise
+        return RecordTokenizer(tokenizer, record_form(config.data.train), delexicalised=delexicalised)
     several = config.data.train.texts > 1 and not config.task.input_kind().image
     return Joined(tokenizer) if several else tokenizer
 

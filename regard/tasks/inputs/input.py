@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Frame
+from regard.data.corpus import Pair
 from regard.data.store import TokenStore
 from regard.foundation.errors import RegardError
 from regard.foundation.progress import Progress
@@ -84,6 +85,19 @@ class Input(ABC):
     def text_of(cls, source: str) -> str:
         """Return the part of a source that is text."""
         return source
+
+    @classmethod
+    def texts_of(cls, pair: Pair, config: RunConfig) -> Pair:
+        """Return the texts of an example from which vocabularies are learned."""
+        return Pair(cls.text_of(pair.source), pair.target)
+
+    def target_texts(self, pairs: Sequence[Pair]) -> list[str]:
+        """Return the target texts of examples as a model learns them."""
+        return [pair.target for pair in pairs]
+
+    def finish(self, source: str, text: str) -> str:
+        """Return the output for a source from the text that a model wrote."""
+        return text
 
     @classmethod
     def check_corpora(cls, config: RunConfig) -> None:

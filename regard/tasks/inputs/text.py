@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.data.batches import pad_rows
+from regard.config.run import RunConfig
+from regard.data.batches import Frame, pad_rows
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import Model
 from regard.search.alignment import attention_to_source, word_alignment
@@ -32,9 +33,35 @@ class TextInput(Input):
 
     is_text = True
 
+    def __init__(self, config: RunConfig, tokenizer: Tokenizer | None, frame: Frame) -> None:
+        super().__init__(config, tokenizer, frame)
+        self._read = self._cut = 0
+
     def encode(self, sources: Sequence[str]) -> Rows:
         """Return the tokens of texts."""
-        return self.tokenizer.encode_batch(sources)
+        return self._cut_rows(sources, self.config.data.cleaning.max_length)
+
+    def _cut_rows(self, sources: Sequence[str], most: int) -> Rows:
+        """Return the tokens of texts, the first `most` of each if the task leaves out the end of long sources."""
+        if not self.config.task.cuts_long_sources:
+            return self.tokenizer.encode_batch(sources)
+        rows = self.tokenizer.encode_batch([source[: self.config.data.cleaning.max_characters] for source in sources])
+        self._read += len(sources)
+        self._cut += sum(
+            len(row) > most or len(source) > self.config.data.cleaning.max_characters
+            for row, source in zip(rows, sources, strict=True)
+        )
+        return [row[:most] for row in rows]
+
+    def remarks(self) -> list[str]:
+        """Return how many texts were too long to be read whole."""
+        if not self._cut:
+            return []
+        most = min(self.config.data.cleaning.max_length, self.longest_source)
+        return [
+            f"{self._cut:,} of {self._read:,} texts have more than {most:,} tokens. Only the first {most:,} of each "
+            "are read, and the rest is left out (data.cleaning.max_length)."
+        ]
 
     @property
     def id_limit(self) -> int:
@@ -52,10 +79,14 @@ class TextInput(Input):
 
     @property
     def longest_source(self) -> int:
-        """The length in tokens of the longest source that fits a batch and the learned positions."""
+        """The length in tokens of the longest source that fits a batch and the learned positions.
+
+        If the task leaves out the end of long sources, it is also at most the longest in training.
+        """
         most = max(self.config.decoding.batch_tokens, self._framing + 1)
         positions = self.positions
-        return (most if positions is None else min(most, positions)) - self._framing
+        longest = (most if positions is None else min(most, positions)) - self._framing
+        return min(longest, self.config.data.cleaning.max_length) if self.config.task.cuts_long_sources else longest
 
     def shorten(self, sources: Sequence[str]) -> tuple[list[str], int]:
         """Return texts truncated to what the model can read at once, and how many were truncated.
@@ -72,7 +103,7 @@ class TextInput(Input):
 
     def rows(self, sources: Sequence[str]) -> Rows:
         """Return the tokens of texts; raises an error for texts with more tokens than learned positions."""
-        rows = self.tokenizer.encode_batch(sources)
+        rows = self._cut_rows(sources, self.longest_source)
         self.check_lengths(rows)
         return rows
 
@@ -124,7 +155,7 @@ class TextInput(Input):
 
     def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
         """Split texts into sentences or shorter pieces that fit the model; by default only texts that do not fit."""
-        if self.texts > 1:
+        if self.texts > 1 or self.config.task.cuts_long_sources:
             return super().split(sources, search)
         rows = self.tokenizer.encode_batch(sources)
         most = min(self.config.data.cleaning.max_length, self.longest_source)

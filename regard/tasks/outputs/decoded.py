@@ -13,7 +13,7 @@ from regard.data.batches import TARGET_FRAME, Batch
 from regard.models import Model, build
 from regard.models.memory import Memory
 from regard.objectives.exposure import expose, make_mix, share_of_truth
-from regard.objectives.objective import Loss, batch_loss, row_losses
+from regard.objectives.objective import Loss, batch_loss, coverage_loss, row_losses
 from regard.search import Hypothesis
 from regard.tasks.generation import TextGenerator
 from regard.tasks.outputs.output import Output
@@ -85,7 +85,11 @@ class DecodedOutput(Output[Model]):
             share = share_of_truth(training.exposure.scheduled_sampling, point.step, point.steps)
             mix = make_mix(share, point.random)
         states = model.decode(memory, batch["inputs"], mix)  # B×T×E
-        return batch_loss(model, states, batch["outputs"], smoothing=smoothing, scale=scale)
+        loss = batch_loss(model, states, batch["outputs"], smoothing=smoothing, scale=scale)
+        if point is None or not training.coverage:
+            return loss
+        repeated = coverage_loss(model, states, batch["outputs"])
+        return loss._replace(smoothed=loss.smoothed + training.coverage * scale * repeated)
 
     def row_losses(self, model: Model, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the number of target tokens of each pair."""
@@ -116,7 +120,7 @@ class DecodedOutput(Output[Model]):
 
     def readable(self, sources: Sequence[str]) -> tuple[list[str], int]:
         """Return long texts whole, since they are translated in pieces; sources of several texts are truncated."""
-        if self.config.data.train.texts > 1 or not self.input.is_text:
+        if self.config.data.train.texts > 1 or not self.input.is_text or self.config.task.cuts_long_sources:
             return self.input.shorten(sources)
         most = self.config.data.cleaning.max_characters  # a malformed line must not block training for hours
         return [text[:most] for text in sources], sum(len(text) > most for text in sources)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from regard.config.data import Cleaning
 from regard.config.run import RunConfig
 from regard.data.batches import SOURCE_FRAME
-from regard.data.corpus import Pair
+from regard.data.corpus import Pair, group_references
 from regard.foundation.errors import UsageError
 from regard.metrics.scoring import headline_metrics, score_text
 from regard.models import Model
@@ -22,6 +22,8 @@ from regard.text.specials import UNK
 
 ANSWER_METRICS = ("exact", "f1")
 """Scores of the answer to a question about a text."""
+LONGEST_CUT = 10_000_000
+"""Longest source in characters of tasks that leave out the end of a long source."""
 
 
 class TextOutput(DecodedOutput):
@@ -32,13 +34,16 @@ class TextOutput(DecodedOutput):
 
     @classmethod
     def cleaning(cls, config: RunConfig) -> Cleaning:
-        """Return the cleaning settings; without a length ratio if a source consists of several texts."""
+        """Return the cleaning settings; without a length ratio if the task does not expect similar lengths."""
         given = config.data.cleaning
-        return given.model_copy(update={"max_ratio": math.inf}) if config.data.train.texts > 1 else given
+        if config.data.train.texts == 1 and config.task.similar_lengths:
+            return given
+        longest = LONGEST_CUT if config.task.cuts_long_sources else given.max_characters
+        return given.model_copy(update={"max_ratio": math.inf, "max_characters": longest})
 
     def targets(self, pairs: Sequence[Pair]) -> Rows:
         """Return the tokens of the targets."""
-        return self.tokenizer.encode_batch([pair.target for pair in pairs])
+        return self.tokenizer.encode_batch(self.input.target_texts(pairs))
 
     def trace(self, model: Model, source: str, target: str | None = None) -> Trace:
         """Trace the model on a source with its own output or another target."""
@@ -80,18 +85,25 @@ class TextOutput(DecodedOutput):
 
     def metrics(self, references: Sequence[str]) -> tuple[str, ...]:
         """Return the metrics for the references, including the metric of early stopping."""
-        suited = ANSWER_METRICS if self.config.data.train.texts > 1 else headline_metrics(references)
+        answers = ANSWER_METRICS if self.config.data.train.texts > 1 else ()
+        suited = self.config.task.metrics or answers or headline_metrics(references)
         metric = self.config.training.early_stopping.metric
         return suited if metric in (*suited, "loss") else (*suited, metric)
 
     def grade(self, lines: Sequence[str], pairs: Sequence[Pair]) -> Judgement:
-        """Compare texts with the references."""
+        """Compare texts with the references; with several references, each source is scored once with all of them."""
+        rows: list[tuple[str, tuple[str, ...]]] = [(pair.source, (pair.target,)) for pair in pairs]
+        outputs = list(lines)
+        if self.config.task.several_references:
+            rows = list(zip(*group_references(pairs), strict=True))
+            first = dict(reversed(list(zip((pair.source for pair in pairs), lines, strict=True))))
+            outputs = [first[source] for source, _ in rows]
         samples = [
-            Sample(source=pair.source, reference=pair.target, output=output)
-            for pair, output in zip(pairs, lines, strict=True)
+            Sample(source=source, reference=references[0], output=output)
+            for (source, references), output in zip(rows, outputs, strict=True)
         ]
-        references = [pair.target for pair in pairs]
-        scores = score_text(lines, references, self.metrics(references))
+        metrics = self.metrics([pair.target for pair in pairs])
+        scores = score_text(outputs, [references for _, references in rows], metrics)
         return Judgement(scores=scores, samples=samples)
 
     def usage(self, run: str, example: Pair) -> Usage:

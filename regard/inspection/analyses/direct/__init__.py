@@ -31,7 +31,7 @@ def direct(
 
 
 def pre_norm_decoder(run: "LoadedRun") -> str | None:
-    """Require a Transformer decoder whose blocks add to one residual stream."""
+    """Require a Transformer decoder whose blocks add to one residual stream, and no copying beside it."""
     from regard.models.transformer_decoder import TransformerDecoder
 
     decoder = getattr(run.model, "decoder", None)
@@ -42,6 +42,11 @@ def pre_norm_decoder(run: "LoadedRun") -> str | None:
             "The blocks of a post-norm Transformer do not add up: the stream is normalised after each of them. "
             "regard inspect lens and contributions apply."
         )
+    if run.config.model.copying:
+        return (
+            "The blocks of a decoder add up to the logits of generation, but this model also copies source words. "
+            "regard inspect attribute and contributions apply."
+        )
     return None
 
 
@@ -49,7 +54,7 @@ ANALYSIS = Analysis(
     inspect=direct,
     order=45,
     question="which block wrote each word?",
-    works_on="pre-norm Transformer decoders",
+    works_on="pre-norm Transformer decoders without copying",
     applies=pre_norm_decoder,
     examples=EXAMPLES,
 )

@@ -30,7 +30,8 @@ def lens(
 ) -> "Lens":
     """Show what each layer would have predicted: the rank and probability of each word (or label), and the layer's own.
 
-    For a model with a decoder these are the layers of the decoder, for other models those of the encoder.
+    For a model with a decoder these are the layers of the decoder, for other models those of the encoder. Of a model
+    that copies, it is what would have been generated.
     """
     from regard.inspection.analyses.lens import compute
 

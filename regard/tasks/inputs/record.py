@@ -1,0 +1,70 @@
+"""Records as input: objects with fields, rows of a table, or triples.
+
+A raw source is the JSON text of a record. Its tokens have field markers (`regard.text.records`), so that everything
+that reads tokens reads records too.
+"""
+
+from collections.abc import Sequence
+
+from regard.config.run import RunConfig
+from regard.config.task import DataToText
+from regard.data.corpus import Pair
+from regard.search.options import Search
+from regard.tasks.inputs.input import Rows
+from regard.tasks.inputs.text import TextInput
+from regard.text.records import RecordForm, linearise, parse_record, record_form, record_problem
+from regard.text.sentences import Piece
+from regard.text.templates import Template
+
+
+class RecordInput(TextInput):
+    """A record as one row of tokens: `<s>` begins every field, and `<sep>` stands between its parts."""
+
+    @classmethod
+    def problem(cls, source: str) -> str | None:
+        """Return what is wrong with a record."""
+        return record_problem(source)
+
+    @classmethod
+    def texts_of(cls, pair: Pair, config: RunConfig) -> Pair:
+        """Return the text of a record and its target, with placeholders if the task delexicalises."""
+        fields = parse_record(pair.source, record_form(config.data.train))
+        if not _delexicalises(config):
+            return Pair(linearise(fields), pair.target)
+        template = Template.of(fields)
+        return Pair(linearise(template.fields), template.insert_placeholders(pair.target))
+
+    @property
+    def form(self) -> RecordForm:
+        """Where the record is in a JSON object of the corpus."""
+        return record_form(self.config.data.train)
+
+    def target_texts(self, pairs: Sequence[Pair]) -> list[str]:
+        """Return the target texts as the model learns them: with placeholders if the task delexicalises."""
+        if not _delexicalises(self.config):
+            return super().target_texts(pairs)
+        return [self._template(pair.source).insert_placeholders(pair.target) for pair in pairs]
+
+    def finish(self, source: str, text: str) -> str:
+        """Return an output with values instead of placeholders."""
+        return self._template(source).insert_values(text) if _delexicalises(self.config) else text
+
+    def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
+        """Return each record as one piece, since a part of a record describes something else."""
+        return [[Piece(source, "")] for source in sources], self.rows(sources)
+
+    def shorten(self, sources: Sequence[str]) -> tuple[list[str], int]:
+        """Return records unchanged: they are read whole or refused."""
+        return list(sources), 0
+
+    @property
+    def aligns(self) -> bool:
+        """Attention to fields is not a word alignment."""
+        return False
+
+    def _template(self, source: str) -> Template:
+        return Template.of(parse_record(source, self.form))
+
+
+def _delexicalises(config: RunConfig) -> bool:
+    return isinstance(config.task, DataToText) and config.task.delexicalise

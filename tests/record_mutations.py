@@ -1,0 +1,77 @@
+"""Mutations of records, copying, local attention, ROUGE and length control."""
+
+from tests.mutation import Mutation
+
+RECORDS = (
+    Mutation(
+        "equal source tokens are not added up when copied",
+        "self.log_weights.masked_fill(~matching, NOTHING).logsumexp(-1)",
+        "self.log_weights.masked_fill(~matching, NOTHING).amax(-1)",
+        "copying",
+    ),
+    Mutation(
+        "the gate's gradient ignores generation's share", "(self.opening - self.share)", "self.opening", "copying"
+    ),
+    Mutation(
+        "rows of a beam copy each other's sources",
+        "(part.index_select(0, rows.owners) for part in source[1:])",
+        "(part.index_select(0, rows.owners.flip(0)) for part in source[1:])",
+        "copying",
+    ),
+    Mutation(
+        "the pointer follows any pair",
+        "both = follows & (first == before",
+        "both = follows | (first == before",
+        "copying",
+    ),
+    Mutation(
+        "steps forget the last token but one", '"written": tokens}', '"written": state.past["written"]}', "copying"
+    ),
+    Mutation(
+        "padding can be copied",
+        "scores.masked_fill(~source.mask[:, None], NOTHING).log_softmax(-1)",
+        "scores.log_softmax(-1)",
+        "copying",
+    ),
+    Mutation(
+        "blocks have too narrow a window", "(distance.abs() <= window)", "(distance.abs() < window)", "local_attention"
+    ),
+    Mutation(
+        "watched weights have too wide a window",
+        "near = distance <= window",
+        "near = distance <= window + 1",
+        "local_attention",
+    ),
+    Mutation("parts count the separators of earlier fields", "parts - before, places", "parts, places", "records"),
+    Mutation(
+        "markers attend only to their own field",
+        "== field[:, None]) | marker[:, :, None] | marker[:, None]",
+        "== field[:, None]) | marker[:, None]",
+        "records",
+    ),
+    Mutation(
+        "values are replaced within words",
+        'after = r"(?!\\w)" if value[-1:].isalnum() else ""',
+        'after = ""',
+        "records",
+    ),
+    Mutation(
+        "ROUGE takes the first reference",
+        "max(self._compare(words, rouge_words(reference)) for reference in several)",
+        "self._compare(words, rouge_words(several[0]))",
+        "rouge",
+    ),
+    Mutation(
+        "outputs may be a word too short",
+        "state.number < self.least or",
+        "state.number < self.least - 1 or",
+        "summarising",
+    ),
+    Mutation(
+        "the end of a long source is not reported",
+        "len(row) > most or len(source) > self.config.data.cleaning.max_characters",
+        "len(source) > self.config.data.cleaning.max_characters",
+        "summarising",
+    ),
+)
+"""Of records, copying, local attention, ROUGE and length control."""
