@@ -18,20 +18,20 @@ RECENT = (
     ),
     Mutation(
         "the size of a batch leaves out its padding",
-        "if batch and longest * (len(batch) + 1) > LARGEST_SIZE:",
-        "if batch and sum(other.size for other in batch) + job.size > LARGEST_SIZE:",
+        "(len(batches[-1]) + 1) * job.size > LARGEST_SIZE:",
+        "sum(other.size for other in batches[-1]) + job.size > LARGEST_SIZE:",
         "scheduler",
     ),
     Mutation(
         "the expected wait ignores the number of workers",
-        "seconds / max(size, 1) / len(self.workers)",
-        "seconds / max(size, 1)",
+        "self._queue.due_size * (self.pace or 0.0) / len(self.workers)",
+        "self._queue.due_size * (self.pace or 0.0)",
         "scheduler_wait scheduler",
     ),
     Mutation(
         "a streamed answer begins again after its worker died",
-        "job.deaths += 2 if job.show else job.alone",
-        "job.deaths += job.alone",
+        "job.deaths += 2 if job.show else job.is_alone",
+        "job.deaths += job.is_alone",
         "scheduler serving_faults",
     ),
     # text
