@@ -33,6 +33,9 @@ UNWANTED = "none"
 ALPHA = 0.3
 RATE = 0.5
 SEED = 1
+VOCABULARY = 6000
+MANY = 100_000
+"""Exchanges that support a vocabulary of this size; fewer have the vocabulary that they support."""
 FEWEST = 20
 """Exchanges below which nothing can be learned."""
 CALIBRATED_ON = 2000
@@ -207,14 +210,15 @@ def _write_conversations(path: Path, exchanges: Sequence[Exchange]) -> None:
 def _config(name: str, data: Path, options: BuildOptions, count: int) -> RunConfig:
     """Return the configuration of a member."""
     held_out = max(1, min(1000, count // 20))
-    vocabulary = {"kind": "bpe", "vocabulary": 6000 if count > 20_000 else 1000, "lower": True}
+    vocabulary = {"kind": "bpe", "lower": True, **({"vocabulary": VOCABULARY} if count > MANY else {})}
     cleaning = {"max_length": 80, "max_ratio": 100.0, "duplicates": "keep"}
     steps = options.steps
     every = {"validate_every": max(1, steps // 6), "label_smoothing": 0.0, "batch_tokens": 4096}
     cosine = {"kind": "cosine", "warmup": min(200, max(1, steps // 10))}
     lstm = {"kind": "rnn", "cell": "lstm", "layers": 1}
     if name == "scorer":
-        sides: dict[str, Any] = {"width": 256, "encoder": lstm, "decoder": lstm, "join": {"kind": "fixed"}}
+        width = 256 if count > MANY else 128
+        sides: dict[str, Any] = {"width": width, "encoder": lstm, "decoder": lstm, "join": {"kind": "fixed"}}
         if options.model == "transformer":
             sides = {"width": 128, "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}}
         return from_mapping(

@@ -17,9 +17,8 @@ _GREETING_WORDS = (
 )
 _ALL = r"(?:all|everyone|everybody|team|folks|guys|gang|there|both|alle|zusammen|tous|toutes|todos|todas|tutti)"
 _GREETING = re.compile(
-    rf"^\s*(?:{'|'.join(_GREETING_WORDS)})\b[ ,]*(?:(?:{_TITLES}\s+)?(?:{_NAME}|{_ALL}|and|und|et|y|e|&|/|,)[ ,]*)"
-    rf"{{0,8}}[,:;.!–—-]*\s*$",
-    re.IGNORECASE,
+    rf"^\s*(?i:{'|'.join(_GREETING_WORDS)})\b[ ,]*"
+    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_NAME}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—-]*\s*$"
 )
 _ADDRESS = re.compile(
     rf"^\s*(?:{_TITLES}\s+)?(?:(?:{_NAME})(?:\s*(?:,|/|&|and)?\s*(?:{_NAME})){{0,5}}|{_ALL}|(?i:all|gentlemen|ladies))"
@@ -54,11 +53,9 @@ _CLOSING_WORDS = (
     *("saludos", "un saludo", "saludos cordiales", "atentamente", "un abrazo", "gracias", "muchas gracias"),
     *("cordiali saluti", "distinti saluti", "saluti", "un saluto", "a presto", "grazie", "grazie mille"),
 )
+_CLOSINGS = "|".join(sorted(_CLOSING_WORDS, key=len, reverse=True))
 _CLOSING = re.compile(
-    rf"^\s*(?:{'|'.join(sorted(_CLOSING_WORDS, key=len, reverse=True))})"
-    rf"(?:\s*(?:and|&|,|-|–|und)?\s*(?:{'|'.join(sorted(_CLOSING_WORDS, key=len, reverse=True))}))?"
-    rf"[\s,.!:;–—-]*(?:{_NAME}[\s,.]*){{0,3}}$",
-    re.IGNORECASE,
+    rf"^\s*(?i:{_CLOSINGS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*(?:{_NAME}[\s,.]*){{0,3}}$"
 )
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
@@ -94,7 +91,7 @@ def split_letter(text: str) -> Letter:
     """
     lines = text.replace("\r\n", "\n").split("\n")
     greeting, start, rest = _find_greeting(lines)
-    closing, end = _find_end(lines, start)
+    closing, end = _find_end(lines, start, begun=bool(rest))
     body = "\n".join([*([rest] if rest else []), *lines[start:end]]).strip()
     if not body and greeting and rest == "" and end <= start and not closing:
         body, greeting = greeting, ""  # nothing but `Hello Ann`: this is the message
@@ -126,8 +123,11 @@ _INLINE = re.compile(
 """`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`."""
 
 
-def _find_end(lines: list[str], start: int) -> tuple[str, int]:
-    """Return the closing, and the index of the first line that is not part of the body."""
+def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
+    """Return the closing, and the index of the first line that is not part of the body.
+
+    `begun` says that the body has begun already, on the line of the greeting.
+    """
     last = len(lines)
     while last > start and not lines[last - 1].strip():
         last -= 1
@@ -135,7 +135,7 @@ def _find_end(lines: list[str], start: int) -> tuple[str, int]:
         line = lines[index]
         if _DELIMITER.match(line) and index > start:
             return _step_back(lines, start, index)
-        if _CLOSING.match(line) and _is_signature(lines[index + 1 : last]):
+        if (begun or index > start) and _CLOSING.match(line) and _is_signature(lines[index + 1 : last]):
             return line.strip(), index
     return _step_back(lines, start, _unsigned_end(lines, start, last))
 

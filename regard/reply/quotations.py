@@ -9,7 +9,7 @@ import re
 _ATTRIBUTION = re.compile(
     r"""^\s*(?:
         On\b.{4,300}?\bwrote\s*:
-      | Am\b.{4,300}?\bschrieb\b.{0,150}?:
+      | Am\b.{4,300}?\b(?:schrieb|geschrieben)\b.{0,150}?:
       | .{2,150}?\bschrieb\s+am\b.{4,150}?:
       | Le\b.{4,300}?\ba\s+écrit\s*:
       | El\b.{4,300}?\bescribió\s*:
