@@ -53,7 +53,7 @@ def build(
         float, typer.Option("--hold-out", min=0, max=0.9, help="Share of conversations kept for evaluation.")
     ] = 0.1,
     model: Annotated[str, typer.Option("--model", help="Scorer: lstm or transformer.")] = "lstm",
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps of the scorer.")] = 3000,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps of the scorer.")] = 1500,
 ) -> None:
     """Build everything from conversations: the responses, the scorer, and what decides whether to reply.
 

@@ -33,9 +33,10 @@ UNWANTED = "none"
 ALPHA = 0.3
 RATE = 0.5
 SEED = 1
-VOCABULARY = 6000
+VOCABULARY = 4000
 MANY = 100_000
 """Exchanges that support a vocabulary of this size; fewer have the vocabulary that they support."""
+OTHERS = 3
 FEWEST = 20
 """Exchanges below which nothing can be learned."""
 CALIBRATED_ON = 2000
@@ -54,7 +55,7 @@ class BuildOptions:
     """Share of conversations that are kept for evaluation."""
     model: str = "lstm"
     """The scorer: `lstm`, as in the paper, or `transformer`."""
-    steps: int = 3000
+    steps: int = 1500
     """Training steps of the scorer; the other members need fewer."""
 
     def __post_init__(self) -> None:
@@ -166,13 +167,26 @@ def _write_data(data: Path, directory: Path, exchanges: Sequence[Exchange], resp
     """Write the training files of all members."""
     known = {response.normal for response in responses}
     pairs = [(exchange.message.lower(), normalise_response(exchange.reply)) for exchange in exchanges]
-    short = [(message, reply) for message, reply in pairs if reply and len(reply.split()) <= LONGEST]
+    short = _scorer_pairs(pairs, known)
     _write_lines(data / "pairs.tsv", (f"{message}\t{reply}" for message, reply in short))
     _write_lines(data / "replies.txt", (reply for _, reply in short))
     _write_lines(data / "trigger.txt", _trigger_lines(pairs, known))
     topics = read_topics(directory / "sensitive.yaml") or parse_topics(built_in_list())
     examples = [example for topic in topics for example in topic.examples]
     _write_lines(data / "sensitivity.txt", _sensitivity_lines(examples, pairs))
+
+
+def _scorer_pairs(pairs: Sequence[tuple[str, str]], known: set[str]) -> list[tuple[str, str]]:
+    """Return what the scorer learns from: all pairs whose reply is a response, and `OTHERS` times as many short ones.
+
+    The others teach it language, so that it can score responses that people add by hand.
+    """
+    inside = [pair for pair in pairs if pair[1] in known]
+    others = [pair for pair in pairs if pair[1] and pair[1] not in known and len(pair[1].split()) <= LONGEST]
+    random.Random(SEED).shuffle(others)
+    chosen = inside + others[: max(OTHERS * len(inside), FEWEST)]
+    random.Random(SEED).shuffle(chosen)
+    return chosen
 
 
 def _trigger_lines(pairs: Sequence[tuple[str, str]], known: set[str]) -> Iterator[str]:
