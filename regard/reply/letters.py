@@ -16,12 +16,87 @@ _GREETING_WORDS = (
     *("ciao", "salve", "buongiorno", "buonasera", "car[oaie]", "gentile", "egregi[oa]?"),
 )
 _ALL = r"(?:all|everyone|everybody|team|folks|guys|gang|there|both|alle|zusammen|tous|toutes|todos|todas|tutti)"
+_NOT_NAMES = (
+    *(
+        "when",
+        "where",
+        "what",
+        "why",
+        "how",
+        "who",
+        "which",
+        "recently",
+        "well",
+        "fyi",
+        "today",
+        "tomorrow",
+        "yesterday",
+    ),
+    *(
+        "last",
+        "next",
+        "this",
+        "that",
+        "these",
+        "those",
+        "there",
+        "here",
+        "also",
+        "note",
+        "please",
+        "subject",
+        "re",
+        "per",
+    ),
+    *("however", "first", "second", "third", "finally", "attached", "attachment", "attention", "as", "in", "on", "at"),
+    *(
+        "ok",
+        "okay",
+        "yes",
+        "no",
+        "yeah",
+        "sure",
+        "sorry",
+        "thanks",
+        "thank",
+        "unfortunately",
+        "currently",
+        "now",
+        "then",
+    ),
+    *("so", "but", "and", "or", "if", "for", "from", "to", "date", "time", "place", "location", "reminder", "update"),
+    *("question", "answer", "summary", "agenda", "important", "urgent", "confidential", "warning", "notice", "just"),
+    *("again", "anyway", "anyways", "additionally", "meanwhile", "otherwise", "instead", "basically", "actually"),
+    *("obviously", "hopefully", "congratulations", "congrats", "happy", "merry", "btw", "ps", "memo", "memorandum"),
+    *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "earlier", "later", "usa", "news"),
+    *("after", "before", "since", "while", "although", "because", "once", "until", "with", "without", "by", "under"),
+    *(
+        "it",
+        "i",
+        "we",
+        "you",
+        "they",
+        "he",
+        "she",
+        "my",
+        "our",
+        "your",
+        "their",
+        "his",
+        "her",
+        "the",
+        "a",
+        "an",
+        "all of",
+    ),
+)
+"""Words that begin a first sentence and may be followed by a comma or a colon."""
 _GREETING = re.compile(
     rf"^\s*(?i:{'|'.join(_GREETING_WORDS)})\b[ ,]*"
     rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_NAME}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—-]*\s*$"
 )
 _ADDRESS = re.compile(
-    rf"^\s*(?:{_TITLES}\s+)?(?:(?:{_NAME})(?:\s*(?:,|/|&|and)?\s*(?:{_NAME})){{0,5}}|{_ALL}|(?i:all|gentlemen|ladies))"
+    rf"^\s*(?!(?i:{'|'.join(_NOT_NAMES)})\b)(?:{_TITLES}\s+)?(?:(?:{_NAME})(?:\s*(?:,|/|&|and)?\s*(?:{_NAME})){{0,5}}|{_ALL}|(?i:all|gentlemen|ladies))"
     r"\s*(?:[,:;–—]|--?|\s-)+\s*$"
 )
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
@@ -29,8 +104,11 @@ _ADDRESS = re.compile(
 _CLOSING_WORDS = (
     *("thanks", "thank you", "thx", "tks", "many thanks", "thanks? again", "thanks in advance", "thank you in advance"),
     *(
+        "much thanks",
         "thanks so much",
         "thanks (?:very|so) much",
+        "thanks all",
+        "thanx",
         "thank you (?:very|so) much",
         "thanks a lot",
         "thanks for everything",
@@ -54,16 +132,33 @@ _CLOSING_WORDS = (
     *("cordiali saluti", "distinti saluti", "saluti", "un saluto", "a presto", "grazie", "grazie mille"),
 )
 _CLOSINGS = "|".join(sorted(_CLOSING_WORDS, key=len, reverse=True))
+_THANKS = r"(?:many )?thank(?:s| you)(?: in advance)?(?: so much)? for (?:your|all|the) [\w ]{3,40}(?=[,!-])"
+"""`Thanks for your patience,` as a closing; with a full stop it is a sentence."""
 _CLOSING = re.compile(
-    rf"^\s*(?i:{_CLOSINGS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*(?:{_NAME}[\s,.]*){{0,3}}$"
+    rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
+    rf"(?:{_NAME}[\s,.]*){{0,3}}$"
 )
+_INLINE_CLOSING = re.compile(
+    rf"^(?P<text>.*\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))(?P<closing>(?i:{_CLOSINGS})[,.!-]*(?:\s+{_NAME}){{0,2}})\s*$"
+)
+"""A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
+_FOOTER = re.compile(
+    r"\s*(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
+    r"(?:Send|Share) (?:and receive|your) .{3,40} (?:on|with) (?:MSN|your)|_{8,}\s*Get ).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Advertisements that mail services append."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
     r"^\s*(?:sent from my|get outlook for|sent via|gesendet von meinem|von meinem .{2,20} gesendet|envoyé de mon|"
     r"enviado desde mi|inviato da(?:l mio)?)\b.*$",
     re.IGNORECASE,
 )
-_SIGNED = re.compile(rf"^\s*[-–—~*]*\s*(?:{_NAME}|[A-Z]{{1,3}})(?:\s+(?:{_NAME}|[A-Z]\.?)){{0,3}}\s*[.,]?\s*$")
+_SIGNED = re.compile(
+    rf"^\s*[-–—~*!]*\s*(?:{_NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:\s+(?:and\s+|&\s*)?(?:{_NAME}|[A-Z]\.?)){{0,3}}\s*[.,~*]*\s*(?:[:;=]-?[)D])?\s*$"
+)
+_FILE = re.compile(r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip)\b", re.IGNORECASE)
+_EXTENSION = re.compile(r"^[xX]?\d[\d().-]{2,}$")
 _LONE_NAME = re.compile(r"^\s*[a-z]{2,12}\s*$")
 """A name without a capital, alone at the end."""
 _CONTACT = re.compile(
@@ -89,7 +184,9 @@ def split_letter(text: str) -> Letter:
 
     A greeting may share its line with the first sentence (`Hi Ann, could you …`).
     """
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = _FOOTER.sub("", text.replace("\r\n", "\n")).rstrip().split("\n")
+    if found := _INLINE_CLOSING.match(lines[-1]):
+        lines[-1:] = [found["text"], found["closing"]]
     greeting, start, rest = _find_greeting(lines)
     closing, end = _find_end(lines, start, begun=bool(rest))
     body = "\n".join([*([rest] if rest else []), *lines[start:end]]).strip()
@@ -114,13 +211,41 @@ def _find_greeting(lines: list[str]) -> tuple[str, int, str]:
     return "", first, ""
 
 
+_STARTERS = (
+    *("thanks", "thank", "can", "could", "would", "will", "please", "i", "i'm", "i've", "we", "do", "did", "are", "is"),
+    *(
+        "have",
+        "has",
+        "here",
+        "just",
+        "per",
+        "as",
+        "attached",
+        "what",
+        "when",
+        "how",
+        "if",
+        "in",
+        "to",
+        "for",
+        "fyi",
+        "let",
+    ),
+    *("sorry", "good", "great", "hope", "see", "there", "this", "the", "my", "you", "it", "not", "any", "per", "where"),
+)
+"""Words that begin a sentence after a name and a comma."""
+_ADDRESSED = rf"(?!(?i:{'|'.join(_NOT_NAMES)})\b)(?![A-Z]{{3,}}\b)(?:(?i:{_TITLES})\s+)?{_NAME}"
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{'|'.join(_GREETING_WORDS)})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{_NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{_NAME}))*(?:\s+{_NAME})?)?\s*(?:[,:;!.–—]|--|\s-\s|\s\s)"
-    rf"|(?:(?i:{_TITLES})\s+)?(?:{_NAME}|(?i:{_ALL}|gentlemen))(?:\s*(?:[/&,]|and)\s*(?:{_NAME}))*(?:\s+{_NAME})?"
-    rf"\s*(?:[:;]|--|\s-\s|-\s\s|,(?=\s+[A-Z])|[,.;:]\s\s))[,:;!.\s–—-]*)(?P<rest>.*)$"
+    rf"(?:(?:{_NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{_NAME}))*(?:\s+{_NAME}){{0,5}}|\w+(?=\s*[,:-]))?"
+    rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
+    rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
+    rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{_NAME})*\s*"
+    rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{'|'.join(_STARTERS)})\b)|-(?=\s+[A-Z]))"
+    rf"|{_ADDRESSED}(?:\s*(?:[/&,]|and)\s*{_NAME})*(?:\s+{_NAME})?"
+    rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z])))[,:;!.\s–—-]*)(?P<rest>.*)$"
 )
-"""`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`."""
+"""`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
@@ -167,7 +292,16 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
 
 
 def _is_contact(line: str) -> bool:
-    return len(line) < 80 and _CONTACT.search(line) is not None and not re.search(r"[a-z]{3,}[.!?]\s*$", line)
+    """Return whether a line holds contact details, or a name with a title or an extension."""
+    words = line.split()
+    if len(line) >= 120 or line.rstrip()[-1] in ".!?" or _FILE.search(line):
+        return False
+    if len(line) < 80 and _CONTACT.search(line):
+        return True
+    capitals = sum(word[0].isupper() or _EXTENSION.match(word) is not None for word in words)
+    has_title = len(words) <= 5 or "," in line or _EXTENSION.match(words[-1]) is not None
+    begins = _SIGNED.match(" ".join(words[: 1 if len(words) == 2 else 2])) is not None
+    return 2 <= len(words) <= 12 and has_title and begins and capitals >= 0.75 * len(words)
 
 
 def _is_signature(lines: list[str]) -> bool:
