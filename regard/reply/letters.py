@@ -12,7 +12,7 @@ _GREETING_WORDS = (
     *("hi", "hello", "hey", "hiya", "dear", "greetings", "good morning", "good afternoon", "good evening", "morning"),
     *("hallo", "liebe[rs]?", "sehr geehrte[rs]?", "guten (?:tag|morgen|abend)", "moin", "servus"),
     *("bonjour", "bonsoir", "salut", "cher", "chère", "chers", "chères", "coucou"),
-    *("hola", "buenos días", "buenas (?:tardes|noches)", "querid[oa]s?", "estimad[oa]s?"),
+    *("to all", "aloha", "hola", "buenos d[ií]as", "buenas (?:tardes|noches)", "querid[oa]s?", "estimad[oa]s?"),
     *("ciao", "salve", "buongiorno", "buonasera", "car[oaie]", "gentile", "egregi[oa]?"),
 )
 _ALL = r"(?:all|everyone|everybody|team|folks|guys|gang|there|both|alle|zusammen|tous|toutes|todos|todas|tutti)"
@@ -67,7 +67,22 @@ _NOT_NAMES = (
     *("so", "but", "and", "or", "if", "for", "from", "to", "date", "time", "place", "location", "reminder", "update"),
     *("question", "answer", "summary", "agenda", "important", "urgent", "confidential", "warning", "notice", "just"),
     *("again", "anyway", "anyways", "additionally", "meanwhile", "otherwise", "instead", "basically", "actually"),
-    *("obviously", "hopefully", "congratulations", "congrats", "happy", "merry", "btw", "ps", "memo", "memorandum"),
+    *(
+        "weekly",
+        "daily",
+        "monthly",
+        "quarterly",
+        "obviously",
+        "hopefully",
+        "congratulations",
+        "congrats",
+        "happy",
+        "merry",
+        "btw",
+        "ps",
+        "memo",
+        "memorandum",
+    ),
     *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "earlier", "later", "usa", "news"),
     *("after", "before", "since", "while", "although", "because", "once", "until", "with", "without", "by", "under"),
     *(
@@ -131,17 +146,19 @@ _CLOSING_WORDS = (
     *("saludos", "un saludo", "saludos cordiales", "atentamente", "un abrazo", "gracias", "muchas gracias"),
     *("cordiali saluti", "distinti saluti", "saluti", "un saluto", "a presto", "grazie", "grazie mille"),
 )
-_CLOSINGS = "|".join(sorted(_CLOSING_WORDS, key=len, reverse=True))
+_CLOSINGS = "|".join(sorted(_CLOSING_WORDS, key=len, reverse=True)).replace(" ", r"\s+")
 _THANKS = r"(?:many )?thank(?:s| you)(?: in advance)?(?: so much)? for (?:your|all|the) [\w ]{3,40}(?=[,!-])"
 """`Thanks for your patience,` as a closing; with a full stop it is a sentence."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
-    rf"(?:{_NAME}[\s,.]*){{0,3}}$"
+    rf"(?:(?:{_NAME}[\s,.]*){{0,3}}|[a-z]{{1,8}}[.,]?)$"
 )
 _INLINE_CLOSING = re.compile(
-    rf"^(?P<text>.*\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))(?P<closing>(?i:{_CLOSINGS})[,.!-]*(?:\s+{_NAME}){{0,2}})\s*$"
+    rf"^(?P<text>.*\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))"
+    rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{_NAME}){{0,2}})\s*$"
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
+_INLINE_NAME = re.compile(rf"^(?P<text>.*[.!?)])\s\s+(?P<closing>{_NAME})\s*$")
 _FOOTER = re.compile(
     r"\s*(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
     r"(?:Send|Share) (?:and receive|your) .{3,40} (?:on|with) (?:MSN|your)|_{8,}\s*Get ).*$",
@@ -185,7 +202,7 @@ def split_letter(text: str) -> Letter:
     A greeting may share its line with the first sentence (`Hi Ann, could you …`).
     """
     lines = _FOOTER.sub("", text.replace("\r\n", "\n")).rstrip().split("\n")
-    if found := _INLINE_CLOSING.match(lines[-1]):
+    if found := _INLINE_CLOSING.match(lines[-1]) or _INLINE_NAME.match(lines[-1]):
         lines[-1:] = [found["text"], found["closing"]]
     greeting, start, rest = _find_greeting(lines)
     closing, end = _find_end(lines, start, begun=bool(rest))
@@ -237,13 +254,15 @@ _STARTERS = (
 _ADDRESSED = rf"(?!(?i:{'|'.join(_NOT_NAMES)})\b)(?![A-Z]{{3,}}\b)(?:(?i:{_TITLES})\s+)?{_NAME}"
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{'|'.join(_GREETING_WORDS)})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{_NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{_NAME}))*(?:\s+{_NAME}){{0,5}}|\w+(?=\s*[,:-]))?"
+    rf"(?:(?:{_NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{_NAME}))*(?:\s+{_NAME}){{0,5}}"
+    rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
-    rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{_NAME})*\s*"
-    rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{'|'.join(_STARTERS)})\b)|-(?=\s+[A-Z]))"
     rf"|{_ADDRESSED}(?:\s*(?:[/&,]|and)\s*{_NAME})*(?:\s+{_NAME})?"
-    rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z])))[,:;!.\s–—-]*)(?P<rest>.*)$"
+    rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z]))"
+    rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{_NAME})*\s*"
+    rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{'|'.join(_STARTERS)})\b)|-(?=\s+[A-Z])))"
+    rf"[,:;!.\s–—-]*)(?P<rest>.*)$"
 )
 """`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
 
