@@ -14,7 +14,7 @@ nbformat = pytest.importorskip("nbformat", reason="needs the extra notebooks")
 def kinds(cell) -> list[str]:
     """Return the kinds of the outputs of a cell; warnings of training, which are displayed, may differ.
 
-    Jupyter delivers the text of a command in one piece or in several, depending on timing: adjacent pieces count as one.
+    Jupyter delivers the text of a command in one piece or in several, depending on timing: adjacent pieces are one.
     """
     shown = [output.output_type for output in cell.outputs if output.get("name") != "stderr"]
     return [kind for kind, _ in groupby(kind for kind in shown if kind in ("stream", "execute_result"))]

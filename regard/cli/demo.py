@@ -59,8 +59,15 @@ def demo(
         draw_alignments(maps, "Attention for each output character").savefig(picture, dpi=160)
         console.print(f"{ASIDE}The same as an image, for {len(maps)} dates:  [bold]{picture}[/]")
     console.print(f"{ASIDE}Description of the run and its training:  [bold]{run / 'README.md'}[/]")
-    command = Path(sys.argv[0]) if len(Path(sys.argv[0]).parts) > 1 else Path("regard")
-    console.print(f'{ASIDE}Try your own:  [bold]{command} translate {run} "9. Mai 2018"[/]')
+    console.print(f'{ASIDE}Try your own:  [bold]{_program()} translate {run} "9. Mai 2018"[/]')
+
+
+def _program() -> str:
+    """Return the command that started this program, as a user can type it again."""
+    started = Path(sys.argv[0])
+    if started.name == "__main__.py":
+        return f"{Path(sys.executable).name} -m regard"
+    return str(started) if len(started.parts) > 1 else "regard"
 
 
 def _train(run: Path, settings: list[str], console: "Console") -> None:

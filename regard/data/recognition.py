@@ -54,6 +54,11 @@ class Examples:
 
 def read_examples(files: Sequence[str], *, header: bool | None = None) -> Examples:
     """Read the first examples of a table, a file of JSON lines, a CoNLL-U file, or two parallel files."""
+    for path in files:
+        if not Path(path).exists():
+            raise UsageError(f"{path} does not exist. Check the path (it is relative to where the command runs).")
+        if not Path(path).is_file():
+            raise UsageError(f"{path} is not a file. Training reads examples more than once: save them first.")
     if len(files) == 2:
         return _parallel(list(files))
     if len(files) != 1:
@@ -172,6 +177,12 @@ def _json_lines(path: str) -> Examples:
         for name in (records[0] if records else {})
         if all(isinstance(record.get(name), str | int | float) for record in records)
     ]
+    nested = [name for name in (records[0] if records else {}) if isinstance(records[0][name], dict | list)]
+    if len(names) < 2 and nested:
+        raise RegardError(
+            f"The field {nested[0][:60]} of {path} is nested. `regard new` needs two fields with texts or numbers: "
+            "write them as fields of the outer object."
+        )
     columns = [
         [str(value) if isinstance(value := record[name], str) else json.dumps(value) for record in records]
         for name in names
