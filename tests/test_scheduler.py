@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from regard.serving.errors import RequestError
+from regard.serving.jobs import LARGEST_BATCH
 from regard.serving.processes import WorkerDied
-from regard.serving.scheduler import LARGEST_BATCH, Scheduler
+from regard.serving.scheduler import Scheduler
 from regard.serving.worker import ModelKey
 
 
@@ -18,7 +19,7 @@ class FakeWorker:
 
     def __init__(self, answer: Callable[[dict[str, Any]], dict[str, Any]], seconds: float = 0.0) -> None:
         self.answer, self.seconds = answer, seconds
-        self.memory = 0
+        self.memory = self.models = 0
         self.is_alive = True
         self.requests: list[dict[str, Any]] = []
 

@@ -1,10 +1,12 @@
 """The scheduler with workers that only wait: what it refuses, and how long accepted jobs take."""
 
 import asyncio
+import random
 import time
 
 from regard.serving.errors import RequestError
-from regard.serving.scheduler import LARGEST_BATCH, Scheduler
+from regard.serving.jobs import GROUP, LARGEST_BATCH, Job, JobQueue, QueueKey
+from regard.serving.scheduler import Scheduler
 from regard.serving.worker import ModelKey
 
 SECONDS = 0.05
@@ -14,7 +16,7 @@ SECONDS = 0.05
 class SlowWorker:
     """Answers each batch with its own inputs after a fixed time."""
 
-    memory = 0
+    memory = models = 0
 
     async def start(self) -> None:
         pass
@@ -79,3 +81,62 @@ def test_slow_single_requests_do_not_shrink_the_queue():
 def test_without_a_limit_nothing_is_refused_below_the_queue_limit():
     first, second = run_load(make_scheduler(queue_limit=2000), [12 * LARGEST_BATCH, 40 * LARGEST_BATCH])
     assert all(accepted for accepted, _ in [*first, *second])
+
+
+def test_a_long_request_does_not_delay_short_ones():
+    """A request of a thousand sentences and, after it, requests of one: these wait for a group of jobs at most."""
+    scheduler = make_scheduler(queue_limit=5000)
+    taken: list[float] = []
+
+    async def run() -> float:
+        await scheduler.start()
+        scheduler.pace = SECONDS / LARGEST_BATCH / 10  # what is measured with texts of ten characters
+        start = time.monotonic()
+        texts = [f"{index:010}" for index in range(1000)]
+        long = asyncio.ensure_future(scheduler.answer("m", "translate", texts, {}, deadline=start + 60))
+        for number in range(5):
+            await asyncio.sleep(0.1)
+            asked = time.monotonic()
+            await scheduler.answer("m", "translate", [f"short {number:04}"], {}, deadline=asked + 60)
+            taken.append(time.monotonic() - asked)
+        assert not long.done()
+        found = await long
+        assert [output["text"] for output in found] == texts
+        total = time.monotonic() - start
+        await scheduler.stop()
+        return total
+
+    total = asyncio.run(run())
+    batches = GROUP / LARGEST_BATCH + 2  # the group before, the batch that runs, and its own
+    assert max(taken) < batches * SECONDS + 0.2 < total / 2
+    assert total < 1000 / LARGEST_BATCH * SECONDS * 1.5  # and batches stay full
+
+
+def test_a_job_is_overtaken_by_a_group_at_most():
+    """However lengths are distributed: a rare length does not wait for ever among jobs of other lengths."""
+    chance = random.Random(1)
+
+    async def run() -> list[int]:
+        queue, order = JobQueue(), []
+        loop = asyncio.get_running_loop()
+
+        def add(number: int) -> None:
+            size = 500 if number % 97 == 0 else chance.randrange(10, 60)
+            queue.add(Job(QueueKey("m", "t", ""), number, size, loop.create_future(), due=float(number)))
+
+        for number in range(600):
+            add(number)
+        added = 600
+        while (oldest := queue.oldest()) is not None:
+            for job in queue.take(oldest, 1):
+                order.append(job.content)
+                job.result.set_result({})
+            while added < 3000 and added < len(order) + 600:  # the queue stays full of younger jobs
+                add(added)
+                added += 1
+        return order
+
+    order = asyncio.run(run())
+    assert sorted(order) == list(range(3000))
+    place = {number: index for index, number in enumerate(order)}
+    assert max(place[number] - number for number in order) < GROUP

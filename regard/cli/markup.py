@@ -61,4 +61,4 @@ def _translate(translator: "TextGenerator", search: "Search", segments: Sequence
     tagged = [segment.text for segment in segments if segment.has_tags]
     outputs = iter(translator.translate(plain, search) if plain else [])
     aligned = iter(translate_aligned(translator, tagged, search) if tagged else [])
-    return [next(aligned) if segment.has_tags else Aligned(next(outputs), []) for segment in segments]
+    return [next(aligned)[0] if segment.has_tags else Aligned(next(outputs), []) for segment in segments]

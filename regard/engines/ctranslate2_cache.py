@@ -13,7 +13,7 @@ from regard.foundation.display import note
 from regard.runs.run import Run
 
 NOTE = "regard.json"
-FORM = 4
+FORM = 5
 """Version of the export; older ones are created again."""
 
 

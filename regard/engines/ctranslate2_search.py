@@ -8,7 +8,7 @@ when no unfinished hypothesis can still win.
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import repeat
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,9 @@ from regard.text.tokenizer import Tokenizer
 
 BATCH_TOKENS = 2048
 """Source tokens in a batch, times the beam."""
+LENGTH_STEP = 16
+"""Tokens in which the lengths of the sources of a batch are equal, rounded up. CTranslate2 has one limit for the length
+of all outputs of a batch: it follows from this length alone, so that no output depends on the other sources."""
 PATIENCE = 1.2
 """Beam search patience (Kasai et al., 2022); slightly above 1 brings outputs closer to the native engine's."""
 
@@ -81,7 +84,7 @@ class CTranslate2Search:
             num_hypotheses=count,
             length_penalty=penalty,
             min_decoding_length=0,
-            max_decoding_length=max(self._facts.limit(len(ids)) for ids in sources) + 1,  # one for the end symbol
+            max_decoding_length=self._facts.limit(rounded_up(len(sources[0]))) + 1,  # one for the end symbol
             max_input_length=0,
             return_scores=scores,
             return_end_token=True,
@@ -99,10 +102,17 @@ class CTranslate2Search:
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Yield the indices of non-empty sources, longest first, in batches of at most `tokens` padded tokens."""
     order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
-    while order:
-        count = max(tokens // (lengths[order[0]] + 1), 1)
-        yield order[:count]
-        del order[:count]
+    for _, similar in groupby(order, key=lambda place: rounded_up(lengths[place])):
+        places = list(similar)
+        while places:
+            count = max(tokens // (lengths[places[0]] + 1), 1)
+            yield places[:count]
+            del places[:count]
+
+
+def rounded_up(length: int) -> int:
+    """Return a length as a multiple of `LENGTH_STEP`."""
+    return -(-length // LENGTH_STEP) * LENGTH_STEP
 
 
 def workers() -> int:

@@ -19,6 +19,8 @@ class Facts(NamedTuple):
     """Longest output in tokens."""
     longest_source: int
     """Longest text in tokens that is not split."""
+    longest_piece: int
+    """Longest piece in tokens of a text that is split."""
     texts: int
     """Number of texts of a source, separated by tabs."""
 
@@ -31,12 +33,14 @@ def facts_of(run: Run, config: "RunConfig") -> Facts:
     """Return the facts of a run under a configuration."""
     decoding, learned = config.decoding, config.model.learned_positions
     most = config.data.cleaning.max_length
+    longest_piece = min(most, decoding.batch_tokens - 1, most if learned is None else learned - 1)
     return Facts(
         decoding.beam,
         decoding.length_penalty,
         decoding.max_ratio,
         min(decoding.max_length, learned or decoding.max_length),
-        min(trained_length(run) or most, most, decoding.batch_tokens - 1, most if learned is None else learned - 1),
+        min(trained_length(run) or most, longest_piece),
+        longest_piece,
         config.data.train.texts,
     )
 

@@ -10,6 +10,7 @@ from regard.engines.loops import first_loop
 from regard.runs.run import Run
 from regard.text.joined import Joined
 from regard.text.loops import PATIENCE, patience_for
+from regard.text.sentences import Piece, pieces
 from regard.text.tokenizer import Tokenizer
 
 
@@ -29,19 +30,35 @@ class PlainText:
         source = Tokenizer.load(sides[0])
         self._source = Joined(source) if self.facts.texts > 1 else source
         self._target = source if shared.exists() else Tokenizer.load(sides[1])
+        self.tokens = 0
+        """Source tokens translated so far."""
         self._search = CTranslate2Search(place, quantize, self.facts, self._source, self._target)
 
-    def translate(self, texts: Sequence[str], beam: int | None, length_penalty: float | None) -> list[str] | None:
-        """Return the best output for each text; `None` if one of them must be split."""
+    def translate(
+        self, texts: Sequence[str], beam: int | None, length_penalty: float | None, *, whole: bool = False
+    ) -> list[str] | None:
+        """Return the best output for each text; `None` if one of them must be split, unless all are taken `whole`."""
         sources = self._source.encode_batch(texts)
-        if any(len(ids) > self.facts.longest_source for ids in sources):
+        if not whole and any(len(ids) > self.facts.longest_source for ids in sources):
             return None
+        self.tokens += sum(map(len, sources))
         penalty = self.facts.length_penalty if length_penalty is None else length_penalty
         found = self._search.find(sources, beam=beam or self.facts.beam, count=1, penalty=penalty, scores=False)
         return [
             self._target.decode(_cut(best[0].tokens, ids)) if best else ""
             for ids, best in zip(sources, found, strict=True)
         ]
+
+    def split(self, texts: Sequence[str]) -> list[list[Piece]]:
+        """Return the pieces of each text that are translated on their own: the text itself if it fits the model."""
+        lengths = [len(ids) for ids in self._source.encode_batch(texts)]
+        return [
+            [Piece(text, "")] if length <= self.facts.longest_source or self.facts.texts > 1 else self._pieces(text)
+            for text, length in zip(texts, lengths, strict=True)
+        ]
+
+    def _pieces(self, text: str) -> list[Piece]:
+        return pieces(text, lambda piece: len(self._source.encode_batch([piece])[0]) <= self.facts.longest_piece)
 
 
 def _cut(tokens: list[int], source: list[int]) -> list[int]:

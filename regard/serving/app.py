@@ -18,13 +18,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import regard
 from regard.serving.errors import RequestError, overloaded
 from regard.serving.libretranslate import LibreTranslate
+from regard.serving.requests import read_whole
 from regard.serving.service import Service
 from regard.serving.v1 import API
 
-MOST_HEADERS = 100
 MOST_REQUESTS = 2000
-"""Requests at once. More are refused before they are read: if the front process read them all, workers would wait."""
+"""Requests at once."""
 HEALTH = ("/health/live", "/health/ready")
+WITHOUT_WORKER = ("/detect", "/suggest")
+"""Endpoints that answer without a worker, also in an overload."""
 LOG = logging.getLogger("regard.serving")
 
 
@@ -64,6 +66,9 @@ class Gate:
 
     Endpoints of LibreTranslate are open to web pages of any origin, as the protocol demands. Those of `/v1` are not:
     they accept requests for the host that the server is reached by, and from pages of its own or listed origins.
+
+    A server that is overloaded refuses requests before they are read: refusing must cost little, because the front
+    process shares the cores with the workers. Such requests are counted, but not logged.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -72,16 +77,24 @@ class Gate:
         """Paths of endpoints that are not of FastAPI, for logs and measures."""
         self.active = 0
         """Requests that are being answered."""
+        self._refusal = _Refusal()
+        self._refused = service.measures.requests.labels("refused", "503")
+        self._rejected = service.measures.rejected.labels("queue")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request = Request(scope)
+        own = scope["path"].startswith("/v1/")
+        if scope["method"] == "POST" and self._is_overloaded and self._needs_worker(scope["path"]):
+            self._refused.inc()
+            self._rejected.inc()
+            await self._refusal.send(send, own)
+            return
+        request = Request(scope, receive)
         started = time.monotonic()
         identity = secrets.token_hex(8)
-        own = scope["path"].startswith("/v1/")
         status = 500
         is_answered = False
         self.active += 1
@@ -95,13 +108,17 @@ class Gate:
             await send(message)
 
         try:
-            problem = self._problem(request, own)
+            problem = self._problem_of_v1(request) if own else None
             if problem is not None:
-                await (await _answer_error(request, problem))(scope, receive, send_on)
-            elif request.method == "OPTIONS":
+                raise problem
+            if request.method == "OPTIONS":
                 await Response(status_code=204)(scope, receive, send_on)
             else:
+                if request.method == "POST":
+                    receive = await read_whole(request, self.service.limits)
                 await self.app(scope, receive, send_on)
+        except RequestError as error:
+            await (await _answer_error(request, error))(scope, receive, send_on)
         except Exception as error:
             LOG.exception("request %s failed", identity)
             if not is_answered:
@@ -111,14 +128,12 @@ class Gate:
             self.active -= 1
             self._record(request, identity, status, time.monotonic() - started)
 
-    def _problem(self, request: Request, own: bool) -> RequestError | None:
-        """Return why a request is refused before it is looked at."""
-        if len(request.headers.raw) > MOST_HEADERS:
-            return RequestError(431, f"The request has more than {MOST_HEADERS} headers.")
-        if self.active > MOST_REQUESTS and request.method == "POST":
-            self.service.measures.rejected.labels("requests").inc()
-            return overloaded()
-        return self._problem_of_v1(request) if own else None
+    @property
+    def _is_overloaded(self) -> bool:
+        return self.service.scheduler.is_overloaded or self.active >= MOST_REQUESTS
+
+    def _needs_worker(self, path: str) -> bool:
+        return path not in WITHOUT_WORKER and not path.endswith("/reload")
 
     def _problem_of_v1(self, request: Request) -> RequestError | None:
         """Return why a request for `/v1` is refused: its host, the web page that sends it, or its key."""
@@ -175,6 +190,25 @@ class Gate:
             LOG.info("%s", json.dumps(facts))
         elif self.service.settings.log == "text":
             LOG.info("%s", "{time} {request} {method} {endpoint} {status} {milliseconds} ms".format(**facts))
+
+
+class _Refusal:
+    """The answer of an overloaded server, made once."""
+
+    def __init__(self) -> None:
+        error = overloaded()
+        self._body = json.dumps({"error": str(error)}).encode()
+        self._headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(self._body)).encode()),
+            (b"retry-after", str(error.retry_after).encode()),
+        ]
+
+    async def send(self, send: Send, own: bool) -> None:
+        """Send it; `own` is whether the request was for `/v1`, which pages of other origins must not read."""
+        headers = self._headers if own else [*self._headers, (b"access-control-allow-origin", b"*")]
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": self._body})
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -65,11 +65,8 @@ class LibreTranslate:
             translations: dict[int, Translated] = {}
             for source, indices in by_source.items():
                 some = [texts[index] for index in indices]
-                if style == "html":
-                    html = await self.service.translate_html(some, routes[source])
-                    found = [Translated(text) for text in html]
-                else:
-                    found = await self.service.translate(some, routes[source], alternatives=alternatives)
+                translate = self.service.translate_html if style == "html" else self.service.translate
+                found = await translate(some, routes[source], alternatives=alternatives)
                 translations |= dict(zip(indices, found, strict=True))
             return [translations[index] for index in range(len(texts))]
 

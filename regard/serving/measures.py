@@ -24,10 +24,15 @@ class Measures:
             "regard_batch_size", "Sentences in a batch.", buckets=(1, 2, 4, 8, 16, 32), registry=self.registry
         )
         self.characters = Counter("regard_characters", "Characters of accepted texts.", registry=self.registry)
+        self.tokens = Counter(
+            "regard_tokens",
+            "Source tokens of translated sentences, except for those that need the native engine.",
+            registry=self.registry,
+        )
         self.cached = Counter("regard_cached", "Sentences answered from the cache.", registry=self.registry)
         self.rejected = Counter("regard_rejected", "Rejected requests by reason.", ["reason"], registry=self.registry)
         self.restarts = Counter("regard_worker_restarts", "Workers that died.", registry=self.registry)
-        self.models = Gauge("regard_models", "Models served.", registry=self.registry)
+        self.models = Gauge("regard_models_loaded", "Models in the memory of workers.", registry=self.registry)
         self.worker_memory = Gauge("regard_worker_memory_bytes", "Resident memory of workers.", registry=self.registry)
 
     def text(self) -> bytes:

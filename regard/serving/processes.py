@@ -23,6 +23,8 @@ class WorkerProcess:
         self.threads, self.timeout = threads, timeout
         self.memory = 0
         """Resident memory in bytes after its last reply."""
+        self.models = 0
+        """Models that it holds."""
         self.lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._requests = 0
@@ -75,7 +77,7 @@ class WorkerProcess:
             except asyncio.CancelledError:
                 await self.kill()  # its reply would be taken for that of the next request
                 raise
-            self.memory = reply.get("memory", 0)
+            self.memory, self.models = reply.get("memory", 0), reply.get("models", 0)
             return reply
 
     async def kill(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from starlette.datastructures import UploadFile
 from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
 
 from regard.serving.errors import RequestError
 from regard.serving.settings import Limits
@@ -38,6 +39,21 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     except ClientDisconnect:
         raise RequestError(400, "The connection was closed before the request was complete.") from None
     return bytes(body)
+
+
+async def read_whole(request: Request, limits: Limits) -> Receive:
+    """Read the body of a request within the limits; return what the application receives it from again."""
+    body: bytes | None = await read_body(request, limits)
+
+    async def receive() -> Message:
+        nonlocal body
+        if body is None:
+            return await request.receive()
+        message = {"type": "http.request", "body": body, "more_body": False}
+        body = None
+        return message
+
+    return receive
 
 
 def too_large(limits: Limits) -> RequestError:
@@ -76,7 +92,7 @@ def _depth(content: Any) -> int:
 
 async def read_parameters(request: Request, limits: Limits) -> dict[str, Any]:
     """Return the parameters of a request: those of a JSON object, otherwise of a form and the query string."""
-    body = await read_body(request, limits)
+    body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or kind.endswith("+json"):
         return read_json(body)

@@ -7,18 +7,23 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.foundation.errors import RegardError, UsageError
 from regard.serving.app import make_app
 from regard.serving.errors import RequestError
+from regard.serving.protocol import Protocol
 from regard.serving.service import Service
 from regard.serving.settings import ServingSettings
 
-HEADER_BYTES = 64 * 1024
+if sys.platform == "win32":
+    from asyncio import run as run_loop
+else:
+    from uvloop import run as run_loop
+
+BACKLOG = 2048
+"""Connections that may wait to be accepted."""
 
 
 class Server(uvicorn.Server):
@@ -43,6 +48,14 @@ class Server(uvicorn.Server):
         if self.started and self.servers:
             self.announce(self.servers[0].sockets[0].getsockname()[1])
 
+    async def on_tick(self, counter: int) -> bool:
+        """Do what is due ten times a second: once a second, close connections whose requests do not come."""
+        if counter % 10 == 0:
+            for connection in list(self.server_state.connections):
+                assert isinstance(connection, Protocol)
+                connection.close_if_late(self.service.limits.read_seconds)
+        return await super().on_tick(counter)
+
     def _stop(self) -> None:
         self.force_exit = self.should_exit  # a second signal
         self.should_exit = True
@@ -57,21 +70,6 @@ class Server(uvicorn.Server):
                 print(f"{name} was not reloaded: {error}", file=sys.stderr, flush=True)
 
 
-def timed_protocol(seconds: float) -> type[H11Protocol]:
-    """Return uvicorn's protocol, which also closes connections that do not send a first request in time."""
-
-    class TimedProtocol(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.loop.call_later(seconds, self._close_if_silent)
-
-        def _close_if_silent(self) -> None:
-            if self.cycle is None and not self.transport.is_closing():
-                self.transport.close()
-
-    return TimedProtocol
-
-
 def run_server(service: Service, settings: ServingSettings, announce: Callable[[int], None]) -> None:
     """Serve until the process is told to stop; `announce` is called with the port when requests are accepted."""
     if bool(settings.certificate) != bool(settings.private_key):
@@ -83,8 +81,9 @@ def run_server(service: Service, settings: ServingSettings, announce: Callable[[
             make_app(service),
             host=settings.host,
             port=settings.port,
-            http=timed_protocol(settings.limits.read_seconds),
-            h11_max_incomplete_event_size=HEADER_BYTES,
+            http=Protocol,
+            ws="none",
+            backlog=BACKLOG,
             lifespan="on",
             log_level="warning",
             log_config=None,
@@ -96,7 +95,7 @@ def run_server(service: Service, settings: ServingSettings, announce: Callable[[
             ssl_keyfile=settings.private_key,
         )
         server = Server(config, service, announce)
-        asyncio.run(server.serve([_bind(settings)]))
+        run_loop(server.serve([_bind(settings)]))
     except OSError as error:
         raise RegardError(f"The server cannot start: {error.strerror or error}.") from None
     if not server.started:

@@ -30,6 +30,11 @@ class Translated:
     alternatives: tuple[str, ...] = ()
     """Others, best first, without the best."""
 
+    @classmethod
+    def of_ranks(cls, ranks: Sequence[str]) -> "Translated":
+        """Return the first of some translations, best first, with the others as alternatives, each once."""
+        return cls(ranks[0], tuple(dict.fromkeys(text for text in ranks[1:] if text != ranks[0])))
+
 
 class Service:
     """A catalogue of models with workers that run them."""
@@ -40,14 +45,13 @@ class Service:
         self.limits = settings.limits
         self.keys = Keys(settings)
         self.measures = Measures()
-        self.measures.models.set(len(catalogue.models))
         self.scheduler = Scheduler(
             catalogue.key,
             workers=workers,
             threads=settings.threads,
             queue_limit=self.limits.queue,
             cache_entries=self.limits.cache,
-            wait_limit=self.limits.seconds / 4,
+            wait_limit=self.limits.wait,
             batch_timeout=max(2 * self.limits.seconds, 60.0),
             memory_limit=self.limits.memory,
             idle_seconds=self.limits.idle_seconds,
@@ -96,43 +100,70 @@ class Service:
         deadline = time.monotonic() + self.limits.seconds
         return await self.scheduler.stream(model.name, content, options, show, deadline=deadline)
 
-    async def translate_html(self, documents: Sequence[str], route: Sequence[ServedModel]) -> list[str]:
+    async def translate_html(
+        self, documents: Sequence[str], route: Sequence[ServedModel], *, alternatives: int = 0
+    ) -> list[Translated]:
         """Translate HTML documents or fragments by the models of a route; tags stay around the aligned words."""
         deadline = time.monotonic() + self.limits.seconds
-        for model in route:
-            roots = [parse(document) for document in documents]
+        current = [Translated(document) for document in documents]
+        for number, model in enumerate(route):
+            count = 1 + (alternatives if number == len(route) - 1 else 0)
+            roots = [parse(translated.text) for translated in current]
             segments = [segments_of(root) for root in roots]
             found = iter(
-                await self._translate_segments(model, [part for parts in segments for part in parts], deadline)
+                await self._translate_segments(
+                    model,
+                    [segment for parts in segments for segment in parts],
+                    deadline,
+                    count=count,
+                    is_admitted=number > 0,
+                )
             )
-            documents = [
-                render(root, [next(found) for _ in parts]) for root, parts in zip(roots, segments, strict=True)
-            ]
-        return list(documents)
+            current = []
+            for root, parts in zip(roots, segments, strict=True):
+                lists = [next(found) for _ in parts]
+                ranks = [render(root, [best[min(rank, len(best) - 1)] for best in lists]) for rank in range(count)]
+                current.append(Translated.of_ranks(ranks))
+        return current
 
     async def translate_document(self, name: str, content: bytes, route: Sequence[ServedModel]) -> bytes:
         """Translate a document by the models of a route."""
         deadline = time.monotonic() + self.limits.seconds
-        for model in route:
+        for number, model in enumerate(route):
             document = Document.decode(name, content)
             self.check_texts([segment.text for segment in document.segments])
-            translations = await self._translate_segments(model, document.segments, deadline)
-            content = document.render(translations).encode()
+            found = await self._translate_segments(model, document.segments, deadline, is_admitted=number > 0)
+            content = document.render([best[0] for best in found]).encode()
         return content
 
     async def _translate_segments(
-        self, model: ServedModel, segments: Sequence[Segment], deadline: float
-    ) -> list[Aligned]:
-        """Translate segments; those with tags also get an alignment."""
-        results: dict[int, Aligned] = {}
+        self,
+        model: ServedModel,
+        segments: Sequence[Segment],
+        deadline: float,
+        *,
+        count: int = 1,
+        is_admitted: bool,
+    ) -> list[list[Aligned]]:
+        """Return `count` translations of each segment, or fewer, best first; those with tags also get an alignment."""
+        results: dict[int, list[Aligned]] = {}
         for task, tagged in (("translate", False), ("translate_aligned", True)):
             chosen = [index for index, segment in enumerate(segments) if segment.has_tags == tagged]
             if chosen:
-                texts = [segments[index].text for index in chosen]
-                outputs = await self.scheduler.answer(model.name, task, texts, {}, deadline=deadline)
+                outputs = await self.scheduler.answer(
+                    model.name,
+                    task,
+                    [segments[index].text for index in chosen],
+                    _options_for(count),
+                    deadline=deadline,
+                    is_admitted=is_admitted,
+                )
+                is_admitted = True
                 for index, output in zip(chosen, outputs, strict=True):
-                    pairs = [(source, target) for source, target in output.get("alignment", ())]
-                    results[index] = Aligned(output["text"], pairs)
+                    results[index] = [
+                        Aligned(one["text"], [(source, target) for source, target in one.get("alignment", ())])
+                        for one in (output, *(output.get("others") or ()))
+                    ]
         return [results[index] for index in range(len(segments))]
 
     async def translate(
@@ -142,30 +173,23 @@ class Service:
         deadline = time.monotonic() + self.limits.seconds
         current = [Translated(text) for text in texts]
         for number, model in enumerate(route):
-            wanted = alternatives if number == len(route) - 1 else 0
-            current = await self._translate(model, [translated.text for translated in current], wanted, deadline)
+            count = 1 + (alternatives if number == len(route) - 1 else 0)
+            lines = [LINE.split(translated.text) for translated in current]
+            contents = [part.strip() for parts in lines for part in parts[::2] if part.strip()]
+            options = _options_for(count)
+            outputs = await self.scheduler.answer(
+                model.name, "translate", contents, options, deadline=deadline, is_admitted=number > 0
+            )
+            found = iter(outputs)
+            current = []
+            for parts in lines:
+                own = [next(found) if place % 2 == 0 and part.strip() else None for place, part in enumerate(parts)]
+                ranks = [
+                    _assemble(parts, [_of_rank(output, rank) if output else None for output in own])
+                    for rank in range(count)
+                ]
+                current.append(Translated.of_ranks(ranks))
         return current
-
-    async def _translate(
-        self, model: ServedModel, texts: Sequence[str], alternatives: int, deadline: float
-    ) -> list[Translated]:
-        """Translate texts line by line with one model; white space around lines stays."""
-        lines = [LINE.split(text) for text in texts]
-        contents = [part.strip() for parts in lines for part in parts[::2] if part.strip()]
-        options: dict[str, Any] = {}
-        if alternatives:
-            options = {"count": alternatives + 1, "beam": max(alternatives + 1, 5)}
-        found = iter(await self.scheduler.answer(model.name, "translate", contents, options, deadline=deadline))
-        results = []
-        for parts in lines:
-            outputs = [next(found) if place % 2 == 0 and part.strip() else None for place, part in enumerate(parts)]
-            ranks = [
-                _assemble(parts, [_of_rank(output, rank) if output else None for output in outputs])
-                for rank in range(alternatives + 1)
-            ]
-            others = tuple(dict.fromkeys(text for text in ranks[1:] if text != ranks[0]))
-            results.append(Translated(ranks[0], others))
-        return results
 
     async def reload(self, name: str) -> ServedModel:
         """Read a run again and load it; if that fails, the old version stays in use."""
@@ -180,6 +204,11 @@ class Service:
         await self.scheduler.load(new.key, new.verb)
         self.catalogue.replace(new)
         return new
+
+
+def _options_for(count: int) -> dict[str, Any]:
+    """Return the search options of so many translations."""
+    return {"count": count, "beam": max(count, 5)} if count > 1 else {}
 
 
 def _of_rank(output: Mapping[str, Any], rank: int) -> str:

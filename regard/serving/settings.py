@@ -44,6 +44,8 @@ class Limits(_Section):
     """Alternatives per text."""
     queue: int = Field(default=2_000, ge=1)
     """Sentences that may wait; more are refused with status 503."""
+    wait: float = Field(default=5.0, gt=0)
+    """Seconds for which a request may be expected to wait; otherwise it is refused with status 503."""
     seconds: float = Field(default=60.0, gt=0)
     """Time for a request, waiting included; then it is dropped with status 504."""
     read_seconds: float = Field(default=20.0, gt=0)

@@ -4,7 +4,7 @@ It reads one JSON request per line from standard input and writes one JSON reply
 
     {"id": 1, "model": {"name": "en-de", "version": 0, "run": "runs/en-de", "engine": "auto"}, "task": "translate",
      "inputs": ["A dog runs."], "options": {"beam": 5}}
-    {"id": 1, "outputs": [{"text": "Ein Hund rennt.", …}], "memory": 123456789}
+    {"id": 1, "outputs": [{"text": "Ein Hund rennt.", …}], "tokens": 4, "memory": 123456789, "models": 1}
 
 A request that fails as a whole gets {"id": 1, "error": "…", "fault": "request" | "server"} instead of outputs. Models
 are loaded when they are first asked for; torch is imported only by requests that need it.
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from regard.engines.plain_text import PlainText
     from regard.tasks.generation import TextGenerator
 
-PLAIN = {"beam", "length_penalty"}
-"""Search options that the plain-text path supports."""
+PLAIN = {"beam", "length_penalty", "whole"}
+"""Options that the plain-text path supports."""
 
 
 class ModelKey(NamedTuple):
@@ -46,6 +46,11 @@ class WorkerModel:
         self._plain: PlainText | bool | None = False  # False: not tried yet
         self._generator: TextGenerator | None = None
         self._model: Model | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Source tokens that the plain-text path has translated so far."""
+        return 0 if self._plain is None or isinstance(self._plain, bool) else self._plain.tokens
 
     def open(self, task: str) -> None:
         """Open the form that a plain request of this task uses, so that the first request need not wait."""
@@ -90,14 +95,13 @@ class WorkerModel:
         """Return for each text its best output, as `regard translate` gives it, with what `with` asks for.
 
         Every output has `text`; unless the plain-text path was enough, also the other fields of
-        `regard translate --format jsonl`.
+        `regard translate --format jsonl`. Of a text that is too long for the model, the plain-text path returns only
+        `pieces`, pairs of text and white space, which are then asked for with the option `whole`.
         """
         options = dict(options)
         wanted = set(options.pop("with", ()))
-        if not wanted and set(options) <= PLAIN and self.plain is not None:
-            found = self.plain.translate(texts, options.get("beam"), options.get("length_penalty"))
-            if found is not None:
-                return [{"text": text} for text in found]
+        if not wanted and set(options) <= PLAIN and self.plain is not None and self.plain.facts.texts == 1:
+            return self._translate_plain(self.plain, texts, **options)
         search = search_from(options)
         generator = self.native if "scores" in wanted else self.generator
         lists = generator.hypotheses(texts, search)
@@ -119,12 +123,26 @@ class WorkerModel:
             objects = [fields | rating for fields, rating in zip(objects, ratings, strict=True)]
         return [{name: value for name, value in fields.items() if name not in ("line", "source")} for fields in objects]
 
+    def _translate_plain(
+        self,
+        plain: "PlainText",
+        texts: list[str],
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        whole: bool = False,
+    ) -> list[dict[str, Any]]:
+        cut = [[]] * len(texts) if whole else plain.split(texts)
+        short = [text for text, pieces in zip(texts, cut, strict=True) if len(pieces) <= 1]
+        found = iter(plain.translate(short, beam, length_penalty, whole=True) or ())
+        return [{"pieces": pieces} if len(pieces) > 1 else {"text": next(found)} for pieces in cut]
+
     def translate_aligned(self, texts: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return for each text its best output and the alignment of its words, for translation of markup."""
+        """Return for each text its outputs, each with the alignment of its words, for translation of markup."""
         from regard.tasks.aligned import translate_aligned
 
-        found = translate_aligned(self.generator, texts, search_from(options))
-        return [{"text": aligned.text, "alignment": aligned.alignment} for aligned in found]
+        lists = translate_aligned(self.generator, texts, search_from(options))
+        fields = [[{"text": aligned.text, "alignment": aligned.alignment} for aligned in found] for found in lists]
+        return [{**best, "others": others} for best, *others in fields]
 
     def predict(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the facts of the result for each input, as `regard predict --json` gives them."""
@@ -225,10 +243,12 @@ class Worker:
         model.open(request["task"])
         operation: Callable[..., list[dict[str, Any]]] = getattr(model, request["task"])
         extra = (show,) if request["task"] == "stream" else ()
+        before = model.tokens
         try:
-            return {"outputs": operation(request["inputs"], request["options"], *extra)}
+            outputs = operation(request["inputs"], request["options"], *extra)
         except RegardError as error:  # the model is there, so that the input is at fault
             return {"error": str(error), "fault": "request"}
+        return {"outputs": outputs, "tokens": model.tokens - before}
 
     def run(self, requests: Any, replies: Any) -> None:
         """Answer requests until the input ends."""
@@ -249,7 +269,7 @@ class Worker:
                 print(f"worker {os.getpid()}: {message}", file=sys.stderr, flush=True)
                 reply = {"error": "This request failed in the model. The log of the server has the reason."}
                 reply["fault"] = "server"
-            reply |= {"id": request["id"], "memory": resident_memory()}
+            reply |= {"id": request["id"], "memory": resident_memory(), "models": len(self.models)}
             replies.write(json.dumps(reply, ensure_ascii=False) + "\n")
             replies.flush()
 

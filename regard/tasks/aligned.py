@@ -9,15 +9,15 @@ from regard.text.inline_tags import Aligned, Alignment
 from regard.text.specials import EOS
 
 
-def translate_aligned(generator: TextGenerator, texts: Sequence[str], search: Search) -> list[Aligned]:
-    """Return the best translation of each text with the alignment of its words.
+def translate_aligned(generator: TextGenerator, texts: Sequence[str], search: Search) -> list[list[Aligned]]:
+    """Return the translations of each text, best first, each with the alignment of its words.
 
     Alignments come from attention. Where there is none, because the model has a fixed vector instead or the text was
     split, words are aligned by their relative positions.
     """
     lists = generator.hypotheses(list(texts), search)
     return [
-        Aligned(best[0].text, _alignment(generator, text, best[0])) if best else Aligned("", [])
+        [Aligned(hypothesis.text, _alignment(generator, text, hypothesis)) for hypothesis in best] or [Aligned("", [])]
         for text, best in zip(texts, lists, strict=True)
     ]
 
