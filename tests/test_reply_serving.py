@@ -1,0 +1,1 @@
+"""Suggested replies behind HTTP, and the demo inbox in a browser."""
