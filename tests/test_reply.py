@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import regard
 from regard.cli import main
@@ -27,46 +26,14 @@ from regard.reply.suggester import Suggester
 from regard.runs.bundle import Bundle
 from regard.search.trie import Trie, best_outputs
 from regard.tasks.loaded import load_run
+from tests.reply_bundle import OPTIONS, QUESTIONS, make_bundle
 
 STORED = Path(__file__).parent / "fixtures" / "format-1"
-QUESTIONS = {
-    "are you coming tonight": ["Yes, I am.", "No, I can't.", "I think so.", "Yes."],
-    "did you like the movie": ["I loved it.", "Not really.", "It was great!", "Yes."],
-    "where are you": ["At home.", "Why?", "I am on my way."],
-    "thank you for your help": ["You're welcome.", "No problem."],
-    "i finished the report": ["Thanks.", "Great!", "Cool."],
-}
-
-
-def name(number: int) -> str:
-    """Return a word of its own for a number."""
-    return chr(97 + number % 26) + chr(97 + number // 26 % 26) + "o"
-
-
-def conversations(path: Path, count: int = 240) -> Path:
-    """Write conversations in which every message has a few usual replies."""
-    rows = []
-    for number in range(count):
-        for message, replies in QUESTIONS.items():
-            rows.append({"message": f"{message} {name(number)}", "reply": replies[number % len(replies)]})
-        rows.append(
-            {"message": f"tell me about {name(number)}", "reply": f"it is the long story of {name(7 * number)}"}
-        )
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("reply")
-    torch.set_num_threads(1)
-    build(
-        conversations(directory / "chat.jsonl"),
-        directory / "bundle",
-        BuildOptions(least=5, steps=60),
-        report=lambda line: None,
-    )
-    return directory / "bundle"
+    return make_bundle(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +44,7 @@ def suggester(bundle: Path) -> Suggester:
 class TestTrie:
     OUTPUTS = ((5, 6, 7), (5, 6), (5, 8), (9,), (6, 5, 5, 5), (9, 9))
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def run(self):
         return load_run(STORED / "translation-rnn")
 
@@ -416,13 +383,13 @@ class TestBundle:
         shutil.copytree(bundle, copy)
         (copy / "bundle.json").unlink()
         shutil.rmtree(copy / "sensitivity")
-        chat, options = bundle.parent / "chat.jsonl", BuildOptions(least=5, steps=60)
+        chat, options = bundle.parent / "chat.jsonl", OPTIONS
         lines: list[str] = []
         build(chat, copy, options, report=lines.append)
         assert "scorer: already trained." in lines
         assert Suggester.open(copy).suggest("where are you?", rate=1.0).texts
         (copy / "bundle.json").unlink()
-        with pytest.raises(UsageError, match="was begun with steps=60"):
+        with pytest.raises(UsageError, match="was begun with steps=90"):
             build(chat, copy, BuildOptions(least=5, steps=70), report=lambda line: None)
 
 

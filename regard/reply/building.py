@@ -102,7 +102,7 @@ def build(
 
 def _check_directory(directory: Path, conversations: Path, options: BuildOptions) -> None:
     """Create the directory, or raise if it was built from something else."""
-    wanted = {"conversations": str(conversations.resolve()), **asdict(options)}
+    wanted = {"conversations": conversations.name, **asdict(options)}
     path = directory / "build.json"
     if is_bundle(directory):
         raise UsageError(f"{directory} is built already. Choose another directory with --run, or remove it.")
