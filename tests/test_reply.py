@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +237,12 @@ class TestSensitivity:
     def test_the_list_knows(self, message: str) -> None:
         assert find_topic(self.TOPICS, message) is not None
 
+    def test_a_hundred_sensitive_messages_get_no_suggestions(self, suggester: Suggester) -> None:
+        """The list was extended with these messages in view."""
+        messages = (Path(__file__).parent / "fixtures" / "sensitive_messages.txt").read_text().splitlines()
+        assert len(messages) == 100
+        assert [message for message in messages if suggester(message, rate=1.0).texts] == []
+
     @pytest.mark.parametrize("message", ["are you coming tonight?", "i like the song", "what a studied answer"])
     def test_ordinary_messages_pass(self, message: str) -> None:
         assert find_topic(self.TOPICS, message) is None
@@ -296,6 +303,14 @@ class TestBundle:
         found = suggester("My father passed away last night.", rate=1.0)
         assert found.texts == []
         assert "sensitive" in (found.reason or "")
+
+    def test_messages_in_another_language_get_no_suggestions(self, suggester: Suggester) -> None:
+        assert suggester.settings.language in (None, "en")
+        english = Suggester.open(suggester.directory)
+        english.settings = replace(english.settings, language="en")
+        found = english("Kommst du heute Abend mit uns ins Kino, oder musst du noch arbeiten?", rate=1.0)
+        assert found.reason == "The message is in German, but the responses are in English."
+        assert english("are you coming to the cinema with us this evening?", rate=1.0).texts
 
     def test_the_rate_is_kept(self, suggester: Suggester, bundle: Path) -> None:
         rows = [json.loads(line) for line in (bundle / "held-out.jsonl").read_text().splitlines()][:150]

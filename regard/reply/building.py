@@ -19,6 +19,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.reply.conversations import Exchange, read_exchanges
 from regard.reply.intents import assign_intents
+from regard.reply.language import main_language
 from regard.reply.preprocessing import normalise_response
 from regard.reply.responses import LONGEST, Response, collect_responses, read_responses, write_responses
 from regard.reply.sensitivity import LABELS, built_in_list, parse_topics, read_topics
@@ -39,6 +40,8 @@ MANY = 100_000
 OTHERS = 3
 FEWEST = 20
 """Exchanges below which nothing can be learned."""
+LOOKED_AT = 500
+"""Messages from which the language is identified."""
 CALIBRATED_ON = 2000
 """Held-out messages on which the trigger's probabilities are ranked."""
 
@@ -96,8 +99,13 @@ def build(
             continue
         report(f"{name}: {'resuming' if started else 'training'} in {run}.")
         train(Run.open(run).config if started else _config(name, data, options, len(rest)), run, resume=started)
-    quantiles = _quantiles(directory, held_out or rest)
-    return Bundle.create(directory, KIND, list(MEMBERS), {"alpha": ALPHA, "rate": RATE, "quantiles": quantiles})
+    settings = {
+        "alpha": ALPHA,
+        "rate": RATE,
+        "language": main_language(exchange.message for exchange in rest[:LOOKED_AT]),
+        "quantiles": _quantiles(directory, held_out or rest),
+    }
+    return Bundle.create(directory, KIND, list(MEMBERS), settings)
 
 
 def _check_directory(directory: Path, conversations: Path, options: BuildOptions) -> None:

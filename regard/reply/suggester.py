@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from regard.foundation.errors import RegardError, UsageError
 from regard.reply.feedback import read_feedback
 from regard.reply.filters import is_intimate
+from regard.reply.language import identify_language
 from regard.reply.preprocessing import clean_chat, clean_mail
 from regard.reply.responses import read_responses
 from regard.reply.scorer import Scorer, response_priors
@@ -20,6 +21,7 @@ from regard.reply.sensitivity import THRESHOLD, find_topic, read_topics
 from regard.runs.bundle import Bundle
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.results import Label
+from regard.text.languages import language_name
 
 KIND = "reply"
 CANDIDATES = 24
@@ -151,6 +153,10 @@ class Suggester:
 
     def _refusal(self, message: str) -> str | None:
         """Return why a message must not get suggestions; `None` if it may."""
+        language = identify_language(message) if self.settings.language else None
+        if language is not None and language != self.settings.language:
+            names = language_name(language), language_name(self.settings.language or "")
+            return f"The message is in {names[0]}, but the responses are in {names[1]}."
         if found := find_topic(self.topics, message):
             return f"The message is sensitive ({found[0]}: “{found[1]}”)."
         share = label_probability(self.sensitivity, message, "sensitive")
@@ -199,6 +205,8 @@ class ReplySettings:
     """Share of messages that get suggestions by default."""
     quantiles: tuple[float, ...]
     """Quantiles 0, 1, …, 100 % of the trigger's probability on held-out messages."""
+    language: str | None = None
+    """The code of the language of the conversations; `None` if it is not known."""
 
     @classmethod
     def of(cls, bundle: Bundle) -> "ReplySettings":
@@ -210,7 +218,13 @@ class ReplySettings:
             raise RegardError(
                 f"{bundle.directory / 'bundle.json'} lacks settings of suggested replies. Build it again."
             )
-        return cls(float(numbers[0]), float(numbers[1]), tuple(float(number) for number in numbers[2:]))
+        language = found.get("language")
+        return cls(
+            float(numbers[0]),
+            float(numbers[1]),
+            tuple(float(number) for number in numbers[2:]),
+            language if isinstance(language, str) else None,
+        )
 
     def threshold(self, rate: float | None = None) -> float:
         """Return the probability from which a message gets suggestions, so that a share `rate` of messages does."""
