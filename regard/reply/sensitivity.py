@@ -17,6 +17,8 @@ import yaml
 from regard.foundation.errors import RegardError
 
 LABELS = ("ordinary", "sensitive")
+_ENDING = re.compile(r"(?<!\\)([^\W\d_])\*")
+"""A star after a letter, which stands for any ending."""
 THRESHOLD = 0.5
 """Probability from which a message is sensitive."""
 
@@ -32,7 +34,7 @@ class SensitiveTopic:
     @cached_property
     def expression(self) -> re.Pattern[str]:
         """One regular expression for all patterns."""
-        parts = "|".join(pattern.replace("*", r"\w*") for pattern in self.patterns)
+        parts = "|".join(_ENDING.sub(r"\1\\w*", pattern) for pattern in self.patterns)
         return re.compile(rf"\b(?:{parts})\b" if parts else r"(?!)", re.IGNORECASE)
 
 
