@@ -30,22 +30,28 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'regard' has no attribute {name!r}")
 
 
-def load(run: Path | str, overrides: Sequence[str] = ()) -> "Model":
-    """Open a trained run of any task.
+def load(run: Path | str, overrides: Sequence[str] = ()) -> Any:
+    """Open a trained run of any task, or a bundle of runs.
 
     Args:
         run: The directory of the run.
         overrides: Settings for this use of the run, such as "decoding.beam=3".
 
     Returns:
-        The model. Call it with an input, or with a list of inputs.
+        The model (`regard.api.model.Model`), or for a bundle of suggested replies its `Suggester`. Call it with an
+        input, or with a list of inputs.
 
     Raises:
         UsageError: The directory is not a run, or a setting does not exist.
     """
+    from regard.runs.bundle import is_bundle
     from regard.runs.run import Run
 
     _check_path(run)
+    if is_bundle(run):
+        from regard.api.bundles import open_bundle
+
+        return open_bundle(run, overrides)
     opened = Run.open(run)  # before torch is imported: a mistyped name is reported at once
     from regard.api.model import load as load_model
 

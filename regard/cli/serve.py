@@ -19,6 +19,7 @@ Examples:
   regard serve runs/en-de runs/de-en runs/sentiment --workers 2
   regard serve runs/mine --languages en-de                  if the run does not state its languages
   regard serve news=runs/en-de                              under a name of its own
+  regard serve runs/reply                                   suggested replies: /v1/reply, and a demo at /inbox
   regard serve --config serving.yaml                        models, limits, keys, TLS
   curl -s 127.0.0.1:5000/translate -d q="A dog runs." -d source=en -d target=de
 """
@@ -51,6 +52,9 @@ def serve(
         float | None, typer.Option("--shutdown-timeout", min=0, help="Seconds to finish requests after SIGTERM.")
     ] = None,
     log: Annotated[str | None, typer.Option("--log", help="text, json or none.", metavar="FORMAT")] = None,
+    log_choices: Annotated[
+        bool, typer.Option("--log-choices", help="Log which suggested replies are chosen, to improve their ranking.")
+    ] = False,
 ) -> None:
     """Serve trained runs over HTTP: the LibreTranslate protocol, and an API of its own under /v1.
 
@@ -76,6 +80,7 @@ def serve(
         "engine": engine,
         "shutdown_seconds": shutdown_timeout,
         "log": log,
+        "log_choices": log_choices or None,
     }
     given = {name: value for name, value in given.items() if value is not None}
     settings = settings_from(settings.model_dump() | given, "The command")

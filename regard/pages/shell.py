@@ -36,7 +36,9 @@ def render_template(name: str, **values: Any) -> str:
     return environment().get_template(name).render(**values)
 
 
-def render_page(template: str, *, script: str = "", style: str = "", data: Any = None, **values: Any) -> str:
+def render_page(
+    template: str, *, script: str = "", style: str = "", data: Any = None, connects: bool = False, **values: Any
+) -> str:
     """Return a whole page.
 
     Args:
@@ -44,6 +46,7 @@ def render_page(template: str, *, script: str = "", style: str = "", data: Any =
         script: An inline module script.
         style: A style sheet, in addition to that of all pages.
         data: Plain data for the script, which it finds as JSON in the element with the id `data`.
+        connects: Whether the script may call the server that the page comes from.
         values: What the template needs, `title` among them.
     """
     from markupsafe import Markup
@@ -53,7 +56,7 @@ def render_page(template: str, *, script: str = "", style: str = "", data: Any =
     allowed = _hash(script) if script else "'none'"
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
+        "form-action 'none'" + ("; connect-src 'self'" if connects else "")
     )
     return render_template(
         template,

@@ -50,6 +50,7 @@ def make_app(service: Service) -> FastAPI:
     )
     app.router.routes.extend(LibreTranslate(service).routes())
     app.include_router(API(service).router())
+    app.add_route("/inbox", _inbox(service), methods=["GET"], include_in_schema=False)
     app.add_route("/docs", _docs(app, service), methods=["GET"], include_in_schema=False)
     app.add_route("/metrics", _metrics(service), methods=["GET"], include_in_schema=False)
     app.add_route("/health/live", _live, methods=["GET"], include_in_schema=False)
@@ -73,7 +74,12 @@ class Gate:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
-        self.paths = {route.path for route in LibreTranslate(service).routes()} | {"/docs", "/metrics", *HEALTH}
+        self.paths = {route.path for route in LibreTranslate(service).routes()} | {
+            "/docs",
+            "/inbox",
+            "/metrics",
+            *HEALTH,
+        }
         """Paths of endpoints that are not of FastAPI, for logs and measures."""
         self.active = 0
         """Requests that are being answered."""
@@ -250,6 +256,16 @@ def _docs(app: FastAPI, service: Service) -> Any:
         )
 
     return docs
+
+
+def _inbox(service: Service) -> Any:
+    async def inbox(request: Request) -> Response:
+        from regard.pages import inbox_page
+
+        model = service.catalogue.only(("reply",))
+        return HTMLResponse(inbox_page.render(model.name, can_log=service.settings.log_choices))
+
+    return inbox
 
 
 def _ready(service: Service) -> Any:

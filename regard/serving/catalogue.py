@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.foundation.errors import RegardError, UsageError
+from regard.runs.bundle import Bundle, is_bundle
 from regard.runs.run import Run
 from regard.serving.errors import RequestError
 from regard.serving.worker import ModelKey
@@ -58,7 +59,7 @@ class Languages:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A trained run that is offered under a name."""
+    """A trained run, or a bundle, that is offered under a name."""
 
     name: str
     run: Path
@@ -66,7 +67,7 @@ class ServedModel:
     task: str
     """The kind of task, such as `translation`."""
     verb: str
-    """The verb of the command line that it answers to: `translate`, `predict`, `generate`, …"""
+    """The verb of the command line that it answers to: `translate`, `predict`, `generate`, `reply`, …"""
     languages: Languages | None = None
     version: int = 0
 
@@ -78,6 +79,9 @@ class ServedModel:
     @classmethod
     def open(cls, run: Path, *, name: str, engine: str, languages: Languages | None = None) -> "ServedModel":
         """Return the model of a run; raises `RegardError` if it is not a trained run."""
+        if is_bundle(run):
+            bundle = Bundle.open(run)
+            return cls(name, run, "native", bundle.record.kind, bundle.record.kind)
         opened = Run.open(run)
         if not opened.weights.exists():
             raise RegardError(f"{run} has no trained weights yet. Train it first, or leave it out.")

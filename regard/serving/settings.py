@@ -102,6 +102,8 @@ class ServingSettings(_Section):
     metrics_token: str | None = None
     """If given, `/metrics` needs the header `Authorization: Bearer TOKEN`."""
     log: Literal["text", "json", "none"] = "text"
+    log_choices: bool = False
+    """Whether chosen replies are logged in their bundle (`/v1/reply/choice`), to improve the ranking."""
     shutdown_seconds: float = Field(default=30.0, ge=0)
     """Time to finish requests after SIGTERM."""
 

@@ -13,6 +13,7 @@ from fastapi import Request as HTTPRequest
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.foundation.errors import UsageError
 from regard.serving.catalogue import ServedModel
 from regard.serving.errors import RequestError
 from regard.serving.requests import clean, unless_gone
@@ -90,6 +91,24 @@ class ScoreRequest(_Body):
     model: str | None = None
 
 
+class ReplyRequest(_Body):
+    """Messages to which replies are suggested."""
+
+    messages: list[str] = Field(min_length=1, description="Texts of chat messages or mails.")
+    model: str | None = None
+    rate: float | None = Field(default=None, ge=0, le=1, description="Share of messages that get suggestions.")
+    explain: bool = Field(default=False, description="Also return the cleaned message and all candidates.")
+
+
+class ChoiceRequest(_Body):
+    """What a user did with suggestions."""
+
+    shown: list[str] = Field(min_length=1, max_length=10)
+    chosen: str | None = Field(default=None, description="The suggestion that was inserted; null for none.")
+    sent: str | None = Field(default=None, max_length=10_000, description="The text that was sent, perhaps edited.")
+    model: str | None = None
+
+
 class InspectRequest(_Body):
     """An input that is to be explained."""
 
@@ -135,6 +154,8 @@ class API:
         router.post("/generate", summary="Continue prompts with a language model")(self.generate)
         router.post("/caption", summary="Describe an image")(self.caption)
         router.post("/transcribe", summary="Transcribe a sound file")(self.transcribe)
+        router.post("/reply", summary="Suggest replies to messages")(self.reply)
+        router.post("/reply/choice", summary="Log which suggestion was chosen")(self.choice)
         router.post("/score", summary="Score given targets")(self.score)
         router.post("/inspect/{analysis}", summary="Explain a prediction")(self.inspect)
         return router
@@ -242,6 +263,27 @@ class API:
         self.service.check_texts([text for pair in pairs for text in pair])
         outputs = await unless_gone(request, self.service.answer(model, "score", pairs, {}))
         return Outputs(model=model.name, outputs=outputs)
+
+    async def reply(self, request: HTTPRequest, body: ReplyRequest) -> Outputs:
+        """Suggest replies; each output has the fields of `regard reply suggest --json`."""
+        model = self._model(body.model, "reply")
+        messages = self._checked(body.messages)
+        options = {"rate": body.rate, "explain": body.explain}
+        outputs = await unless_gone(request, self.service.answer(model, "reply", messages, options))
+        return Outputs(model=model.name, outputs=outputs)
+
+    async def choice(self, body: ChoiceRequest) -> dict[str, str]:
+        """Append a choice to `feedback.jsonl` of the bundle; only if the server was started with `log_choices`."""
+        from regard.reply.feedback import log_choice
+
+        if not self.service.settings.log_choices:
+            raise RequestError(403, "This server does not log choices. Start it with --log-choices.")
+        model = self._model(body.model, "reply")
+        try:
+            log_choice(model.run / "feedback.jsonl", body.shown, body.chosen, body.sent)
+        except UsageError as error:
+            raise RequestError(400, str(error)) from None
+        return {"status": "logged"}
 
     async def inspect(
         self, request: HTTPRequest, analysis: Annotated[str, InPath(max_length=50)], body: InspectRequest

@@ -86,9 +86,9 @@ class WorkerModel:
     def model(self) -> "Model":
         """The run as `regard.load` opens it."""
         if self._model is None:
-            from regard.api.model import load
+            import regard
 
-            self._model = load(self.key.run)
+            self._model = regard.load(self.key.run)
         return self._model
 
     def translate(self, texts: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -186,6 +186,12 @@ class WorkerModel:
         sources, targets = [pair[0] for pair in inputs], [pair[1] for pair in inputs]
         found = likelihoods(self.model.loaded, sources, targets)
         return [{**total([one]).facts(), "log_probs": list(one.log_probs)} for one in found]
+
+    def reply(self, inputs: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the suggestions for each message, as `regard reply suggest --json` gives them."""
+        explain, rate = bool(options.get("explain")), options.get("rate")
+        suggester: Any = self.model
+        return [suggester.suggest_for_mail(text, rate=rate).to_json(explain=explain) for text in inputs]
 
     def inspect(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the data of an analysis of each input; `options` has its name and its options."""

@@ -1,0 +1,55 @@
+"""How probable each response is for a message: a sequence-to-sequence run over the trie of responses."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.evaluation.likelihood import log_probs
+from regard.foundation.errors import RegardError
+from regard.search.trie import Found, Trie, best_outputs
+from regard.tasks.loaded import LoadedRun
+from regard.text.specials import UNK
+
+WIDTH = 24
+"""Nodes of the trie that are kept at each depth."""
+LONGEST_MESSAGE = 80
+"""Tokens; of a longer message the last ones are read, which usually ask for the reply."""
+
+
+class Scorer:
+    """Ranks a fixed set of responses by log P(response | message)."""
+
+    def __init__(self, run: LoadedRun, responses: Sequence[str]) -> None:
+        if not run.translates_text:
+            raise RegardError("The scorer must be a run that reads text and generates text, such as a translation run.")
+        self.run, self.responses = run, list(responses)
+        self.ids = run.target_tokenizer.encode_batch(self.responses)
+        for response, ids in zip(self.responses, self.ids, strict=True):
+            if UNK in ids:
+                raise RegardError(
+                    f"The scorer's vocabulary has no tokens for {response[:60]!r}. Remove or rewrite this response."
+                )
+        self.trie = Trie(self.ids)
+
+    def rank(self, message: str, count: int, width: int = WIDTH) -> list[Found]:
+        """Return the most probable responses for a message, best first."""
+        rows = self._rows(message)
+        steps, source = self.run.input.step_model(self.run.model, [message], rows, with_attention=False)
+        return best_outputs(steps, source, self.trie, width=max(width, count), count=count)
+
+    def score_all(self, message: str) -> NDArray[np.float64]:
+        """Return log P of every response: exhaustive, and much slower than `rank`."""
+        sources = self._rows(message) * len(self.ids)
+        return np.array([sum(row) for row in log_probs(self.run.model, sources, self.ids)])
+
+    def _rows(self, message: str) -> list[list[int]]:
+        return [ids[-LONGEST_MESSAGE:] for ids in self.run.input.rows([message])]
+
+
+@torch.inference_mode()
+def response_priors(language_model: LoadedRun, responses: Sequence[str]) -> NDArray[np.float64]:
+    """Return log P of each response under a language model: how generic it is."""
+    ids = language_model.target_tokenizer.encode_batch(list(responses))
+    return np.array([sum(row) for row in log_probs(language_model.model, [[] for _ in ids], ids)])

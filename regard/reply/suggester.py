@@ -1,0 +1,236 @@
+"""From a message to three suggestions, or to none with the reason."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.foundation.errors import RegardError, UsageError
+from regard.reply.feedback import read_feedback
+from regard.reply.filters import is_intimate
+from regard.reply.language import identify_language
+from regard.reply.preprocessing import clean_chat, clean_mail
+from regard.reply.responses import read_responses
+from regard.reply.scorer import Scorer, response_priors
+from regard.reply.selection import Scored, choose_suggestions
+from regard.reply.sensitivity import THRESHOLD, find_topic, read_topics
+from regard.runs.bundle import Bundle
+from regard.tasks.loaded import LoadedRun, load_run
+from regard.tasks.results import Label
+from regard.text.languages import language_name
+
+KIND = "reply"
+CANDIDATES = 24
+"""Responses that are scored by both models."""
+WANTED = "reply"
+"""The label of messages that a short reply answers."""
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Up to three suggestions for a message; without any, the reason."""
+
+    suggestions: tuple[Scored, ...]
+    reason: str | None
+    message: str
+    """The message as the models read it."""
+    probability: float | None
+    """Probability that a short reply is wanted, if the trigger was asked."""
+    candidates: tuple[Scored, ...] = ()
+    """The best responses before diversity."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The suggested texts."""
+        return [scored.response.text for scored in self.suggestions]
+
+    def __repr__(self) -> str:
+        return f"Suggestions({self.texts})" if self.suggestions else f"Suggestions(none: {self.reason})"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def to_json(self, *, explain: bool = False) -> dict[str, Any]:
+        """Return plain data; with `explain` also everything that led to the suggestions."""
+        plain: dict[str, Any] = {"suggestions": [_plain(scored) for scored in self.suggestions], "reason": self.reason}
+        if explain:
+            plain |= {
+                "message": self.message,
+                "reply_wanted": self.probability,
+                "candidates": [_plain(scored) for scored in self.candidates],
+            }
+        return plain
+
+
+def _plain(scored: Scored) -> dict[str, Any]:
+    return {**asdict(scored.response), "score": scored.score, "log_prob": scored.log_prob, "prior": scored.prior}
+
+
+class Suggester:
+    """A bundle for suggested replies, loaded: `suggester("Are you coming?")` gives `Suggestions`."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+        self.directory = bundle.directory
+        self.settings = ReplySettings.of(bundle)
+        self.responses = read_responses(self.directory / "responses.yaml")
+        self.topics = read_topics(self.directory / "sensitive.yaml")
+        self.scorer = Scorer(load_run(bundle.member("scorer")), [response.normal for response in self.responses])
+        self._by_polarity: dict[str, tuple[list[int], Scorer]] = {}
+
+    @classmethod
+    def open(cls, directory: Path | str) -> "Suggester":
+        """Open a bundle that `regard reply build` has made."""
+        return cls(Bundle.open(directory, KIND))
+
+    def __repr__(self) -> str:
+        return f"<regard suggested replies {self.directory}: {len(self.responses):,} responses>"
+
+    @cached_property
+    def priors(self) -> NDArray[np.float64]:
+        """log P of each response under the language model."""
+        run = load_run(self.bundle.member("language"))
+        return response_priors(run, [response.normal for response in self.responses])
+
+    @cached_property
+    def bonuses(self) -> NDArray[np.float64]:
+        """What earlier choices of the user add to the score of each response; zeros without feedback."""
+        return read_feedback(self.directory / "feedback.jsonl").bonuses(self.responses)
+
+    @cached_property
+    def trigger(self) -> LoadedRun:
+        """The classifier that decides whether a short reply is wanted."""
+        return load_run(self.bundle.member("trigger"))
+
+    @cached_property
+    def sensitivity(self) -> LoadedRun:
+        """The classifier of sensitive messages."""
+        return load_run(self.bundle.member("sensitivity"))
+
+    def __call__(self, message: Any, *, rate: float | None = None) -> Any:
+        """Return the suggestions for a message, or for each of a list of messages."""
+        if isinstance(message, list):
+            return [self(one, rate=rate) for one in message]
+        if not isinstance(message, str):
+            raise UsageError(f"The message is of type {type(message).__name__}. It must be a text.")
+        return self.suggest(clean_chat(message), rate=rate)
+
+    def suggest_for_mail(self, text: str, *, rate: float | None = None) -> Suggestions:
+        """Return the suggestions for the text of a mail, from which quotations and the signature are removed."""
+        return self.suggest(clean_mail(text), rate=rate)
+
+    def suggest(self, message: str, *, rate: float | None = None, diverse: bool = True) -> Suggestions:
+        """Return the suggestions for a cleaned message.
+
+        Args:
+            message: The message as `clean_chat` or `clean_mail` return it.
+            rate: The share of messages that get suggestions, between 0 and 1; 1 asks no trigger.
+            diverse: Whether the suggestions differ in intent and polarity.
+        """
+        message = message.lower()
+        if not message.strip():
+            return Suggestions((), "The message is empty.", message, None)
+        if reason := self._refusal(message):
+            return Suggestions((), reason, message, None)
+        wanted = self.probability(message)
+        if wanted < self.settings.threshold(rate):
+            return Suggestions((), f"A short reply is not likely to be wanted ({wanted:.0%}).", message, wanted)
+        ranked = self.rank(message)
+        chosen = choose_suggestions(ranked, lambda polarity: self._of_polarity(message, polarity), diverse=diverse)
+        return Suggestions(tuple(chosen), None, message, wanted, tuple(ranked))
+
+    def rank(self, message: str, count: int = CANDIDATES) -> list[Scored]:
+        """Return the best responses for a cleaned message in lower case, best first."""
+        return self._rescore(message, [(found.output, found.log_prob) for found in self.scorer.rank(message, count)])
+
+    def probability(self, message: str) -> float:
+        """Return the probability that a short reply is wanted."""
+        return label_probability(self.trigger, message, WANTED)
+
+    def _refusal(self, message: str) -> str | None:
+        """Return why a message must not get suggestions; `None` if it may."""
+        language = identify_language(message) if self.settings.language else None
+        if language is not None and language != self.settings.language:
+            names = language_name(language), language_name(self.settings.language or "")
+            return f"The message is in {names[0]}, but the responses are in {names[1]}."
+        if found := find_topic(self.topics, message):
+            return f"The message is sensitive ({found[0]}: “{found[1]}”)."
+        share = label_probability(self.sensitivity, message, "sensitive")
+        return f"The message is sensitive (with a probability of {share:.0%})." if share >= THRESHOLD else None
+
+    def _rescore(self, message: str, found: Sequence[tuple[int, float]]) -> list[Scored]:
+        """Return responses by log P(response | message) − α log P(response), best first."""
+        intimate = is_intimate(message)
+        scored = [
+            Scored(
+                self.responses[index],
+                log_prob - self.settings.alpha * float(self.priors[index]) + float(self.bonuses[index]),
+                log_prob,
+                float(self.priors[index]),
+            )
+            for index, log_prob in found
+            if intimate or not is_intimate(self.responses[index].text)
+        ]
+        return sorted(scored, key=lambda one: -one.score)
+
+    def _of_polarity(self, message: str, polarity: str) -> list[Scored]:
+        """Return the best responses of a polarity: the second search."""
+        if polarity not in self._by_polarity:
+            indices = [index for index, response in enumerate(self.responses) if response.polarity == polarity]
+            scorer = Scorer(self.scorer.run, [self.responses[index].normal for index in indices])
+            self._by_polarity[polarity] = indices, scorer
+        indices, scorer = self._by_polarity[polarity]
+        if not indices:
+            return []
+        return self._rescore(message, [(indices[found.output], found.log_prob) for found in scorer.rank(message, 8)])
+
+
+def label_probability(run: LoadedRun, message: str, label: str) -> float:
+    """Return the probability that a classifier gives to a label."""
+    result = run.predict(message)
+    return float(result.probabilities.get(label, 0.0)) if isinstance(result, Label) else 0.0
+
+
+@dataclass(frozen=True)
+class ReplySettings:
+    """The settings of a bundle."""
+
+    alpha: float
+    """Weight of log P(response) that is subtracted: more gives less generic suggestions."""
+    rate: float
+    """Share of messages that get suggestions by default."""
+    quantiles: tuple[float, ...]
+    """Quantiles 0, 1, …, 100 % of the trigger's probability on held-out messages."""
+    language: str | None = None
+    """The code of the language of the conversations; `None` if it is not known."""
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> "ReplySettings":
+        """Read the settings of a bundle strictly."""
+        found = bundle.record.settings
+        quantiles = found.get("quantiles")
+        numbers = [found.get("alpha"), found.get("rate"), *(quantiles if isinstance(quantiles, list) else [None])]
+        if not all(isinstance(number, int | float) and np.isfinite(number) for number in numbers) or len(numbers) < 4:
+            raise RegardError(
+                f"{bundle.directory / 'bundle.json'} lacks settings of suggested replies. Build it again."
+            )
+        language = found.get("language")
+        return cls(
+            float(numbers[0]),
+            float(numbers[1]),
+            tuple(float(number) for number in numbers[2:]),
+            language if isinstance(language, str) else None,
+        )
+
+    def threshold(self, rate: float | None = None) -> float:
+        """Return the probability from which a message gets suggestions, so that a share `rate` of messages does."""
+        rate = self.rate if rate is None else rate
+        if not 0.0 <= rate <= 1.0:
+            raise UsageError(f"The rate is {rate}. It must be between 0 and 1.")
+        if rate in (0.0, 1.0):
+            return 2.0 if rate == 0.0 else -1.0
+        return float(np.interp(1.0 - rate, np.linspace(0.0, 1.0, len(self.quantiles)), self.quantiles))

@@ -1,0 +1,463 @@
+"""Suggested replies: responses, intents, search, selection, sensitivity, and a bundle from end to end."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import regard
+from regard.cli import main
+from regard.foundation.errors import RegardError, UsageError
+from regard.reply.building import BuildOptions, build
+from regard.reply.conversations import Exchange
+from regard.reply.feedback import log_choice, read_feedback
+from regard.reply.intents import assign_intents, built_in_seeds, propagate
+from regard.reply.measures import Ranking, Suggested, summarise
+from regard.reply.responses import Candidate, Response, collect_responses, read_responses, write_responses
+from regard.reply.scorer import Scorer
+from regard.reply.selection import Scored, choose_suggestions
+from regard.reply.sensitivity import built_in_list, find_topic, parse_topics
+from regard.reply.suggester import Suggester
+from regard.runs.bundle import Bundle
+from regard.search.trie import Trie, best_outputs
+from regard.tasks.loaded import load_run
+from tests.reply_bundle import OPTIONS, QUESTIONS, make_bundle
+
+STORED = Path(__file__).parent / "fixtures" / "format-1"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_bundle(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def suggester(bundle: Path) -> Suggester:
+    return Suggester.open(bundle)
+
+
+class TestTrie:
+    OUTPUTS = ((5, 6, 7), (5, 6), (5, 8), (9,), (6, 5, 5, 5), (9, 9))
+
+    @pytest.fixture
+    def run(self):
+        return load_run(STORED / "translation-rnn")
+
+    def random_outputs(self, run, count: int) -> list[list[int]]:
+        generator = np.random.default_rng(3)
+        size = run.target_tokenizer.size
+        rows = {tuple(generator.integers(6, size, generator.integers(1, 6)).tolist()) for _ in range(count)}
+        return [list(row) for row in sorted(rows)]
+
+    def test_children_are_those_of_the_outputs(self) -> None:
+        trie = Trie(self.OUTPUTS)
+        children, parents = trie.expand(np.array([0]))
+        assert sorted(trie.tokens[children]) == [5, 6, 9]
+        assert set(parents) == {0}
+        assert sorted(trie.output[trie.output >= 0]) == list(range(len(self.OUTPUTS)))
+
+    @pytest.mark.parametrize("run_name", ["translation-rnn", "translation-conv", "translation-fixed"])
+    def test_a_beam_as_wide_as_the_trie_is_exhaustive(self, run_name: str) -> None:
+        run = load_run(STORED / run_name)
+        outputs = self.random_outputs(run, 150)
+        scorer = Scorer.__new__(Scorer)
+        scorer.run, scorer.responses, scorer.ids, scorer.trie = run, [""] * len(outputs), outputs, Trie(outputs)
+        for message in ("a b", "c a b d"):
+            everything = scorer.score_all(message)
+            best = np.argsort(-everything, kind="stable")[:20]
+            found = scorer.rank(message, count=20, width=10_000)
+            assert [one.log_prob for one in found] == pytest.approx(everything[best].tolist(), abs=1e-4)
+            assert len({one.output for one in found}) == 20
+
+    def test_a_narrow_beam_finds_true_scores(self, run) -> None:
+        outputs = self.random_outputs(run, 150)
+        rows = run.input.rows(["a b c"])
+        steps, source = run.input.step_model(run.model, ["a b c"], rows, with_attention=False)
+        found = best_outputs(steps, source, Trie(outputs), width=3, count=3)
+        scorer = Scorer.__new__(Scorer)
+        scorer.run, scorer.ids = run, outputs
+        everything = scorer.score_all("a b c")
+        assert len(found) == 3
+        for one in found:
+            assert one.log_prob == pytest.approx(everything[one.output], abs=1e-4)
+
+    def test_the_number_of_steps_does_not_depend_on_the_number_of_outputs(self, run) -> None:
+        class Counting:
+            def __init__(self, model) -> None:
+                self.model, self.rows = model, 0
+
+            def start(self, source):
+                return self.model.start(source)
+
+            def step(self, tokens, state):
+                self.rows += len(tokens)
+                return self.model.step(tokens, state)
+
+        rows = run.input.rows(["a b c"])
+        steps, source = run.input.step_model(run.model, ["a b c"], rows, with_attention=False)
+        for count in (500, 3000):
+            counting = Counting(steps)
+            best_outputs(counting, source, Trie(self.random_outputs(run, count)), width=8, count=8)
+            assert counting.rows <= 8 * 6 + 1
+
+
+class TestResponses:
+    def exchange(self, reply: str, conversation: int) -> Exchange:
+        return Exchange(conversation, "hi", reply)
+
+    def test_replies_are_counted_by_conversation(self) -> None:
+        many = [self.exchange("Yes!", 1)] * 5 + [self.exchange("yes", 2), self.exchange("no", 3)]
+        found = collect_responses(many, least=2)
+        assert [(one.text, one.normal, one.count) for one in found] == [("Yes!", "yes", 2)]
+
+    @pytest.mark.parametrize(
+        "reply", ["I met Ann Lee", "call 713-345-6687", "what the fuck", "at 9:30", "!!!", "a@b.org"]
+    )
+    def test_personal_and_offensive_replies_are_left_out(self, reply: str) -> None:
+        assert collect_responses([self.exchange(reply, number) for number in range(9)], least=2) == []
+
+    def test_a_response_set_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+        responses = [Response("Yes.", "yes", "positive", 7), Response("Why not?", "ask why")]
+        write_responses(tmp_path / "responses.yaml", responses)
+        assert read_responses(tmp_path / "responses.yaml") == responses
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("[]", "has no responses"),
+            ("- {text: yes, intent: a}", "entry 1 needs `text` and `intent`"),
+            ("- {text: Hi, intent: a, colour: red}", "unknown field colour"),
+            ("- {text: Hi, intent: a, polarity: good}", "polarity must be one of"),
+            ("- {text: Hi, intent: a, count: -1}", "count must be a number"),
+            ("- {text: Hi, intent: a}\n- {text: hi!, intent: b}", "twice"),
+            ("- {text: '...', intent: a}", "empty text"),
+            ("a: [", "cannot be read"),
+        ],
+    )
+    def test_wrong_entries_are_named(self, tmp_path: Path, content: str, message: str) -> None:
+        path = tmp_path / "responses.yaml"
+        path.write_text(content)
+        with pytest.raises(RegardError, match=message):
+            read_responses(path)
+
+
+class TestIntents:
+    def test_seeds_keep_their_labels_and_neighbours_take_them(self) -> None:
+        texts = ["yes", "yes i do", "yes she does", "no", "no way", "no way at all", "purple"]
+        shares = propagate(texts, {"yes": 0, "yes i do": 0, "no": 1, "no way": 1}, 2)
+        assert shares.sum(axis=1) == pytest.approx(np.ones(len(texts)))
+        assert shares[0].tolist() == [1.0, 0.0]
+        assert shares[2, 0] > 0.6 and shares[5, 1] > 0.6
+        assert shares[6] == pytest.approx([0.5, 0.5])
+
+    def test_every_seed_has_its_own_intent(self) -> None:
+        seeds = built_in_seeds()
+        examples = [example for seed in seeds.values() for example in seed.examples]
+        assert len(examples) == len(set(examples))
+        found = assign_intents([Candidate(example, example, 1) for example in examples])
+        by_text = {response.text: response for response in found}
+        for name, seed in seeds.items():
+            for example in seed.examples:
+                assert (by_text[example].intent, by_text[example].polarity) == (name, seed.polarity)
+
+    def test_what_no_seed_reaches_is_an_intent_of_its_own(self) -> None:
+        found = assign_intents([Candidate("Xylophone.", "xylophone", 3)])
+        assert (found[0].intent, found[0].polarity) == ("xylophone", "neutral")
+
+
+def scored(text: str, intent: str, polarity: str, score: float) -> Scored:
+    return Scored(Response(text, intent, polarity), score, score, 0.0)
+
+
+class TestSelection:
+    def test_one_suggestion_per_intent(self) -> None:
+        ranked = [scored(name, intent, "neutral", 0.0) for name, intent in zip("abcde", "xxyyz", strict=True)]
+        found = choose_suggestions(ranked, lambda polarity: [])
+        assert [one.response.text for one in found] == ["a", "c", "e"]
+
+    @pytest.mark.parametrize(("first", "second"), [("positive", "negative"), ("negative", "positive")])
+    def test_two_of_one_polarity_bring_the_other(self, first: str, second: str) -> None:
+        ranked = [scored(name, name, first, 0.0) for name in "abc"]
+        more = [scored("d", "a", second, 0.0), scored("e", "e", second, 0.0)]
+        found = choose_suggestions(ranked, lambda polarity: [one for one in more if one.response.polarity == polarity])
+        assert [one.response.text for one in found] == ["a", "b", "e"]
+
+    def test_an_opposite_that_is_there_already_stays(self) -> None:
+        ranked = [scored(*row, 0.0) for row in (("a", "a", "positive"), ("b", "b", "positive"), ("c", "c", "negative"))]
+        found = choose_suggestions(ranked, lambda polarity: [scored("d", "d", polarity, 0.0)])
+        assert [one.response.text for one in found] == ["a", "b", "c"]
+
+    def test_neutral_suggestions_bring_no_opposite(self) -> None:
+        ranked = [scored(*row, 0.0) for row in (("a", "a", "positive"), ("b", "b", "neutral"), ("c", "c", "positive"))]
+        found = choose_suggestions(ranked, lambda polarity: [scored("d", "d", polarity, 0.0)])
+        assert [one.response.text for one in found] == ["a", "b", "c"]
+
+
+class TestMeasures:
+    def test_ranks(self) -> None:
+        ranking = Ranking(np.array([1.0, 2.0, 4.0, np.inf]))
+        assert ranking.mrr == pytest.approx((1 + 0.5 + 0.25) / 4)
+        assert ranking.precision_at(2) == 0.5
+        low, high = ranking.interval()
+        assert low < ranking.mrr < high
+
+    def test_suggestions(self) -> None:
+        found = summarise(
+            [
+                Suggested(("a", "b", "c"), "b"),
+                Suggested(("a", "a", "c"), "a"),
+                Suggested(("a", "b", "c"), None),
+                Suggested((), "a"),
+            ]
+        )
+        assert found["coverage"] == 0.75
+        assert found["judged"] == 2
+        assert found["precision"] == 1.0
+        assert found["duplicates"] == pytest.approx(1 / 3)
+        assert found["use"] == pytest.approx((0.75 + 1.0) / 4)
+        assert (found["position_1"], found["position_2"]) == (0.5, 0.5)
+
+
+class TestSensitivity:
+    TOPICS = parse_topics(built_in_list())
+
+    def test_every_example_of_the_list_is_english_text(self) -> None:
+        assert all(len(topic.examples) >= 10 and len(topic.patterns) >= 10 for topic in self.TOPICS)
+
+    @pytest.mark.parametrize(
+        "message",
+        ["my grandmother passed away", "i have cancer", "we will sue you", "i lost my job", "this is unacceptable"],
+    )
+    def test_the_list_knows(self, message: str) -> None:
+        assert find_topic(self.TOPICS, message) is not None
+
+    def test_a_hundred_sensitive_messages_get_no_suggestions(self, suggester: Suggester) -> None:
+        """The list was extended with these messages in view."""
+        messages = (Path(__file__).parent / "fixtures" / "sensitive_messages.txt").read_text().splitlines()
+        assert len(messages) == 100
+        assert [message for message in messages if suggester(message, rate=1.0).texts] == []
+
+    @pytest.mark.parametrize("message", ["are you coming tonight?", "i like the song", "what a studied answer"])
+    def test_ordinary_messages_pass(self, message: str) -> None:
+        assert find_topic(self.TOPICS, message) is None
+
+    @pytest.mark.parametrize("text", ["- a", "a: {patterns: x}", "a: {patterns: [1]}", "a: {patterns: ['(']}"])
+    def test_a_wrong_list_is_refused(self, text: str) -> None:
+        with pytest.raises(Exception, match=r".+"):
+            parse_topics(text)
+
+
+class TestFeedback:
+    RESPONSES = (Response("Yes.", "yes"), Response("No.", "no"), Response("Maybe.", "maybe"))
+
+    def test_what_is_chosen_more_often_rises(self, tmp_path: Path) -> None:
+        path = tmp_path / "feedback.jsonl"
+        assert read_feedback(path).bonuses(self.RESPONSES).tolist() == [0, 0, 0]
+        for _ in range(20):
+            log_choice(path, ["Yes.", "No."], "Yes.", "Yes, gladly.")
+        path.write_text(path.read_text() + "damaged\n")
+        bonuses = read_feedback(path).bonuses(self.RESPONSES)
+        assert bonuses[0] > 0.3
+        assert bonuses[1] < -0.3
+        assert bonuses[2] == pytest.approx(0.0)
+        assert json.loads(path.read_text().splitlines()[0])["edited"] is True
+
+    def test_only_shown_texts_can_be_chosen(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="not among those shown"):
+            log_choice(tmp_path / "f", ["Yes."], "No.")
+
+
+class TestBundle:
+    def test_it_learns_which_replies_fit(self, suggester: Suggester) -> None:
+        best = {message: suggester.rank(message, 6)[0].response.text for message in QUESTIONS}
+        right = [text in QUESTIONS[message] for message, text in best.items()]
+        assert sum(right) >= 4, best
+
+    def test_suggestions_are_responses_of_different_intents(self, suggester: Suggester) -> None:
+        texts = {response.text for response in suggester.responses}
+        for message in QUESTIONS:
+            found = suggester(message, rate=1.0)
+            assert 0 < len(found.suggestions) <= 3
+            assert set(found.texts) <= texts
+            intents = [one.response.intent for one in found.suggestions]
+            assert len(set(intents)) == len(intents)
+
+    def test_removed_responses_are_never_suggested(self, bundle: Path, tmp_path: Path) -> None:
+        copy = tmp_path / "copy"
+        shutil.copytree(bundle, copy)
+        kept = [response for response in read_responses(copy / "responses.yaml") if response.intent != "yes"]
+        write_responses(copy / "responses.yaml", [*kept, Response("I would be delighted.", "accept", "positive")])
+        suggester = Suggester.open(copy)
+        texts = {response.text for response in suggester.responses}
+        assert "I would be delighted." in texts
+        for message in QUESTIONS:
+            assert set(suggester(message, rate=1.0).texts) <= texts
+
+    def test_sensitive_messages_get_no_suggestions(self, suggester: Suggester) -> None:
+        found = suggester("My father passed away last night.", rate=1.0)
+        assert found.texts == []
+        assert "sensitive" in (found.reason or "")
+
+    def test_messages_in_another_language_get_no_suggestions(self, suggester: Suggester) -> None:
+        assert suggester.settings.language in (None, "en")
+        english = Suggester.open(suggester.directory)
+        english.settings = replace(english.settings, language="en")
+        found = english("Kommst du heute Abend mit uns ins Kino, oder musst du noch arbeiten?", rate=1.0)
+        assert found.reason == "The message is in German, but the responses are in English."
+        assert english("are you coming to the cinema with us this evening?", rate=1.0).texts
+
+    def test_the_rate_is_kept(self, suggester: Suggester, bundle: Path) -> None:
+        rows = [json.loads(line) for line in (bundle / "held-out.jsonl").read_text().splitlines()][:150]
+        messages = [row["message"] for row in rows]
+        assert all(not suggester(message, rate=0.0).texts for message in messages[:5])
+        shares = [np.mean([bool(suggester(message, rate=rate).texts) for message in messages]) for rate in (0.2, 1.0)]
+        assert shares[1] == 1.0
+        assert shares[0] <= 0.6
+
+    def test_lists_mails_and_wrong_inputs(self, suggester: Suggester) -> None:
+        assert len(suggester(["where are you?", ""], rate=1.0)) == 2
+        mail = suggester.suggest_for_mail("Hi Bo,\nwhere are you?\nThanks,\nAnn", rate=1.0)
+        assert mail.message == "where are you?"
+        assert suggester("   ").reason == "The message is empty."
+        with pytest.raises(UsageError, match="must be a text"):
+            suggester(3)
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            suggester("hi", rate=2.0)
+
+    def test_regard_load_opens_it(self, bundle: Path, suggester: Suggester) -> None:
+        loaded = regard.load(bundle)
+        assert loaded("where are you?", rate=1.0).texts == suggester("where are you?", rate=1.0).texts
+        assert "responses" in repr(loaded)
+        with pytest.raises(UsageError, match="takes no settings"):
+            regard.load(bundle, ["decoding.beam=2"])
+
+    def test_python_and_the_command_line_agree(
+        self, bundle: Path, suggester: Suggester, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["reply", "suggest", str(bundle), "where are you?", "--rate", "1", "--json", "--explain"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found == json.loads(json.dumps(suggester("where are you?", rate=1.0).to_json(explain=True)))
+
+    def test_a_mail_on_standard_input(self, bundle: Path) -> None:
+        mail = b"From: Ann <a@x.org>\nSubject: Hi\n\nHi Bo,\n\nwhere are you?\n\nThanks,\nAnn\n"
+        command = [
+            sys.executable,
+            "-m",
+            "regard",
+            "reply",
+            "suggest",
+            str(bundle),
+            "--rate",
+            "1",
+            "--json",
+            "--explain",
+        ]
+        done = subprocess.run(command, input=mail, capture_output=True, check=True)
+        assert json.loads(done.stdout)["message"] == "where are you?"
+
+    def test_evaluation(self, bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["reply", "evaluate", str(bundle), "--json", "--most", "60"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        ranking = found["ranking"]
+        assert ranking["scorer"]["mrr"] > ranking["frequency"]["mrr"]
+        assert found["suggesting"]["diverse, without trigger"]["duplicates"] == 0.0
+        assert found["suggesting"]["all messages, without trigger"]["coverage"] == 1.0
+        assert main(["reply", "evaluate", str(bundle), "--most", "30"]) == 0
+        assert "MRR" in capsys.readouterr().out
+
+    def test_edit_checks_what_was_written(
+        self, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        copy = tmp_path / "copy"
+        shutil.copytree(bundle, copy)
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", "true")
+        assert main(["reply", "edit", str(copy)]) == 0
+        assert "responses with" in capsys.readouterr().out
+        editor = tmp_path / "editor"
+        editor.write_text('#!/bin/sh\necho "nonsense: [" > "$1"\n')
+        editor.chmod(0o755)
+        monkeypatch.setenv("EDITOR", str(editor))
+        assert main(["reply", "edit", str(copy)]) == 1
+        assert "cannot be read" in capsys.readouterr().err
+        monkeypatch.delenv("EDITOR")
+        assert main(["reply", "edit", str(copy)]) == 2
+
+    def test_a_finished_directory_is_not_built_again(self, bundle: Path, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="is built already"):
+            build(tmp_path, bundle, BuildOptions(), report=lambda line: None)
+
+    def test_an_interrupted_build_continues(self, bundle: Path, tmp_path: Path) -> None:
+        copy = tmp_path / "copy"
+        shutil.copytree(bundle, copy)
+        (copy / "bundle.json").unlink()
+        shutil.rmtree(copy / "sensitivity")
+        chat, options = bundle.parent / "chat.jsonl", OPTIONS
+        lines: list[str] = []
+        build(chat, copy, options, report=lines.append)
+        assert "scorer: already trained." in lines
+        assert Suggester.open(copy).suggest("where are you?", rate=1.0).texts
+        (copy / "bundle.json").unlink()
+        with pytest.raises(UsageError, match="was begun with steps=90"):
+            build(chat, copy, BuildOptions(least=5, steps=70), report=lambda line: None)
+
+
+class TestWrongBundles:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda path: (path / "bundle.json").write_text("{"),
+            lambda path: (path / "bundle.json").write_text('{"format": 1, "kind": "reply", "members": ["../x"]}'),
+            lambda path: (path / "bundle.json").write_text('{"format": 9, "kind": "reply", "members": []}'),
+            lambda path: (path / "bundle.json").write_text('{"format": 1, "kind": "reply", "members": ["scorer"]}'),
+            lambda path: (path / "bundle.json").write_text('{"format": 1, "kind": "other", "members": []}'),
+            lambda path: (path / "responses.yaml").unlink(),
+            lambda path: shutil.rmtree(path / "scorer"),
+            lambda path: (path / "scorer" / "link").symlink_to("/etc/passwd"),
+        ],
+    )
+    def test_damage_is_one_clear_sentence(
+        self, bundle: Path, tmp_path: Path, change: Callable[[Path], object], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        copy = tmp_path / "copy"
+        shutil.copytree(bundle, copy)
+        change(copy)
+        assert main(["reply", "suggest", str(copy), "where are you?"]) in (1, 2)
+        error = capsys.readouterr().err
+        assert error.startswith("error:")
+        assert "bug" not in error
+        assert "Traceback" not in error
+
+    def test_a_run_is_not_a_bundle(self) -> None:
+        with pytest.raises(UsageError, match="is not a bundle"):
+            Bundle.open(STORED / "translation-rnn")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"least": 0}, "least is 0"),
+        ({"hold_out": 0.95}, "hold_out is 0.95"),
+        ({"model": "gpt"}, "model is 'gpt'"),
+        ({"steps": 0}, "steps is 0"),
+    ],
+)
+def test_wrong_options(options: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        BuildOptions(**options)
+
+
+def test_too_few_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.write_text('{"message": "a", "reply": "b"}\n')
+    with pytest.raises(RegardError, match="has 1 messages with replies"):
+        build(path, tmp_path / "run", BuildOptions(), report=lambda line: None)
+    path.write_text("".join(f'{{"message": "a{n}", "reply": "unique {chr(97 + n % 26)}{n}"}}\n' for n in range(60)))
+    with pytest.raises(RegardError, match="Only 0 replies occur"):
+        build(path, tmp_path / "run", BuildOptions(), report=lambda line: None)

@@ -1,0 +1,202 @@
+"""Preprocessing of mail and chat for suggested replies."""
+
+import gzip
+import json
+import mailbox
+import random
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from regard.foundation.errors import RegardError, UsageError
+from regard.reply.conversations import read_exchanges
+from regard.reply.letters import split_letter
+from regard.reply.mail import html_to_text, parse_mail
+from regard.reply.placeholders import replace_entities
+from regard.reply.preprocessing import MOST_CHARACTERS, clean_chat, clean_mail, normalise_response
+from regard.reply.quotations import remove_quotations
+from tests.mail_templates import composed_mails
+
+MAILS = list(composed_mails())
+
+
+@pytest.mark.parametrize("mail", MAILS, ids=lambda mail: mail.name)
+def test_quoted_and_forwarded_parts_are_removed(mail) -> None:
+    assert remove_quotations(parse_mail(mail.content).text) == mail.own
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "On Monday we meet at noon.\nDo you agree?",
+        "From what I saw, it works.\nTo me it looks fine.",
+        "Le rapport est prêt.\nElle a écrit à Paul.",
+        "Am Montag treffen wir uns.\nIch schrieb ihm gestern.",
+        "a > b, and b < c",
+    ],
+)
+def test_ordinary_text_is_not_taken_for_a_quotation(text: str) -> None:
+    assert remove_quotations(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Hi Ann,\n\nCan you come?\n\nThanks,\nBo", ("Hi Ann,", "Can you come?", "Thanks,", "Bo")),
+        ("Hi Ann, can you come?\nBest regards\nBo Smith", ("Hi Ann,", "can you come?", "Best regards", "Bo Smith")),
+        ("Hi Ann, can you come?\nThanks", ("Hi Ann,", "can you come?", "Thanks", "")),
+        ("Jeff/Brenda:  Please approve.", ("Jeff/Brenda:", "Please approve.", "", "")),
+        ("Liebe Anna,\nkommst du?\nViele Grüße\nBernd", ("Liebe Anna,", "kommst du?", "Viele Grüße", "Bernd")),
+        ("Bonjour,\nVenez-vous ?\nCordialement,\nPaul", ("Bonjour,", "Venez-vous ?", "Cordialement,", "Paul")),
+        ("Hola Ana,\n¿Vienes?\nSaludos,\nPepe", ("Hola Ana,", "¿Vienes?", "Saludos,", "Pepe")),
+        ("Ciao Anna,\nvieni?\nA presto\nPaolo", ("Ciao Anna,", "vieni?", "A presto", "Paolo")),
+        (
+            "See you at noon.\n-- \nBo Smith\n+1 713 345 6687",
+            ("", "See you at noon.", "", "-- \nBo Smith\n+1 713 345 6687"),
+        ),
+        ("It works.\n\nSent from my iPhone", ("", "It works.", "", "Sent from my iPhone")),
+        ("Please call me.\nVince", ("", "Please call me.", "", "Vince")),
+        ("Are you there?", ("", "Are you there?", "", "")),
+        ("Hello Ann", ("", "Hello Ann", "", "")),
+        ("", ("", "", "", "")),
+    ],
+)
+def test_letters_are_split_into_their_parts(text: str, parts: tuple[str, str, str, str]) -> None:
+    assert tuple(split_letter(text)) == parts
+
+
+def test_thanks_within_the_text_stay() -> None:
+    text = "Thanks for the report, it was very helpful to all of us.\nCan you send the other one, too?"
+    assert split_letter(text).body == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("call me at 713-345-6687", "call me at <phone>"),
+        ("see https://a.org/x?y=1 now", "see <url> now"),
+        ("write to ann.lee@example.org", "write to <email>"),
+        ("on 2024-03-04 or March 4, 2024", "on <date> or <date>"),
+        ("at 9:30 am", "at <time>"),
+        ("it costs $1,200.50", "it costs <number>"),
+        ("I met Ann Lee and I left", "I met <name> and I left"),
+    ],
+)
+def test_entities_become_placeholders(text: str, expected: str) -> None:
+    assert replace_entities(text) == expected
+
+
+def test_replies_have_a_normal_form() -> None:
+    assert normalise_response("Why  not?!") == normalise_response("why not") == "why not"
+    assert normalise_response("I’ll do it.") == "i'll do it"
+
+
+def test_long_messages_keep_their_beginning_and_end() -> None:
+    text = " ".join(f"This is sentence number {number} of a story." for number in range(300))
+    found = clean_chat(text.replace("299", "last"))
+    assert len(found) <= MOST_CHARACTERS
+    assert found.endswith("sentence number last of a story.")
+    assert found.startswith("This is sentence")
+
+
+def test_html_becomes_text() -> None:
+    assert html_to_text("<p>One</p><p>Two<br>three &amp; four</p><script>x</script>") == "One\n\nTwo\nthree & four"
+
+
+def test_random_bytes_are_never_an_error() -> None:
+    generator = random.Random(1)
+    templates = [mail.content for mail in MAILS]
+    for _ in range(200):
+        content = bytearray(generator.choice(templates))
+        for _ in range(generator.randrange(1, 40)):
+            place = generator.randrange(len(content))
+            content[place : place + generator.randrange(3)] = generator.randbytes(generator.randrange(4))
+        clean_mail(parse_mail(bytes(content)).text)
+
+
+def exchanges(path: Path) -> list[tuple[str, str]]:
+    return [(exchange.message, exchange.reply) for exchange in read_exchanges(path)]
+
+
+def test_json_lines_and_tables_are_read(tmp_path: Path) -> None:
+    chat = tmp_path / "chat.jsonl"
+    chat.write_text(json.dumps({"turns": ["hi", "hello", "bye"]}) + "\n" + json.dumps({"message": "a?", "reply": "b"}))
+    assert exchanges(chat) == [("hi", "hello"), ("hello", "bye"), ("a?", "b")]
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("message,reply\nhi,hello\nyou?,me\n")
+    assert exchanges(pairs) == [("hi", "hello"), ("you?", "me")]
+    turns = tmp_path / "turns.tsv"
+    turns.write_text("conversation\ttext\n1\thi\n1\thello\n2\tyou?\n2\tme\n")
+    assert exchanges(turns) == [("hi", "hello"), ("you?", "me")]
+
+
+def mail(number: int, text: str, sender: str, answers: int | None = None) -> EmailMessage:
+    message = EmailMessage()
+    message["From"], message["Message-ID"], message["Subject"] = sender, f"<{number}@x>", "Lunch"
+    if answers is not None:
+        message["In-Reply-To"] = f"<{answers}@x>"
+    message.set_content(text)
+    return message
+
+
+def test_answers_are_found_in_mailboxes_and_folders(tmp_path: Path) -> None:
+    mails = [
+        mail(1, "Hi Bo,\nlunch at noon?\nAnn", "ann@x"),
+        mail(2, "Sounds good.\n\nOn Mon, Mar 4, 2024 Ann wrote:\n> lunch at noon?\n", "bo@x", answers=1),
+        mail(3, "Who is on duty?\nCy", "cy@x"),
+    ]
+    wanted = [("lunch at noon?", "Sounds good."), ("Sounds good.", ""), ("Who is on duty?", "")]
+    box = mailbox.mbox(tmp_path / "all.mbox")
+    for number, message in enumerate(mails):
+        box.add(message)
+        (tmp_path / f"{number}.eml").write_bytes(message.as_bytes())
+    box.close()
+    assert exchanges(tmp_path / "all.mbox") == wanted
+    assert exchanges(tmp_path) == wanted
+    assert {exchange.conversation for exchange in read_exchanges(tmp_path / "all.mbox")} == {0, 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", '{"turns": "no list"}', "a.jsonl:1 is not a conversation"),
+        ("a.jsonl", "[1", "a.jsonl:1 is not a conversation"),
+        ("a.csv", "one,two\n1,2\n", "Name two of them `message` and `reply`"),
+    ],
+)
+def test_wrong_conversations_are_named(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(RegardError, match=message.replace("[", r"\[")):
+        list(read_exchanges(tmp_path / name))
+
+
+def test_missing_and_unknown_files_are_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "a.doc").write_text("x")
+    for name in ("none.jsonl", "a.doc"):
+        with pytest.raises(UsageError):
+            list(read_exchanges(tmp_path / name))
+
+
+AESLC = Path(__file__).resolve().parents[2] / "shared" / "data" / "aeslc" / "dev.jsonl.gz"
+
+
+@pytest.mark.skipif(not AESLC.is_file(), reason="needs the AESLC corpus")
+def test_letters_of_real_business_mail() -> None:
+    """200 mails read by hand: the lengths of the greeting, and of closing and signature without white space.
+
+    The rules were written with these mails in view. Of 100 further mails, 85 were right when they were read once.
+    """
+    gold = json.loads((Path(__file__).parent / "fixtures" / "letters.json").read_text())
+    right = total = 0
+    with gzip.open(AESLC, "rt", encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            wanted = gold.get(f"{row['id']} {len(row['email'])}")
+            if wanted is not None:
+                letter = split_letter(row["email"])
+                found = [len(letter.greeting), len("".join((letter.closing + letter.signature).split()))]
+                total += 1
+                right += found == wanted
+    assert total == len(gold) == 200
+    assert right >= 0.95 * total, right
