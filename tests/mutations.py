@@ -235,7 +235,7 @@ FRESH = (
         "Wilson's interval is too wide", "z * z / (4 * count * count)", "z * z / (4 * count)", "intervals contrast"
     ),
     Mutation(
-        "Holm becomes Bonferroni", "(len(values) - rank) * values[place]", "len(values) * values[place]", "comparison"
+        "Holm becomes Bonferroni", "(len(values) - rank) * values[index]", "len(values) * values[index]", "comparison"
     ),
     Mutation(
         "equal numbers do not share their mean rank",
@@ -397,8 +397,8 @@ EARLIER = (
     ),
     Mutation(
         "pictures are cropped along the diagonal",
-        "one[:, y : y + high, x : x + wide]",
-        "one[:, y : y + high, y : y + wide]",
+        "image[:, y : y + high, x : x + wide]",
+        "image[:, y : y + high, y : y + wide]",
         "captions",
     ),
     Mutation(

@@ -95,7 +95,7 @@ class Model:
         """Return generated texts as plain strings: one for one input, a list for a list of inputs."""
         self._writing("translate")
         found = self(text, search, **options)
-        return [one.line for one in found] if isinstance(found, list) else found.line
+        return [result.line for result in found] if isinstance(found, list) else found.line
 
     def hypotheses(self, inputs: Sequence[Any], search: Search | None = None, **options: Any) -> list[list[Hypothesis]]:
         """Return the best hypotheses for each input of a list, best first; for tasks that generate text."""
@@ -146,7 +146,7 @@ class Model:
         if corpus is not None:
             return self._explain_corpus(analysis, source, how, target, corpus, options)
         if analysis is None or analysis.needs == "run":
-            names = ", ".join(one.name for one in registry.explanations())
+            names = ", ".join(analysis.name for analysis in registry.explanations())
             raise UsageError(f"There is no explanation {how!r}. Use {names}.")
         if source is None:
             raise UsageError("There is nothing to explain. Give an input, or a file of inputs as `corpus`.")
@@ -170,7 +170,7 @@ class Model:
         if source is not None or target is not None:
             raise UsageError('Give an input or a corpus, not both. Write explain(how="lens", corpus="dev.en").')
         if analysis is None or analysis.inspect_corpus is None:
-            names = ", ".join(one.name for one in every_analysis() if one.inspect_corpus is not None)
+            names = ", ".join(analysis.name for analysis in every_analysis() if analysis.inspect_corpus is not None)
             raise UsageError(f"There is no explanation {how!r} of a corpus. Use {names}.")
         analysis.check_options(options, corpus=True)
         run = InspectedRun(self.run.directory, analysis, self.loaded)
@@ -277,7 +277,7 @@ class Model:
         """Return whether a list is one record of triples, and not a list of inputs."""
         if not self.config.task.input_kind().record or not isinstance(given, list | tuple) or not given:
             return False
-        return all(isinstance(one, list | tuple) and one and isinstance(one[0], str) for one in given)
+        return all(isinstance(item, list | tuple) and item and isinstance(item[0], str) for item in given)
 
     def _as_text(self, given: Any, keep: Any, name: str) -> str:
         """Convert one input, called `name` in errors, to a text: parts are joined by tabs, objects become names."""
@@ -291,10 +291,10 @@ class Model:
             wanted = "one input" if expected == 1 else f"{expected} parts in a tuple"
             raise UsageError(f"{name} is a tuple of {len(parts)}, but this run reads {wanted} at a time.")
         names = []
-        for place, part in enumerate(parts):
-            if isinstance(part, str) or (isinstance(part, Path) and objects and place == 0):
+        for index, part in enumerate(parts):
+            if isinstance(part, str) or (isinstance(part, Path) and objects and index == 0):
                 names.append(str(part))
-            elif objects and place == 0:
+            elif objects and index == 0:
                 try:
                     names.append(keep(part))
                 except RegardError as error:

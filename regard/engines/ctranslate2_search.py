@@ -101,8 +101,8 @@ class CTranslate2Search:
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Yield the indices of non-empty sources, longest first, in batches of at most `tokens` padded tokens."""
-    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
-    for _, similar in groupby(order, key=lambda place: rounded_up(lengths[place])):
+    order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: -lengths[index])
+    for _, similar in groupby(order, key=lambda index: rounded_up(lengths[index])):
         places = list(similar)
         while places:
             count = max(tokens // (lengths[places[0]] + 1), 1)

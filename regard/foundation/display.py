@@ -45,11 +45,11 @@ def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent:
     """Return rows in aligned columns, those numbered in `right` flush right."""
     wide = max(map(len, rows), default=0)
     filled = [[*row, *[""] * (wide - len(row))] for row in rows]
-    widths = [max(len(row[place]) for row in filled) for place in range(wide)]
+    widths = [max(len(row[index]) for row in filled) for index in range(wide)]
     lines = (
         "  ".join(
-            cell.rjust(width) if place in right else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in filled
     )

@@ -15,7 +15,7 @@ BINS = 10
 
 def confusion(outputs: Sequence[str], references: Sequence[str], labels: Sequence[str]) -> Counts:
     """Return the confusion matrix: counts of each true label (row) and each predicted label (column)."""
-    number = {label: place for place, label in enumerate(labels)}
+    number = {label: index for index, label in enumerate(labels)}
     table = np.zeros((len(labels), len(labels)), dtype=np.int64)
     for output, reference in zip(outputs, references, strict=True):
         table[number[reference], number[output]] += 1

@@ -176,7 +176,7 @@ class _Partial(NamedTuple):
 def align(hypothesis: Sequence[str], reference: Sequence[str], match: Callable[[str, str], float]) -> tuple[Link, ...]:
     """Return one-to-one links between two sentences: as many as possible, in as few chunks as a beam search finds."""
     choices = [
-        [Link(at, place, weight) for place, other in enumerate(reference) if (weight := match(word, other))]
+        [Link(at, index, weight) for index, other in enumerate(reference) if (weight := match(word, other))]
         for at, word in enumerate(hypothesis)
     ]
     demand = [0] * len(reference)

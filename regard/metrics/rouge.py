@@ -90,8 +90,8 @@ class RougeL(_Rouge):
         longest = [0] * (len(reference) + 1)
         for word in words:
             before = 0
-            for place, other in enumerate(reference, start=1):
-                here = longest[place]
-                longest[place] = before + 1 if word == other else max(here, longest[place - 1])
+            for index, other in enumerate(reference, start=1):
+                here = longest[index]
+                longest[index] = before + 1 if word == other else max(here, longest[index - 1])
                 before = here
         return longest[-1], len(words), len(reference)

@@ -79,9 +79,9 @@ def correct(found: Mapping[str, Significance]) -> dict[str, Significance]:
 def holm(values: Sequence[float]) -> list[float]:
     """Return p-values corrected for their number (Holm, 1979): p₍ᵢ₎ → maxⱼ≤ᵢ min(1, (m − j + 1) · p₍ⱼ₎)."""
     corrected, largest = [0.0] * len(values), 0.0
-    for rank, place in enumerate(sorted(range(len(values)), key=lambda place: values[place])):
-        largest = max(largest, min(1.0, (len(values) - rank) * values[place]))
-        corrected[place] = largest
+    for rank, index in enumerate(sorted(range(len(values)), key=lambda index: values[index])):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[index]))
+        corrected[index] = largest
     return corrected
 
 

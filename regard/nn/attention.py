@@ -193,7 +193,7 @@ class Attention(nn.Module):
     def weights_of_heads(self, heads: Sequence[int]) -> dict[str, Tensor]:
         """Return the parameters by name, reduced to these heads; for attention with projections."""
         chosen, width = list(heads), self.head_width
-        inner = [head * width + place for head in chosen for place in range(width)]
+        inner = [head * width + index for head in chosen for index in range(width)]
         left: dict[str, Tensor] = {}
         for name, tensor in self.state_dict().items():
             part = name.split(".")[0]
@@ -254,7 +254,7 @@ def _in_window(length: int, window: int, mask: Tensor | None, device: torch.devi
 
 def _row_by_row(memory: KeyValues, rows: SourceRows, mask: Tensor | None) -> tuple[KeyValues, Tensor | None]:
     """Repeat shared keys and values, and their mask, so that each row of queries has its own."""
-    keys, values = (each.index_select(0, rows.owners) for each in (memory.keys, memory.values))
+    keys, values = (part.index_select(0, rows.owners) for part in (memory.keys, memory.values))
     own = KeyValues(keys, values, memory.query_position)
     return own, None if mask is None else mask.index_select(0, rows.owners)
 

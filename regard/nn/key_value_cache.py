@@ -32,7 +32,7 @@ class KeyValueCache:
     @classmethod
     def blank(cls, rows: int, heads: Sequence[int], width: int, like: Tensor) -> Self:
         """Return an empty cache; `heads` are those of each layer, `like` gives device and type."""
-        return cls(tuple(like.new_zeros(2, rows, each, ROOM, width) for each in heads), 0, _edge(ROOM, like))
+        return cls(tuple(like.new_zeros(2, rows, count, ROOM, width) for count in heads), 0, _edge(ROOM, like))
 
     @property
     def room(self) -> int:
@@ -47,7 +47,7 @@ class KeyValueCache:
         else:
             room = max(self.room, self.length // ROOM * ROOM + ROOM)
             edge = self._edge if room == self.room else _edge(room, self._edge)
-            longer = type(self)(tuple(_with_room(each, self.length, room) for each in self.layers), self.length, edge)
+            longer = type(self)(tuple(_with_room(layer, self.length, room) for layer in self.layers), self.length, edge)
         longer.length = longer._written[0] = self.length + 1
         return longer
 
@@ -63,7 +63,7 @@ class KeyValueCache:
 
     def select(self, rows: Tensor) -> Self:
         """Return the cache of these rows in this order; rows may repeat."""
-        return type(self)(tuple(each.index_select(1, rows) for each in self.layers), self.length, self._edge)
+        return type(self)(tuple(layer.index_select(1, rows) for layer in self.layers), self.length, self._edge)
 
     def by_head(self, layer: int) -> tuple[Tensor, Tensor]:
         """Return a layer's keys B·H×K×C and values B·H×C×K, shaped for batched matrix products."""

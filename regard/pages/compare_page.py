@@ -122,9 +122,9 @@ def render(page: ComparisonPage) -> str:
 
 def _colours() -> str:
     def variables(colours: Sequence[str]) -> str:
-        return " ".join(f"--system-{place}: {colour};" for place, colour in enumerate(colours))
+        return " ".join(f"--system-{index}: {colour};" for index, colour in enumerate(colours))
 
-    classes = "\n".join(f".system-{place} {{ --own: var(--system-{place}); }}" for place in range(len(COLOURS)))
+    classes = "\n".join(f".system-{index} {{ --own: var(--system-{index}); }}" for index in range(len(COLOURS)))
     dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}"
     return f":root {{ {variables(COLOURS)} }}\n{dark}\n{classes}\n"
 

@@ -88,11 +88,11 @@ class Rows:
         sources: list[int] = []
         tokens: list[int] = []
         totals: list[float] = []
-        for place, (old, living) in enumerate(kept):
+        for index, (old, living) in enumerate(kept):
             starts.append(len(sources))
             first = self.starts[old]
             for slot, candidate in enumerate(living):
-                positions.append(place * self.slots + slot)
+                positions.append(index * self.slots + slot)
                 sources.append(first + candidate.slot)
                 tokens.append(candidate.token)
                 totals.append(candidate.total)

@@ -40,9 +40,9 @@ def sample(
     """
     source = Source.of(source)
     dice = torch.zeros(len(source) * count, max(limits, default=0), dtype=torch.float64)  # B·count×longest
-    for place in range(len(dice)):
-        row, number = divmod(place, count)
-        dice[place, : limits[row]] = torch.rand(
+    for index in range(len(dice)):
+        row, number = divmod(index, count)
+        dice[index, : limits[row]] = torch.rand(
             limits[row], dtype=torch.float64, generator=_generator(seed, source.seeds[row], number)
         )
     dice = dice.to(source.device)

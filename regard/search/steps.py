@@ -146,8 +146,8 @@ class PromptedSteps:
     def start(self, source: Source) -> PromptState:
         """Read prompts B×S up to their last token."""
         state, prompts = self.model.start(source), source.content
-        for place in range(prompts.shape[1] - 1):
-            _, state = self.model.model.step(prompts[:, place], state)
+        for index in range(prompts.shape[1] - 1):
+            _, state = self.model.model.step(prompts[:, index], state)
         return PromptState(state, prompts[:, -1])
 
     def step(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:

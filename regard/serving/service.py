@@ -183,7 +183,7 @@ class Service:
             found = iter(outputs)
             current = []
             for parts in lines:
-                own = [next(found) if place % 2 == 0 and part.strip() else None for place, part in enumerate(parts)]
+                own = [next(found) if index % 2 == 0 and part.strip() else None for index, part in enumerate(parts)]
                 ranks = [
                     _assemble(parts, [_of_rank(output, rank) if output else None for output in own])
                     for rank in range(count)

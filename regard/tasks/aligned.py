@@ -37,4 +37,4 @@ def _is_split(hypothesis: Hypothesis) -> bool:
 
 def diagonal(source: int, target: int) -> list[tuple[int, int]]:
     """Return the alignment of each target word with the source word at the same relative position."""
-    return [(place * source // target, place) for place in range(target)] if source else []
+    return [(index * source // target, index) for index in range(target)] if source else []

@@ -68,7 +68,7 @@ def answer_all(
     `inputs` are the caller's arguments, if they are not the texts themselves.
     """
     found = answer_each(answer, texts, check)
-    answers = [one for one in found if not isinstance(one, RegardError)]
+    answers = [answer for answer in found if not isinstance(answer, RegardError)]
     if len(answers) < len(found):
         raise BadInputs(texts if inputs is None else inputs, found)
     return answers

@@ -333,6 +333,6 @@ def _check_texts(given: object) -> None:
         return
     if not isinstance(given, list | tuple):
         raise UsageError(f"The input is of type {type(given).__name__}. It must be a text or a list of texts.")
-    for place, text in enumerate(given, start=1):
+    for index, text in enumerate(given, start=1):
         if not isinstance(text, str):
-            raise UsageError(f"Item {place} of the list is of type {type(text).__name__}. It must be a text.")
+            raise UsageError(f"Item {index} of the list is of type {type(text).__name__}. It must be a text.")

@@ -149,7 +149,7 @@ class Task:
         if self.config.task.cuts_long_sources:
             sources = [ids[:longest] for ids in sources]
         fits = [max(len(source), len(target)) <= longest for source, target in zip(sources, targets, strict=True)]
-        too_long = [place for place, fit in enumerate(fits) if not fit]
+        too_long = [index for index, fit in enumerate(fits) if not fit]
         return list(compress(sources, fits)), list(compress(targets, fits)), too_long
 
     def scored_rows(self, pairs: Sequence[Pair], longest: int) -> tuple[Rows, Rows, list[int]]:
@@ -160,7 +160,7 @@ class Task:
         if self.output.splits_long_sources:
             return self.rows(pairs, longest)
         sides = self.output.encode(pairs)
-        cut = [place for place, row in enumerate(zip(*sides, strict=True)) if any(len(ids) > longest for ids in row)]
+        cut = [index for index, row in enumerate(zip(*sides, strict=True)) if any(len(ids) > longest for ids in row)]
         several = isinstance(self.vocabularies.source, Joined)
         sources = [cut_rows(ids, longest, several=several) for ids in sides[0]]
         return sources, [ids[:longest] for ids in sides[1]], cut

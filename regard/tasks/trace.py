@@ -60,12 +60,12 @@ class Side:
         special = [token < len(SPECIALS) and token != UNK for token in ids]
         pieces = [SPECIALS[token] if token < len(SPECIALS) else tokenizer.vocabulary[token] for token in ids]
         words: list[int] = []
-        for place, piece in enumerate(pieces):
-            starts = place == 0 or special[place] or special[place - 1] or ids[place] == UNK
+        for index, piece in enumerate(pieces):
+            starts = index == 0 or special[index] or special[index - 1] or ids[index] == UNK
             starts = starts or piece.startswith(WORD_START)
             words.append(words[-1] + starts if words else 0)
         marked = [piece.removeprefix(WORD_START) or "␣" for piece in pieces]
-        tokens = ["▸" if place == 0 and piece == "␣" else piece for place, piece in enumerate(marked)]
+        tokens = ["▸" if index == 0 and piece == "␣" else piece for index, piece in enumerate(marked)]
         return cls(list(ids), tokens, words, special)
 
     @classmethod

@@ -29,7 +29,7 @@ class BpeDropout:
                 "set text.bpe_dropout=0."
             )
         self.probability = probability
-        number = {token: place for place, token in enumerate(tokenizer.vocabulary)}
+        number = {token: index for index, token in enumerate(tokenizer.vocabulary)}
         self._merges = {
             (number[left], number[right]): (rank, number[left + right])
             for rank, (left, right) in enumerate(tokenizer.merges)

@@ -95,7 +95,7 @@ def align_tokens(source: str, target: str, alignment: Alignment) -> list[list[in
         tokens = tokens_of(text)
         words = [[] for _ in ends]
         for number, (start, _) in enumerate(tokens):
-            words[next(place for place, end in enumerate(ends) if start < end)].append(number)
+            words[next(index for index, end in enumerate(ends) if start < end)].append(number)
         is_word = [text[start].isalnum() or text[start] == "_" for start, _ in tokens]
         sides.append((words, is_word))
     (source_words, source_kinds), (target_words, target_kinds) = sides
@@ -106,8 +106,8 @@ def align_tokens(source: str, target: str, alignment: Alignment) -> list[list[in
         for kind in (True, False):
             own = [token for token in source_words[source_word] if source_kinds[token] == kind]
             others = [token for token in target_words[target_word] if target_kinds[token] == kind]
-            for place, token in enumerate(own):
-                found[token] += [others[place]] if len(own) == len(others) else others
+            for index, token in enumerate(own):
+                found[token] += [others[index]] if len(own) == len(others) else others
     return found
 
 
@@ -223,10 +223,10 @@ def _longest_run(owner: list[int | None], number: int, *, bridge: bool) -> Range
     best: Range | None = None
     begin: int | None = None
     last = 0
-    for place, who in enumerate([*owner, -1]):
+    for index, who in enumerate([*owner, -1]):
         if who == number:
-            begin = place if begin is None else begin
-            last = place
+            begin = index if begin is None else begin
+            last = index
         elif who is not None or not bridge:
             if begin is not None and (best is None or last + 1 - begin > best[1] - best[0]):
                 best = begin, last + 1

@@ -33,8 +33,8 @@ def patience_for(source: Sequence[int]) -> int:
     longest = 0
     for block in range(1, min(LONGEST_BLOCK, len(source) // 2) + 1):
         run = 0
-        for place in range(block, len(source)):
-            run = run + 1 if source[place] == source[place - block] else 0
+        for index in range(block, len(source)):
+            run = run + 1 if source[index] == source[index - block] else 0
             if run >= block:
                 longest = max(longest, run + block)
     return PATIENCE + 2 * longest

@@ -200,8 +200,8 @@ class RecordTokenizer(Tokenizer):
         whole = Encoded([], [], [], [])
         begin = word = 0
         for parts in self.fields(text):
-            for place, part in enumerate(parts):
-                marker = SEP if place else BOS
+            for index, part in enumerate(parts):
+                marker = SEP if index else BOS
                 found = self.one.encode(part)
                 whole.ids.extend([marker, *found.ids])
                 whole.tokens.extend([SPECIALS[marker], *found.tokens])
@@ -220,8 +220,8 @@ class RecordTokenizer(Tokenizer):
         for fields in rows:
             row: list[int] = []
             for parts in fields:
-                for place, _ in enumerate(parts):
-                    row += [SEP if place else BOS, *next(ids)]
+                for index, _ in enumerate(parts):
+                    row += [SEP if index else BOS, *next(ids)]
             found.append(row)
         return found
 

@@ -40,8 +40,8 @@ class SentencePieceTokenizer(Tokenizer):
             raise RegardError(f"The SentencePiece model {path} cannot be read: {error.strerror or error}.") from error
         processor = _processor(model, str(path))
         numbers = range(processor.get_piece_size())
-        regular = [one for one in numbers if not (processor.is_control(one) or processor.is_unknown(one))]
-        return cls(model, [*SPECIALS, *(processor.id_to_piece(one) for one in regular)], origin=str(path))
+        regular = [number for number in numbers if not (processor.is_control(number) or processor.is_unknown(number))]
+        return cls(model, [*SPECIALS, *(processor.id_to_piece(number) for number in regular)], origin=str(path))
 
     @cached_property
     def size(self) -> int:

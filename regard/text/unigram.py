@@ -61,7 +61,7 @@ class _Lattice:
     """A lattice over all units: nodes are positions between letters, edges are pieces."""
 
     def __init__(self, units: Counter[str], alphabet: Sequence[str]):
-        number = {letter: place for place, letter in enumerate(alphabet, start=1)}
+        number = {letter: index for index, letter in enumerate(alphabet, start=1)}
         known = re.compile(f"[{re.escape(''.join(alphabet))}]+")
         text, weights, room = [], [], MOST_CHARACTERS
         for unit, count in sorted(units.items(), key=lambda item: (-item[1], item[0])):

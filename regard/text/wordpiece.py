@@ -91,7 +91,7 @@ class WordPieceTokenizer(Tokenizer):
         """Return the tokens of a text, without special tokens."""
         text = without_surrogates(text)
         encoding = self._inner.encode(text, add_special_tokens=False)
-        starts = [not here.isspace() and (not place or text[place - 1].isspace()) for place, here in enumerate(text)]
+        starts = [not here.isspace() and (not index or text[index - 1].isspace()) for index, here in enumerate(text)]
         number = [count - 1 for count in accumulate(starts)]  # word of each character
         words = [max(number[start], 0) if start < len(number) else 0 for start, _ in encoding.offsets]
         return Encoded(encoding.ids, encoding.tokens, list(encoding.offsets), words)

@@ -95,11 +95,11 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 def _without_comment(line: str) -> str:
     """Return a line up to the `#` that starts a comment: outside quotation marks, at the start of a word."""
     quote = ""
-    for place, character in enumerate(line):
+    for index, character in enumerate(line):
         if quote:
             quote = "" if character == quote else quote
         elif character in "\"'":
             quote = character
-        elif character == "#" and (place == 0 or line[place - 1].isspace()):
-            return line[:place]
+        elif character == "#" and (index == 0 or line[index - 1].isspace()):
+            return line[:index]
     return line

@@ -187,7 +187,7 @@ class ImageInput(Input):
     ) -> tuple[StepModel[Any], Source]:
         """Return the step model and the pixels of the images, all positions of which are real."""
         (pixels,) = self.collate(sources, rows)
-        seeds = tuple(hashlib.sha256(one.numpy().tobytes()).hexdigest() for one in pixels)
+        seeds = tuple(hashlib.sha256(image.numpy().tobytes()).hexdigest() for image in pixels)
         pixels = pixels.to(model.device)
         mask = torch.ones(len(sources), self.grid[0] * self.grid[1], dtype=torch.bool, device=model.device)  # B×S
         steps = AttentiveSteps(model) if with_attention else ModelSteps(model)
@@ -213,7 +213,7 @@ def moved(pixels: Tensor, most: int, random: torch.Generator) -> Tensor:
     padded = F.pad(pixels, (most,) * 4, mode="replicate")
     corners = torch.randint(0, 2 * most + 1, (len(pixels), 2), generator=random).tolist()
     return torch.stack(
-        [one[:, y : y + high, x : x + wide] for one, (y, x) in zip(padded, corners, strict=True)]
+        [image[:, y : y + high, x : x + wide] for image, (y, x) in zip(padded, corners, strict=True)]
     )  # B×3×H×W
 
 

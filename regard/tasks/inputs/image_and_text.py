@@ -124,8 +124,8 @@ class ImageAndTextInput(Input):
     def frequencies(self, store: TokenStore) -> NDArray[np.int64]:
         """Count each token of the questions in a store."""
         counts = np.zeros(self.tokenizer.size, dtype=np.int64)
-        for place in range(len(store)):
-            np.add.at(counts, store[place][0][1:], 1)
+        for index in range(len(store)):
+            np.add.at(counts, store[index][0][1:], 1)
         return counts
 
     def shorten(self, sources: Sequence[str]) -> tuple[list[str], int]:

@@ -59,8 +59,8 @@ class NoInput(Input):
     def groups(self, rows: Rows, tokens: int) -> Iterator[list[int]]:
         """Yield the indices of prompts in groups of equal length."""
         by_length: dict[int, list[int]] = {}
-        for place, ids in enumerate(rows):
-            by_length.setdefault(len(ids), []).append(place)
+        for index, ids in enumerate(rows):
+            by_length.setdefault(len(ids), []).append(index)
         for length, places in sorted(by_length.items()):
             most = max(1, tokens // length)
             yield from (places[start : start + most] for start in range(0, len(places), most))

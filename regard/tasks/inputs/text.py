@@ -170,7 +170,7 @@ class TextInput(Input):
 
     def _pieces(self, source: str, search: Search, most: int) -> list[Piece]:
         cut = pieces(source, lambda piece: len(self.tokenizer.encode_batch([piece])[0]) <= most)
-        return keep_whole(cut, [(one.start, one.end) for one in search.kept(source)]) if search.keep else cut
+        return keep_whole(cut, [(kept.start, kept.end) for kept in search.kept(source)]) if search.keep else cut
 
     def output_limit(self, row: list[int]) -> int:
         """Return a limit in proportion to the length of the source."""

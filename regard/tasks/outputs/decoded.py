@@ -130,5 +130,5 @@ def as_result(best: Sequence[Hypothesis]) -> Result:
     """Convert the hypotheses for one source, best first, to a result."""
     if not best:
         return Nothing(Text)
-    texts = [Text(one.text, one.score, tuple(one.log_probs)) for one in best]
+    texts = [Text(hypothesis.text, hypothesis.score, tuple(hypothesis.log_probs)) for hypothesis in best]
     return replace(texts[0], alternatives=tuple(texts[1:]))

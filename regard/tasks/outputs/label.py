@@ -188,7 +188,7 @@ class LabelOutput(ChoiceOutput[ChoiceModel]):
         for number, label in enumerate(answers, start=1):
             self._check(label, number)
         scores = score_labels(answers, true, self.labels)
-        right = [one == other for one, other in zip(answers, true, strict=True)]
+        right = [answer == label for answer, label in zip(answers, true, strict=True)]
         if all(len(parts) > 1 for parts in cut):
             sure = [number_in(parts[1], number) for number, parts in enumerate(cut, start=1)]
             scores = replace(scores, details={**scores.details, "calibration": calibration(sure, right)})

@@ -163,10 +163,10 @@ class MaskedWordsOutput(Output[MaskedLanguageModel]):
         answers = []
         for ids, best in zip(rows, found, strict=True):
             guesses = best[1 : len(ids) + 1].long()  # S×5 (or fewer words, if there are no more), without BOS
-            filled = [int(guesses[place, 0]) if one == MASK else one for place, one in enumerate(ids)]
+            filled = [int(guesses[index, 0]) if one == MASK else one for index, one in enumerate(ids)]
             blanks = [
-                [self.input.tokenizer.decode([one]) for one in guesses[place].tolist()]
-                for place, one in enumerate(ids)
+                [self.input.tokenizer.decode([one]) for one in guesses[index].tolist()]
+                for index, one in enumerate(ids)
                 if one == MASK
             ]
             answers.append(FilledText(self.input.tokenizer.decode(filled), blanks))
@@ -179,7 +179,7 @@ class MaskedWordsOutput(Output[MaskedLanguageModel]):
                 "A masked model has no separate target. Write the words into the text; the model predicts its blanks."
             )
         ids = self._with_blanks(source)
-        places = [place + 1 for place, one in enumerate(ids) if one == MASK]  # after BOS
+        places = [index + 1 for index, one in enumerate(ids) if one == MASK]  # after BOS
         if not places:
             raise UsageError(f"The text has no blank. Write {BLANK} for a word.")
         self.text.check_lengths([ids])
