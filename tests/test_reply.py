@@ -74,6 +74,7 @@ class TestTrie:
             found = scorer.rank(message, count=20, width=10_000)
             assert [one.log_prob for one in found] == pytest.approx(everything[best].tolist(), abs=1e-4)
             assert len({one.output for one in found}) == 20
+            assert scorer.score_by_trie(message) == pytest.approx(everything, abs=1e-4)
 
     def test_a_narrow_beam_finds_true_scores(self, run) -> None:
         outputs = self.random_outputs(run, 150)

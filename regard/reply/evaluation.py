@@ -54,7 +54,7 @@ def _rankings(
     """Return the ranks of real replies by the scorer, with and without α, and by the frequency of responses."""
     plain, penalised = [], []
     for number, (exchange, wanted) in enumerate(zip(known, true, strict=True), start=1):
-        scores = suggester.scorer.score_all(exchange.message.lower())
+        scores = suggester.scorer.score_by_trie(exchange.message.lower())
         plain.append(_rank(scores, wanted))
         penalised.append(_rank(scores - suggester.settings.alpha * suggester.priors, wanted))
         if progress:

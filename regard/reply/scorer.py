@@ -44,6 +44,13 @@ class Scorer:
         sources = self._rows(message) * len(self.ids)
         return np.array([sum(row) for row in log_probs(self.run.model, sources, self.ids)])
 
+    def score_by_trie(self, message: str) -> NDArray[np.float64]:
+        """Return log P of every response, as `score_all` does, but each common beginning is computed once."""
+        scores = np.full(len(self.ids), -np.inf)
+        for found in self.rank(message, count=len(self.ids), width=len(self.trie)):
+            scores[found.output] = found.log_prob
+        return scores
+
     def _rows(self, message: str) -> list[list[int]]:
         return [ids[-LONGEST_MESSAGE:] for ids in self.run.input.rows([message])]
 
