@@ -37,6 +37,8 @@ SURVIVES, OUT_OF_TIME = UNNOTICED = "survives", "out of time"
 LATE = -1000
 """Stands for the exit code of a process that took too long."""
 LEFT_OUT = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__")
+LEFT_OUT_TESTS = re.compile("browser|bench|tutorial")
+"""Tests that need a browser, or the environment of the tree."""
 FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?)(?: - .*)?$", re.MULTILINE)
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -125,12 +127,12 @@ def near_tests(mutation: Mutation, root: Path = ROOT) -> list[str]:
 
 
 def wide_tests(mutation: Mutation, root: Path = ROOT) -> list[str]:
-    """Return all test files that mention the mutated file's package, without those that need a browser."""
+    """Return all test files that mention the mutated file's package, without those that a copy cannot run."""
     package = mutation.place().relative_to(ROOT).parts[1]
     return sorted(
         f"tests/{path.name}"
         for path in (root / "tests").glob("test_*.py")
-        if f"regard.{package}" in path.read_text(encoding="utf-8") and "browser" not in path.name
+        if f"regard.{package}" in path.read_text(encoding="utf-8") and not LEFT_OUT_TESTS.search(path.name)
     )
 
 

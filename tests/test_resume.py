@@ -70,7 +70,7 @@ def live(overrides, directory, until=None):
     awake = context.Event()
     process = context.Process(target=work, args=(overrides, directory, awake))
     process.start()
-    awake.wait(60)
+    awake.wait(300)
     start = time.monotonic()
     process.join(until)
     if process.is_alive():
@@ -194,7 +194,7 @@ def start(tmp_path, *overrides, **course):
         text=True,
         preexec_fn=heard,  # noqa: PLW1509
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (tmp_path / "run" / "checkpoints" / "latest").exists():
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()
         time.sleep(0.02)
@@ -235,7 +235,7 @@ def test_a_process_that_waits_for_others_can_be_ended(tmp_path):
         text=True,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while True:  # the first process listens where the others shall meet it
             assert process.poll() is None and time.monotonic() < deadline, process.communicate()
             with socket.socket() as other:

@@ -211,6 +211,17 @@ def test_the_cache_is_bounded():
     assert len(worker.requests) == 4
 
 
+def test_a_full_cache_drops_what_was_not_used_for_longest():
+    worker = FakeWorker(echo)
+
+    async def work(found: Scheduler) -> None:
+        for text in ["a", "b", "a", "c", "a", "b"]:
+            await found.answer("m", "translate", [text], {}, deadline=soon())
+
+    run(worker, work, cache_entries=2)
+    assert [request["inputs"] for request in worker.requests] == [["a"], ["b"], ["c"], ["b"]]
+
+
 def test_idle_models_are_unloaded_above_the_memory_limit():
     worker = FakeWorker(echo)
     worker.memory = 1000

@@ -4,6 +4,8 @@ import asyncio
 import random
 import time
 
+import pytest
+
 from regard.serving.errors import RequestError
 from regard.serving.jobs import GROUP, LARGEST_BATCH, Job, JobQueue, QueueKey
 from regard.serving.scheduler import Scheduler
@@ -55,21 +57,23 @@ def run_load(scheduler: Scheduler, bursts: list[int]) -> list[list[tuple[bool, f
     return run_in_virtual_time(run())
 
 
-def make_scheduler(**limits: float) -> Scheduler:
-    scheduler = Scheduler(lambda name: ModelKey(name, 0, "", ""), workers=1, cache_entries=0, **limits)
-    scheduler.workers = [SlowWorker()]
+def make_scheduler(workers: int = 1, **limits: float) -> Scheduler:
+    scheduler = Scheduler(lambda name: ModelKey(name, 0, "", ""), workers=workers, cache_entries=0, **limits)
+    scheduler.workers = [SlowWorker() for _ in range(workers)]
     return scheduler
 
 
-def test_requests_that_would_wait_too_long_are_refused_at_once():
-    first, second, third = run_load(make_scheduler(wait_limit=1.0), [12 * LARGEST_BATCH, 40 * LARGEST_BATCH, 1])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_requests_that_would_wait_too_long_are_refused_at_once(workers):
+    bursts = [12 * workers * LARGEST_BATCH, 40 * workers * LARGEST_BATCH, 1]
+    first, second, third = run_load(make_scheduler(workers, wait_limit=1.0, queue_limit=10**6), bursts)
     assert all(accepted for accepted, _ in first)  # no estimate yet: a burst within the queue limit is accepted
     seconds = [taken for accepted, taken in second if accepted]
     refused = [taken for accepted, taken in second if not accepted]
-    expected = 1.0 / SECONDS * LARGEST_BATCH
-    assert 0.5 * expected < len(seconds) < 1.5 * expected
-    assert max(seconds) < 4.0
-    assert max(refused) < 2.0
+    expected = 1.0 / SECONDS * LARGEST_BATCH * workers
+    assert 0.9 * expected < len(seconds) < 1.1 * expected
+    assert max(seconds) < 1.1
+    assert max(refused) == 0.0
     assert third[0][0]  # the backlog is gone
 
 

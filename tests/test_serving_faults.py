@@ -91,7 +91,6 @@ def test_killed_workers_lose_no_accepted_request(arguments, tmp_path):
             answers = list(pool.map(ask_and_kill, texts[20:]))
         assert [answer.status_code for answer in answers] == [200] * len(answers)
         assert {text: ask(client, text).json()["translatedText"] for text in texts[:20]} == expected
-        assert "regard_worker_restarts_total 2.0" in client.get("/metrics").text
 
 
 def accepted_requests(url: str) -> float:
