@@ -309,7 +309,11 @@ class TestOtherEndpoints:
 
     def test_metrics(self, client):
         translate(client)
+        client.get("/v1/models")
+        client.post("/v1/inspect/attention", json={"input": "a b"})
         text = client.get("/metrics").text
+        assert 'regard_requests_total{endpoint="/v1/models",status="200"}' in text
+        assert 'endpoint="/v1/inspect/{analysis}"' in text
         assert 'regard_requests_total{endpoint="/translate",status="200"}' in text
         assert "regard_batch_size_bucket" in text and "regard_queue_depth" in text
 

@@ -21,8 +21,7 @@ def cached_model(run: Run, quantize: str) -> Path:
     """Return the directory of a run's model for CTranslate2, exporting it if it is missing or out of date."""
     place = run.directory / "engines" / f"ctranslate2-{quantize}"
     mark = _current_state(run)
-    known = _recorded_state(place)
-    if known is not None and {key: known.get(key) for key in mark} == mark:
+    if is_exported(run, quantize):
         return place
     library()
     from regard.formats.to_ctranslate2 import check_cell, write_ctranslate2
@@ -38,6 +37,13 @@ def cached_model(run: Run, quantize: str) -> Path:
     except BaseException:
         _remove(aside)
         raise
+
+
+def is_exported(run: Run, quantize: str) -> bool:
+    """Return whether the export of a run exists and is up to date; if not, `cached_model` imports torch."""
+    mark = _current_state(run)
+    known = _recorded_state(run.directory / "engines" / f"ctranslate2-{quantize}")
+    return known is not None and {key: known.get(key) for key in mark} == mark
 
 
 def cached_facts(place: Path) -> Facts:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -74,13 +75,10 @@ class Gate:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
-        self.paths = {route.path for route in LibreTranslate(service).routes()} | {
-            "/docs",
-            "/inbox",
-            "/metrics",
-            *HEALTH,
-        }
-        """Paths of endpoints that are not of FastAPI, for logs and measures."""
+        paths = [route.path for route in LibreTranslate(service).routes()] + ["/docs", "/inbox", "/metrics", *HEALTH]
+        paths += ["/v1/openapi.json", *(getattr(route, "path", "") for route in API(service).router().routes)]
+        self.endpoints = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in paths]
+        """Patterns of all paths, with their names in logs and measures."""
         self.active = 0
         """Requests that are being answered."""
         self._refusal = _Refusal()
@@ -179,9 +177,8 @@ class Gate:
         return headers
 
     def _record(self, request: Request, identity: str, status: int, seconds: float) -> None:
-        route = request.scope.get("route")
         path = request.scope["path"]
-        endpoint = getattr(route, "path", None) or (path if path in self.paths else "unknown")
+        endpoint = next((name for pattern, name in self.endpoints if pattern.fullmatch(path)), "unknown")
         self.service.measures.requests.labels(endpoint, str(status)).inc()
         self.service.measures.duration.labels(endpoint).observe(seconds)
         facts = {

@@ -12,12 +12,14 @@ are loaded when they are first asked for; torch is imported only by requests tha
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.foundation.errors import RegardError, UsageError
+from regard.runs.run import Run
 from regard.text.specials import SPECIALS
 
 if TYPE_CHECKING:
@@ -65,8 +67,21 @@ class WorkerModel:
         if isinstance(self._plain, bool):
             from regard.engines.choice import open_plain_text
 
+            self._export()
             self._plain = open_plain_text(self.key.engine, Path(self.key.run), [])
         return self._plain
+
+    def _export(self) -> None:
+        """Export the run for CTranslate2, if it is not done yet, in another process: this one stays without torch."""
+        from regard.engines.ctranslate2_cache import is_exported
+        from regard.formats.ctranslate2_library import installed
+
+        quantize = "int8" if self.key.engine.endswith("int8") else "float32"
+        if self.key.engine != "native" and installed() and not is_exported(Run.open(Path(self.key.run)), quantize):
+            code = "import sys; from pathlib import Path; from regard.engines.choice import open_plain_text as o; "
+            code += "o(sys.argv[1], Path(sys.argv[2]), [])"
+            command = [sys.executable, "-c", code, self.key.engine, self.key.run]
+            subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=sys.stderr)  # failures are told later
 
     @property
     def generator(self) -> "TextGenerator":
