@@ -8,11 +8,12 @@ export function show(data) {
   const messages = data.messages.map((message) => ({ ...message, draft: "", sent: null }));
 
   const list = el("ul", { class: "messages", "aria-label": "Messages" });
-  const reader = el("article", { class: "reader", "aria-live": "polite" });
+  const reader = el("div", { class: "reader", "aria-live": "polite" });
   const suggestions = el("div", { class: "suggestions", role: "group", "aria-label": "Suggested replies" });
   const why = el("p", { class: "quiet why", role: "status" });
   const reply = el("textarea", { id: "reply", rows: 4, "aria-label": "Your reply", oninput: keepDraft });
   const send = el("button", { type: "button", id: "send", onclick: sendReply }, "Send");
+  const always = el("input", { type: "checkbox", id: "always", checked: true, onchange: () => ask(messages[state.open]) });
   const learn = el("input", { type: "checkbox", id: "learn" });
   const other = el("textarea", { id: "own", rows: 2, placeholder: "Write a message of your own to try" });
   const add = el("button", { type: "button", id: "add", onclick: addMessage }, "Add to the inbox");
@@ -22,6 +23,7 @@ export function show(data) {
       el("nav", { "aria-label": "Inbox" }, list, el("label", { class: "quiet", for: "own" }, "Try a message"), other, add),
       el("div", { class: "open" }, reader, suggestions, why, reply,
         el("div", { class: "foot" }, send,
+          el("label", { class: "quiet" }, always, " Suggest for every message, not only where a short reply is likely"),
           data.canLog ? el("label", { class: "quiet" }, learn, " Learn from my choices (kept on this server)") : null))));
 
   function drawList() {
@@ -50,7 +52,7 @@ export function show(data) {
     suggestions.replaceChildren();
     why.textContent = "Looking for replies …";
     try {
-      const answer = await post("/v1/reply", { messages: [message.text], model: data.model });
+      const answer = await post("/v1/reply", { messages: [message.text], model: data.model, rate: always.checked ? 1 : null });
       if (number !== state.asked) return;  // another message was opened meanwhile
       drawSuggestions(answer.outputs[0]);
     } catch (error) {
