@@ -39,7 +39,7 @@ LATE = -1000
 LEFT_OUT = (".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__")
 LEFT_OUT_TESTS = re.compile("browser|bench|tutorial")
 """Tests that need a browser, or the environment of the tree."""
-FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?)(?: - .*)?$", re.MULTILINE)
+FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/[^\s\[]+(?:\[.*\])?)(?: - .*)?$", re.MULTILINE)
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["torch", "numpy", "hypothesis.strategies", "pytest", "pydantic", "tokenizers"])

@@ -185,6 +185,18 @@ def test_text_without_markup_is_translated_as_plain_text():
     assert translate_html("a man, a dog", in_order) == in_order(["a man, a dog"])[0].text
 
 
+@pytest.mark.parametrize(
+    "text, alignment, expected",
+    [
+        ("x y x", [(0, 0), (1, 1), (0, 2)], "<b>x</b> <i>y</i> x"),  # of equals the first
+        ("x y x x", [(0, 0), (1, 1), (0, 2), (0, 3)], "x <i>y</i> <b>x x</b>"),  # the longest
+        ("x y z", [(0, 0), (0, 2)], "<b>x y z</b> <i></i>"),  # a word between that belongs to nothing is covered
+    ],
+)
+def test_an_element_whose_words_are_scattered_covers_their_longest_stretch(text, alignment, expected):
+    assert translate_html("<b>a</b> <i>b</i>", lambda texts: [Aligned(text, alignment)]).strip() == expected
+
+
 def test_a_long_document_takes_linear_time():
     source = "<p>a <b>c</b> d</p>" * 5000
     assert translate_html(source, in_order).count("<b>C</b>") == 5000
