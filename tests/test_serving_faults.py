@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -106,6 +107,38 @@ def test_sigterm_finishes_what_was_accepted_and_exits_with_0(arguments, tmp_path
         # those that were not accepted were refused at once, not cut off
         failures = [future.exception() for future in waiting if future not in done]
         assert all(isinstance(failure, httpx.ConnectError) for failure in failures)
+
+
+def test_a_second_signal_stops_at_once(arguments, tmp_path):
+    with running_server(tmp_path, *arguments) as server, server.client(120) as client:
+        ask(client, "a")
+        with ThreadPoolExecutor(1) as pool:
+            long = pool.submit(ask, client, "\n".join(sentences(6000)))  # takes seconds
+            while "regard_queue_depth 0.0" in httpx.get(server.url + "/metrics").text:
+                assert not long.done()
+                time.sleep(0.01)
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            assert server.process.poll() is None and not long.done()  # it finishes what was accepted
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(timeout=15)
+            assert long.exception() is not None or long.result().status_code >= 500
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_tls(arguments, tmp_path):
+    files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *files, *names]
+    subprocess.run(command, check=True, capture_output=True)
+    settings = tmp_path / "serving.yaml"
+    settings.write_text("certificate: cert.pem\nprivate_key: key.pem\n")
+    with running_server(tmp_path, *arguments, "--config", settings) as server:
+        assert server.url.startswith("https://")
+        with httpx.Client(
+            base_url=server.url, verify=ssl.create_default_context(cafile=tmp_path / "cert.pem")
+        ) as client:
+            assert ask(client, "a b c").json() == {"translatedText": "a b c"}
 
 
 def test_a_full_queue_and_a_deadline(arguments, tmp_path):
