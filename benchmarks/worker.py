@@ -120,7 +120,8 @@ class Worker:
 
     @property
     def _program(self) -> Path:
-        return self.tree / PROGRAMS.relative_to(ROOT) / f"{self.program}.py"
+        programs = PROGRAMS if self.tree == ROOT else self.tree / "benchmarks" / "programs"
+        return programs / f"{self.program}.py"
 
     def _environment(self, answers: str) -> dict[str, str]:
         """The environment of the program; another checkout comes before the installed one."""

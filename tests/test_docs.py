@@ -166,6 +166,7 @@ def test_every_command_of_a_shell_block_exists(command: Command) -> None:
             "done",
             "paste",
             "curl",
+            "export",
         }
 
 

@@ -130,7 +130,7 @@ def test_nothing_is_written_over(capsys) -> None:
         ("raw,clean\na,b\n", ["a.csv", "--task", "poetry"], 2),
         ("raw,clean\na,b\n", ["a.csv", "--source", "nope"], 2),
         ("raw,clean\na,b\n", ["a.csv", "--source", "raw", "--target", "raw"], 2),
-        ("x", ["gone.csv"], 1),
+        ("x", ["gone.csv"], 2),
         ("x", ["a.csv", "b.csv", "c.csv"], 2),
         ("raw,clean\na,b\n", ["a.csv", "-o", "no/such/dir.yaml"], 2),
     ],
