@@ -85,6 +85,11 @@ def test_the_page_fetches_nothing_and_complains_of_nothing(browser, transformer)
     assert not re.findall(r"(?:src|href)=|https?://(?!www\.w3\.org)", transformer[0].read_text())
 
 
+def is_shown(text, before, value):
+    """Whether a text shows a number after some words; the page rounds to three decimals, small ones to two digits."""
+    return text.startswith(before) and abs(float(text.removeprefix(before)) - float(value)) < 0.0006
+
+
 @pytest.mark.parametrize("head", [0, 1])
 @pytest.mark.parametrize(("kind", "tab"), [("source", "To the source"), ("encoder", "Inside the source")])
 def test_the_hint_says_the_weight_of_the_data(browser, transformer, kind, tab, head):
@@ -107,9 +112,7 @@ def test_the_mean_of_all_is_the_mean_and_tells_of_its_heads(browser, transformer
     press(browser, "1", ".controls")
     layer = weights(data, "source", 1)
     said = keyed(browser, *walk(1, 2)).splitlines()
-    assert [line.split()[:2] for line in said[1:]] == [["head", "0"], ["head", "1"]]
-    shown = [float(line.split()[2]) for line in said[1:]]  # two significant digits at least
-    assert shown == pytest.approx([layer[head][1][2] for head in (0, 1)], rel=0.06, abs=1e-6)
+    assert [is_shown(line, f"head {head} ", layer[head][1][2]) for head, line in enumerate(said[1:])] == [True, True]
 
 
 def test_pointing_at_a_cell_tells_its_row_and_a_click_holds_it(browser, transformer):
@@ -135,7 +138,7 @@ def test_lines_show_where_a_word_looks(browser, transformer):
     place = max(range(len(row)), key=row.__getitem__)
     left = all_of(browser, ".lines [role=group]:first-child button")
     ActionChains(browser).move_to_element(left[2]).perform()
-    assert one_of(browser, ".readout .given").text == f"{data['source']['tokens'][place]} {row[place]:.3f}"
+    assert is_shown(one_of(browser, ".readout .given").text, f"{data['source']['tokens'][place]} ", row[place])
     shades = [
         one.value_of_css_property("background-color")
         for one in all_of(browser, ".lines [role=group]:last-child button")
@@ -144,7 +147,7 @@ def test_lines_show_where_a_word_looks(browser, transformer):
     assert min(range(len(row)), key=clear.__getitem__) == place
     left[2].click()
     ActionChains(browser).move_to_element(all_of(browser, ".lines [role=group]:last-child button")[place]).perform()
-    assert one_of(browser, "#tip").text.endswith(f"{row[place]:.3f}")
+    assert is_shown(one_of(browser, "#tip").text.split()[-1], "", row[place])
 
 
 def drawn(browser):
@@ -199,8 +202,9 @@ def test_hidden_tokens_are_not_shared_out(browser, pieces):
     one_of(browser, "input[type=checkbox]").click()
     assert "not renormalised" in one_of(browser, ".notes").text
     said = keyed(browser, *walk(0, 1)).splitlines()
-    assert said[0].startswith("mach → do: ") and said[1] == f"head 0 {given[0, 0, 1]:.3f}"
-    assert one_of(browser, ".readout").text.endswith(f"hidden tokens {given.mean(0)[0, 3]:.3f}")
+    assert said[0].startswith("mach → do: ") and is_shown(said[1], "head 0 ", given[0, 0, 1])
+    hidden = one_of(browser, ".readout").text.rpartition("hidden tokens ")[2]
+    assert is_shown(hidden, "", given.mean(0)[0, 3])
 
 
 def test_a_row_can_be_read_as_what_was_read(browser, pieces):
@@ -215,7 +219,7 @@ def test_a_recurrent_model_has_one_map_on_the_same_page(browser, recurrent):
     opened(browser, path)
     assert not all_of(browser, "[role=tab]") and not one_of(browser, ".heads").is_displayed()
     told = weights(data, "source", 0)[0]
-    assert keyed(browser, *walk(1, 1)).endswith(f": {told[1][1]:.3f}")
+    assert is_shown(keyed(browser, *walk(1, 1)).rpartition(": ")[2], "", told[1][1])
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
