@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from regard.foundation.errors import UsageError
 from regard.text.normalising import WORD_START
+from regard.text.specials import SPECIALS
 from regard.text.tokenizer import Tokenizer
 
 _BLOCK = 256
@@ -38,7 +39,8 @@ class BpeDropout:
         self._characters = [_leaves(token, parts) for token in range(tokenizer.size)]
         self._starts = [token.startswith(WORD_START) for token in tokenizer.vocabulary]
         self._marks = [
-            len(token) == 1 and not token.isalpha() and token != WORD_START for token in tokenizer.vocabulary
+            number < len(SPECIALS) or (len(token) == 1 and not token.isalpha() and token != WORD_START)
+            for number, token in enumerate(tokenizer.vocabulary)
         ]
 
     def together(
