@@ -35,7 +35,8 @@ class Text(Section):
     joint: bool = True
     """One vocabulary for both sides: names and numbers are often equal, and embeddings can be shared."""
     bpe_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Probability of dropping a merge while training (Provilkov et al., 2020); 0.1 helps on small corpora."""
+    """Probability of dropping a merge while training (Provilkov et al., 2020); 0.1 helps on small corpora. With
+    `model.copying`, equal words of source and target are cut alike."""
 
     @property
     def shared(self) -> bool:

@@ -82,7 +82,7 @@ class Batches:
     a little noise and ties shuffled. They are cut into batches of at most `tokens` padded tokens on the longer side (a
     longer pair gets its own batch). Batches of similar length are distributed over the processes in groups, and the
     groups are shuffled. `source_lengths` are the positions that each source takes in the model, for stores that hold
-    only the number of an image or a sound.
+    only the number of an image or a sound. `alike`: BPE dropout cuts equal words of both sides alike.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class Batches:
         frames: tuple[Frame, Frame] = (SOURCE_FRAME, TARGET_FRAME),
         *,
         source_lengths: Lengths | None = None,
+        alike: bool = False,
     ):
         if len(store) < world_size:
             raise RegardError(
@@ -103,7 +104,7 @@ class Batches:
             )
         self.store, self.tokens, self.seed = store, min(tokens, _MOST_TOKENS), seed
         self.rank, self.world_size = rank, world_size
-        self.dropout, self.frames = dropout, frames
+        self.dropout, self.frames, self.alike = dropout, frames, alike
         self.source_lengths = store.lengths[0] if source_lengths is None else source_lengths
         self._latest: tuple[int, tuple[Places, Places]] | None = None
 
@@ -155,6 +156,9 @@ class Batches:
     def _apply_dropout(self, pair: tuple[Tokens, Tokens], epoch: int, row: int) -> tuple[Tokens, Tokens]:
         """Return a pair with BPE dropout applied; a function of seed, epoch and row only."""
         generator = self._random(epoch, 2, row)
+        if self.alike and self.dropout[0] is not None:
+            source, target = self.dropout[0].together(pair, generator)
+            return source, target
         source, target = (
             ids if dropout is None else dropout(ids, generator) for ids, dropout in zip(pair, self.dropout, strict=True)
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from regard.foundation.errors import UsageError
 from regard.text.normalising import WORD_START
+from regard.text.specials import SPECIALS
 from regard.text.tokenizer import Tokenizer
 
 _BLOCK = 256
@@ -37,6 +38,43 @@ class BpeDropout:
         parts = {merged: pair for pair, (_, merged) in reversed(self._merges.items())}
         self._characters = [_leaves(token, parts) for token in range(tokenizer.size)]
         self._starts = [token.startswith(WORD_START) for token in tokenizer.vocabulary]
+        self._marks = [
+            number < len(SPECIALS) or (len(token) == 1 and not token.isalpha() and token != WORD_START)
+            for number, token in enumerate(tokenizer.vocabulary)
+        ]
+
+    def together(
+        self, rows: Sequence[Sequence[int] | NDArray[np.unsignedinteger[Any]]], generator: np.random.Generator
+    ) -> list[NDArray[np.unsignedinteger[Any]]]:
+        """Return the same texts as other ids, with equal words cut alike in all of them, so that they can be copied.
+
+        Words end at white space, punctuation marks, digits and special tokens.
+        """
+        draws = _draws(generator)
+        known: dict[tuple[int, ...], list[int]] = {}
+        found = []
+        for ids in rows:
+            cut: list[int] = []
+            for word in self._words(np.asarray(ids).tolist()):
+                if word not in known:
+                    known[word] = self._cut(list(word), draws)
+                cut += known[word]
+            found.append(np.asarray(cut, dtype=np.uint32))
+        return found
+
+    def _words(self, ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Yield the characters of each word, each punctuation mark and each digit."""
+        word: list[int] = []
+        for token in ids:
+            for place, character in enumerate(self._characters[token]):
+                if (place == 0 and self._starts[token]) or self._marks[character]:
+                    yield tuple(word)
+                    word = []
+                word.append(character)
+                if self._marks[character]:
+                    yield tuple(word)
+                    word = []
+        yield tuple(word)
 
     def __call__(
         self, ids: Sequence[int] | NDArray[np.unsignedinteger[Any]], generator: np.random.Generator

@@ -149,6 +149,7 @@ class Input(ABC):
             dropout,
             frames,
             source_lengths=self.source_lengths(store),
+            alike=self.config.model.copying,
         )
 
     def source_lengths(self, store: TokenStore) -> NDArray[np.int32] | None:
