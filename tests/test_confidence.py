@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from sacrebleu.metrics.chrf import CHRF
 
 from regard.evaluation.confidence import (
     Confidence,
@@ -66,6 +67,15 @@ def test_features_that_say_nothing_rank_nothing():
     assert abs(found.auc - 0.5) < 0.05 and found.probability([0, 0, 0, 0]) == pytest.approx(0.3, abs=0.05)
 
 
+def test_figures_are_those_of_rows_that_were_not_fitted():
+    """Twenty random features explain sixty random labels well, but no others."""
+    chance = np.random.default_rng(4)
+    rows = [chance.normal(size=(60, 20)) for _ in range(20)]
+    found = [fit(some, chance.random(60) < 0.5, "rows") for some in rows]
+    assert abs(np.mean([one.auc for one in found]) - 0.5) < 0.06
+    assert np.mean([one.brier for one in found]) > 0.25  # worse than a constant
+
+
 def test_words_match_in_order():
     assert matches(["a", "b", "c"], ["a", "x", "c"]) == [True, False, True]
     assert sum(matches(["b", "a"], ["a", "b"])) == 1
@@ -108,6 +118,17 @@ def test_a_fitted_run_rates_good_translations_higher(run, pairs, tmp_path):
     best = loaded.generator.hypotheses(["a b c"], Search())
     (rating,) = found.rate(loaded, ["a b c"], [best[0][0]])
     assert math.isclose(rating.confidence, short["confidence"], abs_tol=1e-4)
+
+
+def test_where_hardly_any_translation_is_good_the_better_half_is(run, pairs):
+    sources, _ = pairs
+    references = [f"{source} {'z' * 3 * len(source)}" for source in sources]  # which no output has
+    loaded = load_run(run)
+    found = fit_confidence(loaded, sources, references)
+    texts = [best[0].text for best in loaded.generator.hypotheses(sources, Search(split=None))]
+    scores = [CHRF().sentence_score(text, [one]).score for text, one in zip(texts, references, strict=True)]
+    assert max(scores) < 50 and found.good == pytest.approx(np.median(scores), abs=0.01)
+    assert found.sentence.base == pytest.approx(0.5, abs=0.1)
 
 
 def test_what_is_missing_is_one_sentence(copy_run, run, pairs):

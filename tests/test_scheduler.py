@@ -135,6 +135,23 @@ def test_an_input_that_kills_workers_fails_after_two_and_others_do_not():
     assert isinstance(deadly, RequestError) and deadly.status == 500 and "died twice" in str(deadly)
 
 
+def test_what_was_streamed_is_not_begun_again_when_the_worker_dies():
+    """A caller that has seen the beginning of an answer would see it twice."""
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        raise WorkerDied
+
+    worker = FakeWorker(answer, seconds=0.005)
+
+    async def work(found: Scheduler) -> int:
+        with pytest.raises(RequestError) as died:
+            await found.stream("m", "a", {}, lambda part: None, deadline=soon())
+        return died.value.status
+
+    assert run(worker, work) == 500
+    assert len(worker.requests) == 1
+
+
 def test_what_waits_past_its_deadline_is_never_computed():
     worker = FakeWorker(echo, seconds=0.1)
 

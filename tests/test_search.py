@@ -227,6 +227,19 @@ def test_with_a_coverage_penalty_too_a_full_beam_is_exhaustive_search(family, pe
         assert one.score == pytest.approx(every[one.tokens], rel=1e-3)
 
 
+def test_a_coverage_penalty_is_the_same_in_any_company():
+    """Positions of padding are no part of a source that could be left uncovered."""
+    model, (source, _) = model_of("gru-both>gru/attention"), sentences(4, 6, seed=3)
+    lengths = (source != 0).sum(1).tolist()
+    assert min(lengths) < max(lengths)
+    limits, options = [6] * 4, {"width": 3, "count": 3, "coverage_penalty": 0.4}
+    together = beam(AttentiveSteps(model), source, limits, **options)
+    for row, length in enumerate(lengths):
+        alone = beam(AttentiveSteps(model), source[row : row + 1, :length], limits[:1], **options)[0]
+        assert [one.tokens for one in together[row]] == [one.tokens for one in alone]
+        assert [one.score for one in together[row]] == pytest.approx([one.score for one in alone], rel=1e-4)
+
+
 def test_coverage_needs_attention_and_says_so():
     with pytest.raises(UsageError, match="fixed vector"):
         AttentiveSteps(model_of("gru-both>gru/initial"))

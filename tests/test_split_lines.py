@@ -135,6 +135,9 @@ def test_what_is_kept_is_never_cut():
     assert "".join(piece.text + piece.space for piece in whole) == text and len(cut) > len(whole) > 1
     for first, last in spans:
         assert any(text[first:last] in piece.text for piece in whole)
+    starts = list(itertools.accumulate((len(piece.text + piece.space) for piece in cut), initial=0))
+    ends = [start + len(piece.text) for start, piece in zip(starts, cut, strict=False)]
+    assert keep_whole(cut, list(zip(starts, ends, strict=False))) == cut  # pieces themselves cross no boundary
 
 
 def test_many_samples_are_no_beam(translator, run, capfd, tmp_path):

@@ -57,6 +57,14 @@ def test_columns_are_found_by_name(name: str, tmp_path: Path) -> None:
     assert other[1] == Pair('CD2\tsays "x"', "cd, 2")
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_separator_is_the_commonest_outside_of_quotes(separator: str, tmp_path: Path) -> None:
+    name = "raw" + "".join(other * 3 for other in ",;\t" if other != separator)
+    (tmp_path / "a.csv").write_text(f'"{name}"{separator}clean\n"x"{separator}y\n', encoding="utf-8")
+    shown = name.replace("\t", " ")  # a cell is one line without tabs
+    assert pairs(tmp_path / "a.csv", source=shown, target="clean") == [Pair("x", "y")]
+
+
 def test_numbers_and_dates_of_spreadsheets_become_text(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl")
     import datetime
