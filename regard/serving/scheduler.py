@@ -17,8 +17,6 @@ from regard.serving.measures import Measures
 from regard.serving.processes import WorkerDied, WorkerProcess
 from regard.serving.worker import ModelKey
 
-WINDOW = 0.002
-"""Seconds that a sentence waits for others if a worker is idle."""
 PACE_BATCHES = 32
 """Recent batches, taken while more jobs waited, from which the waiting time is estimated."""
 FEWEST_PACE_BATCHES = 4
@@ -249,20 +247,11 @@ class Scheduler:
                 self._idle += 1
 
     async def _next_batch(self) -> list[Job]:
-        """Wait for jobs, and take a batch."""
-        while True:
-            oldest = self._queue.oldest()
-            if oldest is None:
-                self._arrived.clear()
-                await self._arrived.wait()
-                continue
-            remaining = oldest.due + WINDOW - time.monotonic()
-            if 0 < remaining <= WINDOW and self._queue.can_grow(oldest):
-                await asyncio.sleep(remaining)
-                oldest = self._queue.oldest()
-                if oldest is None:
-                    continue
-            return self._queue.take(oldest, max(self._idle, 1))
+        """Wait for jobs, and take a batch: a job does not wait for others, which gather while workers are busy."""
+        while (oldest := self._queue.oldest()) is None:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._queue.take(oldest, max(self._idle, 1))
 
     async def _run(self, worker: WorkerProcess, batch: list[Job]) -> None:
         key = batch[0].key
