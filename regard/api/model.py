@@ -33,7 +33,9 @@ from regard.text.records import format_record
 if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
     from regard.evaluation.judged import Judged
+    from regard.inspection.changes import Change
     from regard.inspection.registry import Analysis
+    from regard.inspection.watched import Watched
 
 
 class Model:
@@ -117,6 +119,38 @@ class Model:
             raise UsageError(f"The target is of type {type(target).__name__}. It must be a text.")
         with self._in_memory() as keep:
             return self.loaded.trace(self._as_text(source, keep, "The input"), target)
+
+    def watch(
+        self,
+        source: Any,
+        *,
+        changes: "Sequence[Change]" = (),
+        prefix: Sequence[int] = (),
+        search: Search | None = None,
+        top: int = 10,
+        **options: Any,
+    ) -> "Watched":
+        """Watch the model answer one input, as it is or changed: `model.watch("A dog runs.", changes=[ScaleHead(…)])`.
+
+        Args:
+            source: One input.
+            changes: What is changed inside the model; see `regard.inspection.changes`.
+            prefix: Tokens that the output begins with.
+            search: Options of search, for tasks that generate text.
+            top: Candidates that are kept for each prediction.
+            options: Fields of `Search` as a short form.
+
+        Returns:
+            Each prediction with its candidates, the search, and where the model looked; to show or save.
+        """
+        from regard.inspection.watching import watch
+
+        if not self.loaded.writes_text and (search is not None or options):
+            raise UsageError(f"This run does not generate text ({self.config.task.arrow}) and takes no search options.")
+        with self._in_memory() as keep:
+            text = self._as_text(source, keep, "The input")
+            found = watch(self.loaded, text, changes=changes, prefix=prefix, search=_with(search, options), top=top)
+        return found.named(self.run.directory)
 
     def explain(
         self,

@@ -14,7 +14,7 @@ from regard.pages.modules import View
 from regard.pages.packed_numbers import pack
 from regard.pages.panels import Panel, Part
 
-__all__ = ["Panel", "Part", "find_view", "pack", "render", "render_parts"]
+__all__ = ["Panel", "Part", "find_view", "pack", "render", "render_parts", "view_names"]
 
 
 @cache
@@ -25,6 +25,15 @@ def find_view(name: str) -> View:
     if not script.is_file():
         raise KeyError(name)
     return View(script.read_text(encoding="utf-8"), style.read_text(encoding="utf-8") if style.is_file() else "")
+
+
+def view_names() -> list[str]:
+    """Return the names of all views of analyses."""
+    return sorted(
+        path.name.removesuffix(".js")
+        for path in (files("regard.inspection") / "views").iterdir()
+        if path.name.endswith(".js")
+    )
 
 
 def render(title: str, panels: Sequence[Panel], *, run: str = "") -> str:

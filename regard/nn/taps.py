@@ -75,8 +75,9 @@ def watched(model: nn.Module) -> list[str]:
 def watch(model: nn.Module, *patterns: str, write: Mapping[str, Write] | None = None) -> Iterator[Recording]:
     """Record every tap whose name matches a pattern (`*` for all), and replace values by `write[name](value)`.
 
-    Recorded values include interventions, as the rest of the model sees them. A name in `write` that no tap has raises
-    `KeyError`, so that no intervention is silently ignored.
+    Recorded values include interventions, as the rest of the model sees them; within another `watch`, also those of
+    the outer one, which come first. A name in `write` that no tap has raises `KeyError`, so that no intervention is
+    silently ignored.
     """
     taps = {name: module for name, module in model.named_modules() if isinstance(module, Tap)}
     writes = dict(write or {})
@@ -88,15 +89,16 @@ def watch(model: nn.Module, *patterns: str, write: Mapping[str, Write] | None = 
     before = {name: taps[name].watcher for name in chosen}
     try:
         for name in chosen:
-            taps[name].watcher = _watcher(name, taps[name].time, recording, writes.get(name))
+            taps[name].watcher = _watcher(name, taps[name].time, recording, before[name], writes.get(name))
         yield recording
     finally:
         for name in chosen:
             taps[name].watcher = before[name]
 
 
-def _watcher(name: str, time: int, recording: Recording, write: Write | None) -> Write:
+def _watcher(name: str, time: int, recording: Recording, outer: Write | None, write: Write | None) -> Write:
     def watcher(value: Tensor) -> Tensor:
+        value = value if outer is None else outer(value)
         value = value if write is None else write(value)
         recording.add(name, value, time)
         return value

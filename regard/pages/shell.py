@@ -73,15 +73,16 @@ def json_block(data: Any) -> str:
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:  # NaN and infinity are no JSON: views show an empty value
-        text = json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(finite(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
-def _finite(data: Any) -> Any:
+def finite(data: Any) -> Any:
+    """Return plain data with None in the place of NaN and infinity, which are no JSON."""
     if isinstance(data, dict):
-        return {name: _finite(value) for name, value in data.items()}
+        return {name: finite(value) for name, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
+        return [finite(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 

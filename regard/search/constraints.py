@@ -28,6 +28,8 @@ class Constraints:
 
     prefix: str | None = None
     """The output begins with this text."""
+    prefix_tokens: tuple[int, ...] = ()
+    """The output begins with these tokens of the target vocabulary; instead of `prefix`."""
     require: tuple[str, ...] = ()
     """The output contains each of these phrases, independently of the source."""
     forbid: tuple[str, ...] = ()
@@ -43,6 +45,9 @@ class Constraints:
         if self.prefix is not None and not isinstance(self.prefix, str):
             kind = type(self.prefix).__name__
             raise UsageError(f"The constraint `prefix` is {str(self.prefix)[:80]!r} ({kind}). It must be a text.")
+        object.__setattr__(self, "prefix_tokens", _tokens(self.prefix_tokens))
+        if self.prefix and self.prefix_tokens:
+            raise UsageError("An output cannot begin with both `prefix` and `prefix_tokens`. Give one of them.")
         if self.words is not None:
             object.__setattr__(self, "words", _limits(self.words))
         for name in self.extra:
@@ -55,10 +60,19 @@ class Constraints:
                 object.__setattr__(self, name, as_phrases(name, getattr(self, name)))
 
     def __bool__(self) -> bool:
-        return bool(self.prefix or self.require or self.forbid or self.only is not None or self.words or self.extra)
+        return bool(
+            self.prefix
+            or self.prefix_tokens
+            or self.require
+            or self.forbid
+            or self.only is not None
+            or self.words
+            or self.extra
+        )
 
     def __hash__(self) -> int:
-        return hash((self.prefix, self.require, self.forbid, self.only, self.words, tuple(self.extra.items())))
+        texts = self.prefix, self.prefix_tokens, self.require, self.forbid, self.only, self.words
+        return hash((*texts, tuple(self.extra.items())))
 
     def rule(self, tokenizer: Tokenizer) -> Rule:
         """Return the rule of these constraints for a target tokenizer; contradictions raise `UsageError`."""
@@ -78,11 +92,24 @@ class Constraints:
             return Every([only, *rules]) if rules else only
         if prefix:
             rules.append(Prefix(encode_phrase(prefix, tokenizer)))
+        if self.prefix_tokens:
+            if max(self.prefix_tokens) >= tokenizer.size:
+                raise UsageError(
+                    f"The target vocabulary has {tokenizer.size:,} tokens, and no {max(self.prefix_tokens)}."
+                )
+            rules.append(Prefix(self.prefix_tokens))
         if require:
             rules.append(Required([writings(phrase, tokenizer) for phrase in require]))
         if forbid:
             rules.append(forbidden)
         return rules[0] if len(rules) == 1 else Every(rules)
+
+
+def _tokens(tokens: object) -> tuple[int, ...]:
+    """Check the tokens of a prefix, and return them."""
+    if isinstance(tokens, list | tuple) and all(isinstance(token, int) and token >= 0 for token in tokens):
+        return tuple(tokens)
+    raise UsageError(f"The constraint `prefix_tokens` is {str(tokens)[:80]!r}. It must be a list of token numbers.")
 
 
 def _limits(words: object) -> tuple[int, int]:

@@ -142,7 +142,8 @@ class Search:
     def _of_whole_texts(self) -> bool:
         """Whether there are constraints on a text as a whole."""
         given = self.constraints
-        return bool(given.prefix or given.require or given.only is not None or given.words or given.extra)
+        begun = given.prefix or given.prefix_tokens
+        return bool(begun or given.require or given.only is not None or given.words or given.extra)
 
     @property
     def splits(self) -> bool | None:

@@ -51,6 +51,7 @@ def make_app(service: Service) -> FastAPI:
     )
     app.router.routes.extend(LibreTranslate(service).routes())
     app.include_router(API(service).router())
+    app.add_route("/", _studio(service), methods=["GET"], include_in_schema=False)
     app.add_route("/inbox", _inbox(service), methods=["GET"], include_in_schema=False)
     app.add_route("/docs", _docs(app, service), methods=["GET"], include_in_schema=False)
     app.add_route("/metrics", _metrics(service), methods=["GET"], include_in_schema=False)
@@ -75,7 +76,13 @@ class Gate:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
-        paths = [route.path for route in LibreTranslate(service).routes()] + ["/docs", "/inbox", "/metrics", *HEALTH]
+        paths = [route.path for route in LibreTranslate(service).routes()] + [
+            "/",
+            "/docs",
+            "/inbox",
+            "/metrics",
+            *HEALTH,
+        ]
         paths += ["/v1/openapi.json", *(getattr(route, "path", "") for route in API(service).router().routes)]
         self.endpoints = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in paths]
         """Patterns of all paths, with their names in logs and measures."""
@@ -253,6 +260,15 @@ def _docs(app: FastAPI, service: Service) -> Any:
         )
 
     return docs
+
+
+def _studio(service: Service) -> Any:
+    async def studio(request: Request) -> Response:
+        from regard.serving.studio import studio_page
+
+        return HTMLResponse(studio_page(service))
+
+    return studio
 
 
 def _inbox(service: Service) -> Any:

@@ -1,6 +1,7 @@
 """Regard's own API under `/v1`: everything that the verbs of the command line do, as JSON."""
 
 import asyncio
+import base64
 import json
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, UploadFile
 from fastapi import Path as InPath
 from fastapi import Request as HTTPRequest
-from fastapi.responses import StreamingResponse
+from fastapi.responses import HTMLResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.foundation.errors import UsageError
@@ -109,13 +110,38 @@ class ChoiceRequest(_Body):
     model: str | None = None
 
 
-class InspectRequest(_Body):
+class _Attached(_Body):
+    input: str | list[str] = Field(default="", description="A text, or two; with a file, the text that belongs to it.")
+    file: str | None = Field(default=None, description="An image or a sound file as base64, if the model reads one.")
+    model: str | None = None
+
+
+class InspectRequest(_Attached):
     """An input that is to be explained."""
 
-    input: str | list[str]
     target: str | None = Field(default=None, description="The output to explain; by default the model's own.")
-    model: str | None = None
     options: dict[str, Any] = Field(default={}, description="Options of the analysis.")
+    panels: bool = Field(default=False, description="Return what a page shows, instead of the JSON of the analysis.")
+
+
+class WatchRequest(_Attached):
+    """An input that the model is watched answering, as it is or changed."""
+
+    changes: list[dict[str, Any]] = Field(default=[], max_length=200, description="Changes inside the model.")
+    prefix: list[int] = Field(default=[], max_length=10_000, description="Tokens that the output begins with.")
+    top: int = Field(default=10, ge=1, le=50, description="Candidates for each prediction.")
+    attention: bool = Field(default=False, description="Also return where the model looked, as a page shows it.")
+    beam: int | None = Field(default=None, ge=1, le=20)
+    count: int = Field(default=1, ge=1, le=20)
+    length_penalty: float | None = Field(default=None, ge=0, le=10)
+    coverage_penalty: float = Field(default=0.0, ge=0, le=1000)
+
+
+class ExportRequest(_Body):
+    """A state of the studio, and the answers that it was made from."""
+
+    state: dict[str, Any]
+    recording: dict[str, Any]
 
 
 class Outputs(BaseModel):
@@ -158,6 +184,9 @@ class API:
         router.post("/reply/choice", summary="Log which suggestion was chosen")(self.choice)
         router.post("/score", summary="Score given targets")(self.score)
         router.post("/inspect/{analysis}", summary="Explain a prediction")(self.inspect)
+        router.post("/watch", summary="Watch a model answer, as it is or changed")(self.watch)
+        router.post("/studio/export", summary="Return the studio as one file", response_class=HTMLResponse)(self.export)
+        router.get("/models/{name}", summary="Describe a model and what can be asked of it")(self.describe)
         return router
 
     def _model(self, name: str | None, *verbs: str) -> ServedModel:
@@ -289,12 +318,46 @@ class API:
         self, request: HTTPRequest, analysis: Annotated[str, InPath(max_length=50)], body: InspectRequest
     ) -> Outputs:
         """Return the data of an analysis of `regard inspect`, as its JSON file has it."""
-        name = body.model
-        model = self.service.catalogue.get(name) if name else self._any()
+        options = {**body.options, "analysis": analysis, "target": body.target, "panels": body.panels}
+        return await self._study(request, body, "inspect", options)
+
+    async def watch(self, request: HTTPRequest, body: WatchRequest) -> Outputs:
+        """Return each prediction with its candidates, the search and, if wanted, where the model looked."""
+        names = set(WatchRequest.model_fields) - set(_Attached.model_fields)
+        return await self._study(request, body, "watch", body.model_dump(include=names, exclude_defaults=True))
+
+    async def describe(self, request: HTTPRequest, name: Annotated[str, InPath(max_length=200)]) -> dict[str, Any]:
+        """Return the parts of a model by name, and which analyses apply to it."""
+        model = self.service.catalogue.get(name)
+        (found,) = await unless_gone(request, self.service.answer(model, "describe", [""], {}))
+        return {"name": model.name, "run": str(model.run), **found}
+
+    async def export(self, body: ExportRequest) -> HTMLResponse:
+        """Return a page that shows a state of the studio without a server."""
+        from regard.serving.studio import studio_page
+
+        return HTMLResponse(studio_page(self.service, state=body.state, recording=body.recording))
+
+    async def _study(self, request: HTTPRequest, body: _Attached, task: str, options: dict[str, Any]) -> Outputs:
+        """Answer for a text, or for a file that exists on disk, under a name of ours, only during the request."""
+        model = self.service.catalogue.get(body.model) if body.model else self._any()
         item = _cleaned(body.input)
-        self.service.check_texts([item] if isinstance(item, str) else item)
-        options = {**body.options, "analysis": analysis, "target": body.target}
-        outputs = await unless_gone(request, self.service.answer(model, "inspect", [item], options))
+        texts = [item] if isinstance(item, str) else item
+        self.service.check_texts(texts)
+        if body.file is None:
+            if not any(text.strip() for text in texts):
+                raise RequestError(400, "The input is empty. Write something.")
+            outputs = await unless_gone(request, self.service.answer(model, task, [item], options))
+            return Outputs(model=model.name, outputs=outputs)
+        try:
+            content = base64.b64decode(body.file, validate=True)
+        except ValueError:
+            raise RequestError(400, "`file` is not base64.") from None
+        with tempfile.TemporaryDirectory(prefix="regard-") as directory:
+            path = Path(directory) / "upload"
+            path.write_bytes(content)
+            given = [str(path), *texts] if texts != [""] else str(path)
+            outputs = await unless_gone(request, self.service.answer(model, task, [given], options))
         return Outputs(model=model.name, outputs=outputs)
 
     async def caption(

@@ -211,9 +211,47 @@ class WorkerModel:
     def inspect(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the data of an analysis of each input; `options` has its name and its options."""
         options = dict(options)
-        how, target = options.pop("analysis"), options.pop("target", None)
+        from regard.pages.shell import finite
+
+        how, target, as_panels = options.pop("analysis"), options.pop("target", None), options.pop("panels", False)
         given = [tuple(item) if isinstance(item, list) else item for item in inputs]
-        return [self.model.explain(item, how, target, **options).to_json() for item in given]
+        found = [self.model.explain(item, how, target, **options) for item in given]
+        return [_panels_of(result) if as_panels else finite(result.to_json()) for result in found]
+
+    def watch(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return how the model answers each input, with changes; `attention` adds the panels of its attention."""
+        from regard.inspection.changes import change_from
+
+        options = dict(options)
+        changes = [change_from(change) for change in options.pop("changes", ())]
+        with_attention = options.pop("attention", False)
+        given = [tuple(item) if isinstance(item, list) else item for item in inputs]
+        about: dict[str, Any] = {name: options.pop(name) for name in ("prefix", "top") if name in options}
+        if self.model.loaded.writes_text:
+            about["search"] = search_from({"split": False, **options})
+        found = [self.model.watch(item, changes=changes, **about) for item in given]
+        rows = [result.to_json() for result in found]
+        if with_attention:
+            for row, result in zip(rows, found, strict=True):
+                row["attention"] = [_panel(panel) for panel in result.attention_panels()]
+        return rows
+
+    def describe(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the parts of the model, and which analyses apply to it."""
+        from regard.inspection.description import describe
+
+        return [describe(self.model.loaded) for _ in inputs]
+
+
+def _panels_of(result: Any) -> dict[str, Any]:
+    """Return what a page shows of a result."""
+    return {"title": result.title, "panels": [_panel(panel) for panel in result.panels()]}
+
+
+def _panel(panel: Any) -> dict[str, Any]:
+    from regard.pages.shell import finite
+
+    return {"view": panel.view, "data": finite(panel.data), "title": panel.title, "note": panel.note}
 
 
 def search_from(options: Mapping[str, Any]) -> Any:

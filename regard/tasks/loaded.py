@@ -73,7 +73,7 @@ class LoadedRun:
     @property
     def target_tokenizer(self) -> Tokenizer:
         """The tokenizer of generated texts."""
-        return self._text_output("a tokenizer of outputs").tokenizer
+        return self.text_output("a tokenizer of outputs").tokenizer
 
     @property
     def writes_text(self) -> bool:
@@ -94,7 +94,7 @@ class LoadedRun:
     @cached_property
     def generator(self) -> TextGenerator:
         """The text generator, for tasks that generate text."""
-        return self._text_output("a search").generator(self.model)
+        return self.text_output("a search").generator(self.model)
 
     def translate(self, text: Any, search: Search | None = None, *, beam: int | None = None) -> Any:
         """Return the best output as a string for a source, or for each of a list of sources."""
@@ -114,7 +114,7 @@ class LoadedRun:
 
     def write(self, sources: Texts, search: Search | None = None) -> list[Result]:
         """Return the best text for each source with its score, and the alternatives of an n-best search."""
-        return self._text_output("a text").results(sources, self.hypotheses(sources, search))
+        return self.text_output("a text").results(sources, self.hypotheses(sources, search))
 
     def explain(self, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Return the hypothesis with its attention to the source and, for text sources, its word alignment."""
@@ -158,7 +158,7 @@ class LoadedRun:
 
     def trace_hypothesis(self, source: str, hypothesis: Hypothesis) -> Trace:
         """Run the model on a source and an output that search has found."""
-        return self._text_output("an output to trace").trace_tokens(self.model, source, hypothesis.tokens)
+        return self.text_output("an output to trace").trace_tokens(self.model, source, hypothesis.tokens)
 
     def forced(self, source: str, target: str | None = None) -> tuple[Tensor, Tensor]:
         """Return source tokens 1×S and target tokens 1×T with special tokens; by default of the model's own output."""
@@ -175,7 +175,8 @@ class LoadedRun:
         device = self.model.device
         return torch.tensor([[*ids, EOS]], device=device), torch.tensor([[BOS, *tokens, EOS]], device=device)
 
-    def _text_output(self, what: str) -> DecodedOutput:
+    def text_output(self, what: str) -> DecodedOutput:
+        """Return the output of a run that generates text; `UsageError` says that another has no `what`."""
         if not isinstance(self.output, DecodedOutput):
             raise UsageError(f"This run does not generate text ({self.config.task.arrow}), so it does not have {what}.")
         return self.output

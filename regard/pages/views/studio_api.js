@@ -1,0 +1,74 @@
+// Calls of the server that the studio comes from. Answers are kept, so that what was computed once is shown at once, and an
+// exported page is the same studio with the answers that it was exported with.
+
+/** An error that the reader can do something about. */
+export class Refused extends Error {}
+
+export function makeApi(recording, onConnection = () => {}) {
+  const kept = new Map(Object.entries(recording || {}));
+  const running = new Map();
+
+  async function fetchJson(path, body, signal) {
+    let answer;
+    try {
+      answer = await fetch(path, {
+        method: body === undefined ? "GET" : "POST", signal,
+        headers: body === undefined ? {} : { "Content-Type": "application/json" },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      onConnection(false);
+      await connected(signal);
+      onConnection(true);
+      return fetchJson(path, body, signal);
+    }
+    const data = await answer.json().catch(() => ({}));
+    if (answer.status === 503) {  // busy, or starting again
+      await pause(1000 * (Number(answer.headers.get("Retry-After")) || 1), signal);
+      return fetchJson(path, body, signal);
+    }
+    if (!answer.ok) throw new Refused(data.error || `The server answered with ${answer.status}.`);
+    return data;
+  }
+  /** Wait until the server answers again. */
+  async function connected(signal) {
+    for (;;) {
+      await pause(1500, signal);
+      try { if ((await fetch("/health/live", { signal })).ok) return; } catch (error) { if (error.name === "AbortError") throw error; }
+    }
+  }
+  /** The answer to a request; of two equal requests at once only one is sent. */
+  async function ask(path, body, { signal } = {}) {
+    const key = keyOf(path, body);
+    if (kept.has(key)) return kept.get(key);
+    if (recording) throw new Refused("This page was exported and computes nothing. Open it in the studio to go on from here.");
+    if (!running.has(key) || signal) {
+      const work = fetchJson(path, body, signal).then((data) => { kept.set(key, data); return data; });
+      running.set(key, work);
+      work.catch(() => {}).finally(() => { if (running.get(key) === work) running.delete(key); });
+    }
+    return running.get(key);
+  }
+  return {
+    readOnly: Boolean(recording),
+    has: (path, body) => kept.has(keyOf(path, body)),
+    describe: (model) => ask(`/v1/models/${encodeURIComponent(model)}`),
+    watch: (body, options) => ask("/v1/watch", body, options).then((found) => found.outputs[0]),
+    inspect: (analysis, body, options) => ask(`/v1/inspect/${analysis}`, { ...body, panels: true }, options).then((found) => found.outputs[0]),
+    knows: (analysis, body) => kept.has(keyOf(`/v1/inspect/${analysis}`, { ...body, panels: true })),
+    ask,
+    recording: () => Object.fromEntries(kept),
+  };
+}
+function keyOf(path, body) {
+  if (body === undefined) return path;
+  const short = body.file ? { ...body, file: `${body.file.length} ${body.file.slice(-48)}` } : body;
+  return `${path} ${JSON.stringify(short, Object.keys(short).sort())}${body.changes?.length ? JSON.stringify(body.changes) : ""}${body.options ? JSON.stringify(body.options) : ""}`;
+}
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => { clearTimeout(timer); reject(new DOMException("cancelled", "AbortError")); });
+  });
+}
