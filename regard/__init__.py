@@ -30,12 +30,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'regard' has no attribute {name!r}")
 
 
-def load(run: Path | str, overrides: Sequence[str] = ()) -> Any:
+def load(run: Path | str, overrides: Sequence[str] = (), *, step: int | None = None) -> Any:
     """Open a trained run of any task, or a bundle of runs.
 
     Args:
         run: The directory of the run.
         overrides: Settings for this use of the run, such as "decoding.beam=3".
+        step: Open the checkpoint of this training step instead of the finished model.
 
     Returns:
         The model (`regard.api.model.Model`), or for a bundle of suggested replies its `Suggester`. Call it with an
@@ -55,7 +56,7 @@ def load(run: Path | str, overrides: Sequence[str] = ()) -> Any:
     opened = Run.open(run)  # before torch is imported: a mistyped name is reported at once
     from regard.api.model import load as load_model
 
-    return load_model(opened, overrides)
+    return load_model(opened, overrides, step=step)
 
 
 def train(

@@ -341,10 +341,16 @@ class Model:
         return TAB.join(names)
 
 
-def load(run: Path | str | Run, overrides: Sequence[str] | str = ()) -> Model:
-    """Load a trained run of any task; `overrides` are settings such as "decoding.beam=3"."""
+def load(run: Path | str | Run, overrides: Sequence[str] | str = (), *, step: int | None = None) -> Model:
+    """Load a trained run of any task.
+
+    Args:
+        run: The run directory.
+        overrides: Settings such as "decoding.beam=3".
+        step: Load the checkpoint of this step instead of the finished model.
+    """
     opened = Run.open(run)
-    return Model(opened, load_run(opened, [overrides] if isinstance(overrides, str) else overrides))
+    return Model(opened, load_run(opened, [overrides] if isinstance(overrides, str) else overrides, step=step))
 
 
 def train(config: Mapping[str, Any] | RunConfig | Path | str, run: Path | str, overrides: Sequence[str] = ()) -> Model:

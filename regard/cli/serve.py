@@ -109,7 +109,7 @@ def _models(runs: list[str], pairs: list[str], settings: "ServingSettings") -> "
     from regard.serving.catalogue import Languages, ServedModel
 
     models, given = [], iter([Languages.parse(pair) for pair in pairs])
-    wanted = [(run, *_name_of(run), None, settings.engine) for run in runs]
+    wanted = [(run, *name_of(run), None, settings.engine) for run in runs]
     listed = [
         (
             model.run,
@@ -136,7 +136,7 @@ def _models(runs: list[str], pairs: list[str], settings: "ServingSettings") -> "
     return models
 
 
-def _name_of(argument: str) -> tuple[str, str]:
+def name_of(argument: str) -> tuple[str, str]:
     """Return the name and the directory of an argument RUN or NAME=RUN."""
     name, mark, run = argument.partition("=")
     if mark and not Path(argument).exists():

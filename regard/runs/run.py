@@ -285,15 +285,40 @@ class Run:
             self._manifest().check(self.directory, [path.name])
         return read_weights(path, fingerprints)
 
-    def load_model(self, build: "Callable[[], M]", fingerprints: Mapping[str, str]) -> "M":
-        """Build a model and load the run's weights; raises if the tokenizers do not belong to them."""
+    def load_model(self, build: "Callable[[], M]", fingerprints: Mapping[str, str], step: int | None = None) -> "M":
+        """Build a model and load the run's weights, or those of the checkpoint of a step.
+
+        Raises `RegardError` if the tokenizers do not belong to the weights.
+        """
         from regard.foundation.weights import build_to_fit, put_weights
 
         self._check_tokenizers(fingerprints)
-        weights, origin = self.read_weights(fingerprints), f"The weights in {self.weights}"
+        weights, origin = (
+            (self.read_weights(fingerprints), f"The weights in {self.weights}")
+            if step is None
+            else (self._checkpoint_weights(step), f"The checkpoint of step {step:,} in {self.checkpoints}")
+        )
         model = build_to_fit(build, sum(tensor.numel() for tensor in weights.values()), origin)
         put_weights(model, weights, origin=origin)
         return model
+
+    @property
+    def checkpoint_steps(self) -> list[int]:
+        """The steps of the checkpoints that are kept, ascending."""
+        from regard.runs.checkpoints import Checkpoints
+
+        return Checkpoints(self.checkpoints).steps()
+
+    def _checkpoint_weights(self, step: int) -> "Mapping[str, Tensor]":
+        from regard.runs.checkpoints import Checkpoints, Damaged
+
+        if step not in self.checkpoint_steps:
+            kept = ", ".join(f"{one:,}" for one in self.checkpoint_steps) or "none"
+            raise RegardError(f"{self.directory} has no checkpoint of step {step:,}. Those that are kept: {kept}.")
+        try:
+            return Checkpoints(self.checkpoints).load(step).model
+        except Damaged as damage:
+            raise RegardError(f"The checkpoint of step {step:,} in {self.checkpoints} is damaged: {damage}.") from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -266,7 +266,7 @@ def _studio(service: Service) -> Any:
     async def studio(request: Request) -> Response:
         from regard.serving.studio import studio_page
 
-        return HTMLResponse(studio_page(service))
+        return HTMLResponse(studio_page(list(service.catalogue.models.values()), corpora=service.corpora))
 
     return studio
 

@@ -61,6 +61,8 @@ class Service:
         self.files = TranslatedFiles(most=self.limits.files, seconds=self.limits.file_seconds)
         self.is_ready = False
         self.is_draining = False
+        self.corpora: list[dict[str, Any]] = []
+        """Test sets that the studio offers: `name`, and the files `source` and `reference`."""
 
     async def start(self) -> None:
         """Start the workers."""

@@ -130,6 +130,7 @@ class WatchRequest(_Attached):
     changes: list[dict[str, Any]] = Field(default=[], max_length=200, description="Changes inside the model.")
     prefix: list[int] = Field(default=[], max_length=10_000, description="Tokens that the output begins with.")
     top: int = Field(default=10, ge=1, le=50, description="Candidates for each prediction.")
+    step: int | None = Field(default=None, ge=0, le=10**12, description="Use the checkpoint of this training step.")
     attention: bool = Field(default=False, description="Also return where the model looked, as a page shows it.")
     beam: int | None = Field(default=None, ge=1, le=20)
     count: int = Field(default=1, ge=1, le=20)
@@ -336,7 +337,8 @@ class API:
         """Return a page that shows a state of the studio without a server."""
         from regard.serving.studio import studio_page
 
-        return HTMLResponse(studio_page(self.service, state=body.state, recording=body.recording))
+        models = list(self.service.catalogue.models.values())
+        return HTMLResponse(studio_page(models, state=body.state, recording=body.recording))
 
     async def _study(self, request: HTTPRequest, body: _Attached, task: str, options: dict[str, Any]) -> Outputs:
         """Answer for a text, or for a file that exists on disk, under a name of ours, only during the request."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PLAIN = {"beam", "length_penalty", "whole"}
 """Options that the plain-text path supports."""
+MOST_CHECKPOINTS = 3
+"""Checkpoints of a run that a worker keeps in memory."""
 
 
 class ModelKey(NamedTuple):
@@ -48,6 +50,7 @@ class WorkerModel:
         self._plain: PlainText | bool | None = False  # False: not tried yet
         self._generator: TextGenerator | None = None
         self._model: Model | None = None
+        self._checkpoints: dict[int, Model] = {}
 
     @property
     def tokens(self) -> int:
@@ -105,6 +108,18 @@ class WorkerModel:
 
             self._model = regard.load(self.key.run)
         return self._model
+
+    def at_step(self, step: int | None) -> "Model":
+        """The run, or the checkpoint of a step of it; the last few checkpoints are kept."""
+        if step is None:
+            return self.model
+        if step not in self._checkpoints:
+            import regard
+
+            while len(self._checkpoints) >= MOST_CHECKPOINTS:
+                del self._checkpoints[next(iter(self._checkpoints))]
+            self._checkpoints[step] = regard.load(self.key.run, step=step)
+        return self._checkpoints[step]
 
     def translate(self, texts: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return for each text its best output, as `regard translate` gives it, with what `with` asks for.
@@ -227,9 +242,10 @@ class WorkerModel:
         with_attention = options.pop("attention", False)
         given = [tuple(item) if isinstance(item, list) else item for item in inputs]
         about: dict[str, Any] = {name: options.pop(name) for name in ("prefix", "top") if name in options}
-        if self.model.loaded.writes_text:
+        model = self.at_step(options.pop("step", None))
+        if model.loaded.writes_text:
             about["search"] = search_from({"split": False, **options})
-        found = [self.model.watch(item, changes=changes, **about) for item in given]
+        found = [model.watch(item, changes=changes, **about) for item in given]
         rows = [result.to_json() for result in found]
         if with_attention:
             for row, result in zip(rows, found, strict=True):
@@ -240,7 +256,8 @@ class WorkerModel:
         """Return the parts of the model, and which analyses apply to it."""
         from regard.inspection.description import describe
 
-        return [describe(self.model.loaded) for _ in inputs]
+        steps = Run.open(self.key.run).checkpoint_steps
+        return [{**describe(self.model.loaded), "steps": steps} for _ in inputs]
 
 
 def _panels_of(result: Any) -> dict[str, Any]:

@@ -182,13 +182,16 @@ class LoadedRun:
         return self.output
 
 
-def load_run(directory: Path | str | Run, overrides: Sequence[str] = (), *, verb: str | None = None) -> LoadedRun:
+def load_run(
+    directory: Path | str | Run, overrides: Sequence[str] = (), *, verb: str | None = None, step: int | None = None
+) -> LoadedRun:
     """Load a trained run on the best available device.
 
     Args:
         directory: The run directory.
         overrides: Settings as on the command line.
         verb: The command that uses the run; raises `UsageError` if the run's task needs another command.
+        step: Load the checkpoint of this step instead of the finished model.
     """
     run = Run.open(directory)
     check_overrides(overrides)
@@ -197,7 +200,7 @@ def load_run(directory: Path | str | Run, overrides: Sequence[str] = (), *, verb
         check_verb(run, config, verb)
     keep_freed()
     task = TaskKind.of(config).load(run.tokenizers)
-    model = run.load_model(task.build, task.vocabularies.fingerprints)
+    model = run.load_model(task.build, task.vocabularies.fingerprints, step)
     model = model.to(choose_device(config.training.device)).eval()
     if isinstance(model, Model):
         model = model.optimize_layout()

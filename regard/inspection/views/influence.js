@@ -3,7 +3,7 @@ import { choice, controls, el, formatNumber, formatPercent, heading, hint, rovin
 import { heatmap, key, largest, scalingChoice, scalingNote } from "./heatmap.js";
 
 export function show(root, data) {
-  const state = { question: 0, method: 0, level: "tokens", against: -1, perRow: true, picked: 0, over: null };
+  const state = { question: 0, method: 0, level: "tokens", against: -1, perRow: true, picked: Math.min(data.picked ?? 0, data.target.tokens.length - 1), over: null };
   const methods = () => data.questions[state.question].methods;
   const kept = { output: null, read: null, maps: [] };
   const names = (side) => (state.level === "words" ? data[side].wordTexts : data[side].tokens);

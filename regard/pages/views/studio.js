@@ -20,7 +20,7 @@ export function show(modules, data) {
   const state = readState(data);
   const status = el("span", { class: "status", role: "status" });
   const api = makeApi(data.recording, (isThere) => { document.body.dataset.connection = isThere ? "yes" : "lost"; status.textContent = isThere ? "" : "The connection is lost; trying again …"; });
-  let about = null, watched = null, unchanged = null, last = "", file = null, asking = null, timer = null, steps = null, pins = [];
+  let about = null, watched = null, unchanged = null, last = "", file = typeof data.state?.attached === "string" ? { name: data.state.attached, content: null } : data.state?.attached || null, asking = null, timer = null, steps = null, pins = [];
 
   // --- the parts of the page ---
   const models = data.models.filter((model) => model.verb !== "reply");
@@ -48,7 +48,7 @@ export function show(modules, data) {
   // --- asking the model ---
   function request(more = {}) {
     const body = { model: state.model, input: state.texts.length > 1 ? state.texts : state.texts[0], attention: true };
-    if (file) { body.file = file.content; if (about.texts < 2) delete body.input; else body.input = state.texts[0]; }
+    if (file && about?.reads !== "text") { if (file.content) body.file = file.content; if (about.texts < 2) delete body.input; else body.input = state.texts[0]; }
     if (about?.writes) Object.assign(body, { beam: state.beam ?? about.beam, count: Math.min(5, state.beam ?? about.beam) }, state.lengthPenalty !== null ? { length_penalty: state.lengthPenalty } : {}, state.coverage ? { coverage_penalty: state.coverage } : {});
     if (state.prefix.length) body.prefix = state.prefix;
     if (state.changes.length) body.changes = state.changes;
@@ -75,7 +75,7 @@ export function show(modules, data) {
       const chooser = el("input", { type: "file", accept: about.reads === "image" ? "image/*" : "audio/*", "aria-label": about.reads, onchange: async () => {
         if (chooser.files[0]) { file = { name: chooser.files[0].name, content: await base64Of(chooser.files[0]) }; showFile(); ask(); }
       } });
-      const showFile = () => picture.replaceChildren(file && about.reads === "image" ? el("img", { src: `data:image/png;base64,${file.content}`, alt: file.name }) : el("span", { class: "quiet" }, file ? file.name : `Choose ${about.reads === "image" ? "an image" : "a sound file"}.`));
+      const showFile = () => picture.replaceChildren(file?.content && about.reads === "image" ? el("img", { src: `data:image/png;base64,${file.content}`, alt: file.name }) : el("span", { class: "quiet" }, file ? file.name : `Choose ${about.reads === "image" ? "an image" : "a sound file"}.`));
       parts.push(chooser, picture);
       showFile();
     }
@@ -265,7 +265,7 @@ export function show(modules, data) {
     for (const panel of panels) {
       const body = el("div", { class: "view" });
       root.append(el("section", { class: "panel" }, panel.title ? el("h2", {}, panel.title) : null, body, panel.note ? el("details", { class: "note" }, el("summary", {}, "How to read this"), el("p", {}, panel.note)) : null));
-      try { modules[panel.view].show(body, panel.data); } catch (error) { console.error(error); body.append(el("p", { class: "quiet" }, `This part cannot be shown: ${error.message}`)); }
+      try { modules[panel.view].show(body, panel.view === "influence" ? { ...panel.data, picked: state.position } : panel.data); } catch (error) { console.error(error); body.append(el("p", { class: "quiet" }, `This part cannot be shown: ${error.message}`)); }
     }
     document.body.dataset.panels = String(panels.length);
   }
@@ -303,18 +303,24 @@ export function show(modules, data) {
     putAnalysis(root, "nearest", { at: state.position });
   }
   async function putCompare(root) {
-    const kinds = [...(models.length > 1 ? [["model", "another model"]] : []), ["text", "another sentence"]];
+    const steps = about.steps || [];
+    const kinds = [...(models.length > 1 ? [["model", "another model"]] : []), ["text", "another sentence"], ...(steps.length ? [["step", "a checkpoint of its training"]] : [])];
     if (!kinds.some(([kind]) => kind === state.against)) state.against = kinds[0][0];
     const columns = el("div", { class: "columns" }), left = el("div", { class: "column" }), right = el("div", { class: "column" });
     const otherModels = models.filter((model) => model.name !== state.model);
     const picker = el("select", { "aria-label": "other model", onchange: () => { state.otherModel = picker.value; put(); } }, otherModels.map((model) => el("option", { value: model.name, selected: model.name === state.otherModel }, model.name)));
     const sentence = el("input", { type: "text", value: state.otherText, placeholder: "another sentence", "aria-label": "another sentence", onchange: () => { state.otherText = sentence.value; put(); } });
-    root.append(controls(choice("compare with", kinds, state.against, (kind) => { state.against = kind; showTab(); }), state.against === "model" ? picker : sentence), columns);
+    const reached = el("output"), slider = el("input", { type: "range", min: 0, max: Math.max(0, steps.length - 1), step: 1, value: Math.max(0, steps.indexOf(state.otherStep)), "aria-label": "training step",
+      oninput: () => { reached.textContent = `step ${formatNumber(steps[Number(slider.value)], 0)}`; }, onchange: () => { state.otherStep = steps[Number(slider.value)]; put(); } });
+    const trained = el("label", {}, slider, reached);
+    reached.textContent = steps.length ? `step ${formatNumber(steps[Number(slider.value)], 0)}` : "";
+    root.append(controls(choice("compare with", kinds, state.against, (kind) => { state.against = kind; showTab(); }), { model: picker, text: sentence, step: trained }[state.against]), columns);
     columns.append(left, right);
     async function put() {
       writeState(state);
       const body = request();
       if (state.against === "model") { body.model = state.otherModel || otherModels[0]?.name; delete body.changes; delete body.prefix; delete body.beam; delete body.count; delete body.length_penalty; }
+      else if (state.against === "step") { body.step = state.otherStep ?? steps[0]; }
       else { if (!state.otherText.trim()) { columns.replaceChildren(el("p", { class: "quiet" }, "Write another sentence to compare with.")); return; } body.input = state.otherText; delete body.prefix; }
       columns.replaceChildren(left, right);
       left.replaceChildren(); right.replaceChildren();
@@ -322,10 +328,10 @@ export function show(modules, data) {
         place.append(el("h2", {}, name), outputWords(found), found.hypotheses[0] ? el("p", { class: "quiet" }, `log P ${formatNumber(found.hypotheses[0].logProb, 2)}, ${found.hypotheses[0].length} tokens`) : "");
         putPanels(place, found.attention || []);
       };
-      column(left, state.against === "model" ? state.model : state.texts[0], watched);
+      column(left, { model: state.model, text: state.texts[0], step: "finished" }[state.against], watched);
       try {
         const found = await api.watch(body);
-        column(right, state.against === "model" ? body.model : state.otherText, found);
+        column(right, { model: body.model, text: state.otherText, step: `step ${formatNumber(body.step, 0)}` }[state.against], found);
         right.querySelector(".output-words").after(el("p", {}, differenceLine(watched.text, found.text)));
       } catch (error) { right.append(el("p", { class: "problem", role: "alert" }, error.message)); }
     }
@@ -340,7 +346,7 @@ export function show(modules, data) {
     setTimeout(() => { button.textContent = "Copy link"; }, 1800);
   }
   async function exportPage() {
-    const page = await fetch("/v1/studio/export", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ state, recording: api.recording() }) });
+    const page = await fetch("/v1/studio/export", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ state: { ...state, attached: file }, recording: api.recording() }) });
     if (!page.ok) { status.textContent = "The page could not be exported."; return; }
     const link = el("a", { href: URL.createObjectURL(await page.blob()), download: "studio.html" });
     link.click();

@@ -63,8 +63,14 @@ export function makeApi(recording, onConnection = () => {}) {
 }
 function keyOf(path, body) {
   if (body === undefined) return path;
-  const short = body.file ? { ...body, file: `${body.file.length} ${body.file.slice(-48)}` } : body;
-  return `${path} ${JSON.stringify(short, Object.keys(short).sort())}${body.changes?.length ? JSON.stringify(body.changes) : ""}${body.options ? JSON.stringify(body.options) : ""}`;
+  const { file, ...rest } = body;
+  return `${path} ${canonical(file ? { ...rest, file: `${file.length} ${file.slice(-48)}` } : rest)}`;
+}
+/** JSON with sorted keys and without white space, as Python's `request_key` writes it. */
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.keys(value).filter((name) => value[name] !== undefined).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(",")}}`;
 }
 function pause(milliseconds, signal) {
   return new Promise((resolve, reject) => {
