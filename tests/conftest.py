@@ -1,8 +1,10 @@
 """What several tests share: one thread for each process, seeded cases, a small trained run, and a browser."""
 
+import contextlib
 import fcntl
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,10 @@ if SHARED.is_dir():
     os.environ.setdefault("REGARD_DATA", str(SHARED))  # where recipes find their corpora
 
 draw_curves, drawn_curves = curves.draw_curves, []
+
+
+AXE = "4.10.3"
+"""The version of axe-core."""
 
 
 def draw_curves_once(lines: Any, path: Path, title: str, **named: Any) -> None:
@@ -165,3 +171,19 @@ def browser(tmp_path_factory) -> Iterator:
     opened.set_window_size(1200, 900)
     yield opened
     opened.quit()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The source of axe-core, from npm: it is used by tests only, and kept in the user's cache."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard-tests" / f"axe-core-{AXE}"
+    path = home / "node_modules" / "axe-core" / "axe.min.js"
+    if not path.exists():
+        if shutil.which("npm") is None:
+            pytest.skip("needs npm to install axe-core")
+        command = ["npm", "install", "--prefix", str(home), "--no-save", "--ignore-scripts", f"axe-core@{AXE}"]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if not path.exists():
+            pytest.skip("npm cannot install axe-core here")
+    return path.read_text(encoding="utf-8")

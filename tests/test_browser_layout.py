@@ -1,12 +1,7 @@
 """Where things are on a page, measured: at 10, 40 and 120 tokens, wide and narrow, light and dark."""
 
-import contextlib
 import json
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
@@ -23,7 +18,6 @@ from tests.test_browser_pages import NARROW, all_of, comparison, form, luminance
 __all__ = ["comparison", "form", "tree"]  # fixtures
 
 DESKTOP, LENGTHS = 1280, (10, 40, 117)
-AXE = "4.10.3"
 
 
 def rect(browser, selector, place=0):
@@ -301,22 +295,6 @@ def test_every_page_has_a_main_landmark_and_every_canvas_a_role(browser, request
         role = canvas.get_attribute("role")
         assert role in ("img", "presentation")
         assert bool(canvas.get_attribute("aria-label")) == (role == "img")
-
-
-@pytest.fixture(scope="session")
-def axe():
-    """The source of axe-core, from npm: it is used by tests only, and kept in the user's cache."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard-tests" / f"axe-core-{AXE}"
-    path = home / "node_modules" / "axe-core" / "axe.min.js"
-    if not path.exists():
-        if shutil.which("npm") is None:
-            pytest.skip("needs npm to install axe-core")
-        command = ["npm", "install", "--prefix", str(home), "--no-save", "--ignore-scripts", f"axe-core@{AXE}"]
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        if not path.exists():
-            pytest.skip("npm cannot install axe-core here")
-    return path.read_text(encoding="utf-8")
 
 
 def violations(browser, axe):

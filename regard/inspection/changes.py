@@ -261,7 +261,7 @@ KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (ScaleHead, Attend, F
 def change_from(data: Mapping[str, Any]) -> Change:
     """Return the change that JSON describes: its `kind`, and its fields by name."""
     given = dict(data)
-    kind = KINDS.get(given.pop("kind", ""))
+    kind = KINDS.get(str(given.pop("kind", "")))
     if kind is None:
         raise UsageError(f"There is no change of the kind {data.get('kind')!r}. Use {', '.join(KINDS)}.")
     types = {field.name: field.type for field in fields(kind)}

@@ -59,15 +59,21 @@ export function show(modules, data) {
 
   async function openModel() {
     asking?.abort();
+    const { verb } = models.find((model) => model.name === state.model);
+    about = null;
+    putInputs({ reads: { caption: "image", transcribe: "sound", generate: "prompt" }[verb] || "text", texts: state.texts.length, writes: verb !== "predict" });  // until the model is there
+    output.replaceChildren(el("p", { class: "quiet" }, "The model is being loaded …"));
     try { about = await api.describe(state.model); } catch (error) { return tellError(error); }
     cell.textContent = `${about.arrow} · ${about.cell}`;
     while (state.texts.length < (about.texts || 1)) state.texts.push("");
     state.texts.length = about.reads === "image" ? Math.max(1, about.texts - 1) : about.texts || 1;
     watched = unchanged = null; last = "";
-    putInputs();
+    const focused = document.activeElement?.tagName === "TEXTAREA" ? document.activeElement.selectionEnd : null;
+    putInputs(about);
+    if (focused !== null) { const box = inputs.querySelector("textarea"); box?.focus(); box?.setSelectionRange(focused, focused); }
     ask();
   }
-  function putInputs() {
+  function putInputs(about) {
     const names = about.reads === "image" ? ["question"] : about.texts > 1 ? ["first text", "second text"] : about.reads === "prompt" ? ["prompt"] : ["input"];
     const parts = [];
     if (about.reads === "image" || about.reads === "sound") {
@@ -82,7 +88,7 @@ export function show(modules, data) {
     if (!(about.reads === "image" && about.texts < 2) && about.reads !== "sound") {
       parts.push(...state.texts.map((text, place) => {
         const box = el("textarea", { rows: 3, "aria-label": names[place] || "input", placeholder: about.writes ? "Type or paste a sentence." : "Type a text.", spellcheck: "false", readonly: data.recording ? true : null,
-          oninput: () => { state.texts[place] = box.value; state.prefix = []; clearTimeout(timer); timer = setTimeout(ask, PAUSE); } });
+          oninput: () => { state.texts[place] = box.value; state.prefix = []; clearTimeout(timer); timer = setTimeout(() => { if (about.analyses) ask(); }, PAUSE); } });
         box.value = text;
         return el("label", { class: "text-input" }, el("span", { class: "quiet" }, names[place] || "input"), box);
       }));
@@ -180,7 +186,7 @@ export function show(modules, data) {
     view.className = `view-${state.tab}`;
     writeState(state);
     if (!about) return;
-    if (state.tab === "corpus") { view.replaceChildren(); showCorpus(view, { api, about, state, corpora: data.corpora || [], open: (row) => { state.texts[0] = row.source; state.prefix = []; state.changes = []; state.tab = "step"; putInputs(); ask(); } }); return; }
+    if (state.tab === "corpus") { view.replaceChildren(); showCorpus(view, { api, about, state, corpora: data.corpora || [], open: (row) => { state.texts[0] = row.source; state.prefix = []; state.changes = []; state.tab = "step"; putInputs(about); ask(); } }); return; }
     if (!watched) { view.replaceChildren(); return; }
     const root = el("div", {}), looked = meanLook(watched.attention);
     const numbers = { watched, about, request: request(), looked, position: state.position, changes: state.changes, instead: state.instead };

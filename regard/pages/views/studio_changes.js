@@ -1,5 +1,5 @@
 // Changes inside the model: heads switched off or scaled, attention directed or frozen, activations replaced, positions removed.
-import { el, formatNumber } from "./kit.js";
+import { el, formatNumber, scroller } from "./kit.js";
 import { differenceLine } from "./words.js";
 
 const KINDS = { source: "to the source", encoder: "inside the source", decoder: "inside the output", between: "between the texts", picture: "to the picture", places: "inside the picture" };
@@ -96,7 +96,7 @@ export function show(root, { about, watched, unchanged, changes, request, set })
     rows.push(["Remove positions", [end], () => add({ kind: "remove-positions", end: end.value || null })]);
   }
   root.append(...rows.map(([name, parts, apply]) => el("div", { class: "change-row" }, el("h3", {}, name), el("div", { class: "change-parts" }, parts, el("button", { type: "button", onclick: apply }, "Apply")))));
-  root.append(el("h3", {}, "The same in Python"), el("pre", { class: "python" }, code), el("button", { type: "button", onclick: (event) => {
+  root.append(el("h3", {}, "The same in Python"), scroller("Python", el("pre", { class: "python" }, code)), el("button", { type: "button", onclick: (event) => {
     navigator.clipboard?.writeText(code); event.currentTarget.textContent = "Copied";
   } }, "Copy"));
 }

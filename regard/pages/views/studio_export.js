@@ -37,7 +37,7 @@ function copy(element) {
   if (element.tagName === "CANVAS") made.src = element.toDataURL();
   if (element.tagName === "SELECT" || element.tagName === "INPUT") made.setAttribute("value", element.value);
   const style = getComputedStyle(element);
-  made.setAttribute("style", Array.from(style, (name) => `${name}:${style.getPropertyValue(name)}`).join(";"));
+  made.style.cssText = Array.from(style, (name) => `${name}:${style.getPropertyValue(name)}`).join(";");  // an attribute would be refused by the page's policy
   for (const child of element.childNodes) {
     if (child.nodeType === Node.TEXT_NODE) made.append(child.textContent);
     else if (child.nodeType === Node.ELEMENT_NODE && getComputedStyle(child).display !== "none") made.append(copy(child));
