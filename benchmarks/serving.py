@@ -188,21 +188,28 @@ def _soaks() -> list[str]:
         memory, wrong = found["memory"], len(found["wrong"])
         settled = [sample for sample in memory if sample[0] >= 60] or memory
         lines += [
-            f"**{title}**: {found['minutes']:g} minutes, requests at {found['rate']:.0f}/s, twice the "
-            f"{found['capacity']:.0f}/s measured before. {found['requests']:,} requests, by status: "
+            f"**{title}**: {found['minutes']:g} minutes, requests at {found['rate']:.0f}/s, "
+            f"{found['rate'] / found['capacity']:.1f} times the {found['capacity']:.0f}/s measured before. "
+            f"{found['requests']:,} requests, by status: "
             + ", ".join(f"{count:,} × {status}" for status, count in sorted(found["statuses"].items()))
             + f". Without an answer: {found['unanswered']}. Accepted, but not the sequential answer: {wrong}. "
             f"Accepted requests took {found['accepted_p50']:.1f} s (median), {found['accepted_p99']:.1f} s (p99), "
-            f"{found['accepted_max']:.1f} s at most; refused ones {found['refused_p99']:.1f} s (p99). Memory of the "
-            f"front process {settled[0][1] / 1e6:.0f} MB after a minute, {settled[-1][1] / 1e6:.0f} MB at the end, "
+            f"{found['accepted_max']:.1f} s at most; "
+            + (f"refused ones {found['refused_p99']:.1f} s (p99). " if found["refused_p99"] else "none was refused. ")
+            + f"Memory of the front process {settled[0][1] / 1e6:.0f} MB after a minute, "
+            f"{settled[-1][1] / 1e6:.0f} MB at the end, "
             f"at most {max(sample[1] for sample in memory) / 1e6:.0f} MB; of both workers "
             f"{settled[0][2] / 1e6:.0f} MB, {settled[-1][2] / 1e6:.0f} MB, "
             f"{max(sample[2] for sample in memory) / 1e6:.0f} MB. "
             + (f"Workers killed: {found['kills']}. " if found["kills"] else "")
-            + f"SIGTERM with {found['pending_at_sigterm']:,} requests pending: answered "
-            + ", ".join(f"{count:,} × {status}" for status, count in sorted(found["pending_answered"].items()))
-            + f" within {found['drain_seconds']:.1f} s, exit code {found['exit_code']}. Tracebacks in the log: "
-            f"{found['tracebacks']}.",
+            + (
+                f"SIGTERM with {found['pending_at_sigterm']:,} requests pending: answered "
+                + ", ".join(f"{count:,} × {status}" for status, count in sorted(found["pending_answered"].items()))
+                + f" within {found['drain_seconds']:.1f} s. "
+                if found["pending_at_sigterm"]
+                else ""
+            )
+            + f"Exit code {found['exit_code']}. Tracebacks in the log: {found['tracebacks']}.",
             "",
         ]
     return lines
