@@ -47,6 +47,7 @@ class ScoredText:
         return {
             "text": self.text,
             **side_data(self.side),
+            "positions": list(range(len(self.side))),
             "log_probs": [rounded_number(value) for value in self.log_probs],
             "totals": [rounded_number(value) for value in accumulate(self.log_probs)],
             "ranks": self.ranks,
@@ -180,7 +181,7 @@ class ReferenceCost(Result):
         scores = [
             ["", "log P", "tokens", "score"],
             *(
-                [name, f"{text.log_prob:.4f}", str(len(text.log_probs)), f"{text.score:.4f}"]
+                [name, f"{text.log_prob:.5g}", str(len(text.log_probs)), f"{text.score:.5g}"]
                 for name, text in (("output", self.output), ("reference", self.reference))
             ),
         ]
