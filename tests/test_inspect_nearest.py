@@ -248,12 +248,34 @@ def test_a_damaged_index_is_refused(fresh):
         path.write_bytes(kept)
         os.utime(path)
     open_index(fresh)
-    places = np.fromfile(fresh / "index" / "decoder.places", dtype="<i4")
-    places[1] = 77
-    places.tofile(fresh / "index" / "decoder.places")
-    os.utime(fresh / "index" / HEADER)
-    with pytest.raises(RegardError, match="places that no example has"):
-        open_index(fresh)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "place", "value", "why"),
+    [
+        ("decoder.places", "<i4", 0, 280, "places that no example has"),
+        ("decoder.places", "<i4", 1, -1, "places that no example has"),
+        ("decoder.places", "<i4", 1, 77, "places that no example has"),
+        ("decoder.vectors", "<f4", 3, np.nan, "not finite"),
+        ("examples/target.tokens", "<u2", 0, 60_000, "checksum"),
+    ],
+)
+def test_a_changed_index_is_refused(fresh, name, dtype, place, value, why):
+    run = load_run(fresh)
+    build_index(Run.open(fresh), run, limit=300)
+    values = np.fromfile(fresh / "index" / name, dtype=dtype)
+    values[place] = value
+    values.tofile(fresh / "index" / name)
+    state_index._open.cache_clear()
+    with pytest.raises(RegardError, match=why):
+        inspection.nearest(run.trace("a b c"), run, open_index(fresh), count=300)
+
+
+def test_an_index_of_another_width_is_refused(fresh, indexed):
+    run = load_run(fresh)
+    index = build_index(Run.open(fresh), run, limit=300)
+    with pytest.raises(RegardError, match="not 3"):
+        index.search("decoder", np.ones((1, 3), dtype=np.float32), 2)
 
 
 def test_a_failure_leaves_the_old_index(fresh, monkeypatch):

@@ -15,7 +15,7 @@ from regard.data.store import StoreWriter, TokenStore
 from regard.foundation import durable
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
-from regard.inspection.last_states import ends_of, fingerprint, longest_target, read_rows, unsuited
+from regard.inspection.last_states import count_states, ends_of, fingerprint, longest_target, read_rows, unsuited
 from regard.inspection.state_index import (
     DIRECTORY,
     FORMAT,
@@ -92,8 +92,8 @@ def build_index(
             durable.flush(run.directory)
     except OSError as error:
         raise RegardError(
-            f"The index cannot be written to {run.directory}: {error.strerror or error}. Free some space, or index "
-            "fewer examples with --limit N."
+            f"The index cannot be written to {run.directory}: {error.strerror or error}. Make it writable, free "
+            "some space, or index fewer examples with --limit N."
         ) from error
     return open_index(run.directory)
 
@@ -152,7 +152,8 @@ def _write_states(
 ) -> dict[str, IndexedSide]:
     """Write the states of examples and their places, and return the size of each side."""
     ends = ends_of(run.model)
-    counts = {end: _count_states(run, end, examples) for end in ends}
+    lengths = {end: np.array([len(example[SIDES[end]]) for example in examples], dtype=np.int64) for end in ends}
+    counts = {end: count_states(run, end, lengths[end]) for end in ends}
     starts = {end: np.concatenate([[0], np.cumsum(counts[end])]) for end in ends}
     arrays: dict[End, np.memmap[Any, np.dtype[np.float32]]] = {}
     done = 0
@@ -175,15 +176,6 @@ def _write_states(
         arrays[end].flush()
         durable.flush(directory / f"{end}.vectors")
     return {end: IndexedSide(vectors=len(arrays[end]), width=arrays[end].shape[1]) for end in ends}
-
-
-def _count_states(run: LoadedRun, end: End, examples: Sequence[tuple[Ids, Ids]]) -> NDArray[np.int64]:
-    """Return the number of states of each example on a side, special tokens included."""
-    lengths = np.array([len(example[SIDES[end]]) for example in examples], dtype=np.int64)
-    if end == "encoder":
-        return lengths + len(run.input.frame.before) + len(run.input.frame.after)
-    longest = longest_target(run)
-    return lengths + 1 if longest is None else np.minimum(lengths + 1, longest)
 
 
 def _read(

@@ -5,10 +5,12 @@ Axes: B batch, S source positions, T target positions, D width, E width of the o
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regard.config.task import LanguageModel
@@ -65,6 +67,15 @@ def longest_target(run: LoadedRun) -> int | None:
     """Return how many tokens of a target have states: of a document those of one window, otherwise all (None)."""
     settings = run.config.task
     return settings.length if isinstance(settings, LanguageModel) else None
+
+
+def count_states(run: LoadedRun, end: End, lengths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Return the number of states of examples with so many tokens on a side: special tokens have states too."""
+    tokens = np.asarray(lengths, dtype=np.int64)
+    if end == "encoder":
+        return tokens + len(run.input.frame.before) + len(run.input.frame.after)
+    longest = longest_target(run)
+    return tokens + 1 if longest is None else np.minimum(tokens + 1, longest)
 
 
 def read_rows(run: LoadedRun, sources: Rows, targets: Rows) -> dict[End, list[Tensor]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from regard.data.store import TokenStore
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.installation import install_command
-from regard.inspection.last_states import fingerprint
+from regard.inspection.last_states import count_states, fingerprint
 from regard.inspection.states import End
 from regard.runs.records import DamagedFile, read_record
 from regard.tasks.loaded import LoadedRun
@@ -105,18 +105,25 @@ class StateIndex:
         if len(self.examples) != count or len(self.rows) != count or not set(self.header.sides) <= set(SIDES):
             raise _damaged(directory, "its counts do not agree")
         for side, places in self._places.items():
-            longest = self.examples.lengths[SIDES[side]] + 2  # special tokens
-            inside = (places >= 0).all() and (places[:, 0] < count).all()
-            if not inside or not (places[:, 1] < longest[places[:, 0]]).all():
+            if not len(places) or (places < 0).any() or (places[:, 0] >= count).any():
                 raise _damaged(directory, f"{side}.places has places that no example has")
+        self._fits = False
 
     def check(self, run: LoadedRun) -> None:
-        """Refuse a model with other weights than those that the states are of."""
+        """Refuse a model with other weights than those that the states are of, and examples that it cannot have."""
         if self.header.weights != fingerprint(run.model):
             raise UsageError(
                 f"{self.directory} was built with other weights than those of this model. Build it again with: "
                 f"regard index {self.directory.parent}"
             )
+        if self._fits:
+            return
+        self.examples.verify(run.task.id_limits)
+        for side, places in self._places.items():
+            counts = count_states(run, cast(End, side), self.examples.lengths[SIDES[side]])
+            if (places[:, 1] >= counts[places[:, 0]]).any():
+                raise _damaged(self.directory, f"{side}.places has places that no example has")
+        self._fits = True
 
     def vectors(self, side: End) -> Vectors:
         """Return the states of a side, N×D; each has length 1."""
@@ -134,11 +141,15 @@ class StateIndex:
         """Return for each of some states Q×D the `count` nearest examples, each with its nearest token, best first."""
         faiss, vectors, places = require_faiss(), self.vectors(side), self.places(side)
         asked = np.ascontiguousarray(normalise(states))  # Q×D
+        if asked.shape[1] != vectors.shape[1]:
+            raise _damaged(self.directory, f"its {side} states have {vectors.shape[1]} numbers, not {asked.shape[1]}")
         wanted = min(count, len(np.unique(places[:, 0])))
         found: list[list[Match]] = [[] for _ in asked]
         left, most = list(range(len(asked))), min(MORE * count, len(vectors))
         while left:
             near, rows = faiss.knn(asked[left], vectors, most, metric=faiss.METRIC_INNER_PRODUCT)  # Q×most
+            if not np.isfinite(near).all() or (rows < 0).any():
+                raise _damaged(self.directory, f"{side}.vectors has values that are not finite")
             for query, similarities, chosen in zip(left, near.tolist(), places[rows].tolist(), strict=True):
                 found[query] = _best_of_each(similarities, chosen)[:wanted]
             left = [query for query in left if len(found[query]) < wanted]

@@ -35,7 +35,7 @@ def reference(
     if traced is None:
         raise UsageError("Search needs the run. Use model.explain(source, 'reference', target=reference).")
     if traced.target is None:
-        raise UsageError("There is no reference to compare the output with. Give one with --target TEXT.")
+        raise UsageError("There is no reference to compare the output with. Give one as the target (--target TEXT).")
     return compute.reference(trace, traced.run.loaded, traced.source, beam=beam, length_penalty=length_penalty)
 
 
