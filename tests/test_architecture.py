@@ -23,6 +23,7 @@ FREE = {"", "__init__", "__main__"}
 EXTRAS = {
     "babel",
     "ctranslate2",
+    "faiss",
     "matplotlib",
     "openpyxl",
     "PIL",

@@ -50,6 +50,7 @@ NOT_EXECUTED = {
     "inspect identify": "takes long; tests/test_inspect_identify.py executes it",
     "inspect align": "needs several runs; tests/test_inspect_align.py executes it",
     "inspect all": "takes long; tests/test_inspect_shapes.py executes it",
+    "inspect nearest": "needs an index; tests/test_inspect_nearest.py executes it",
     "inspect patch": "needs sources of as many tokens; tests/test_inspect_patch.py executes it",
     "data get": "needs the network",
     "data path": "needs a downloaded corpus",

@@ -186,7 +186,11 @@ class Model:
             raise UsageError("There is nothing to explain. Give an input, or a file of inputs as `corpus`.")
         analysis.check_options(options)
         analysis.check(self.loaded)
-        found = analysis.explain(self.trace(source, target), **options)
+        run = registry.InspectedRun(self.run.directory, analysis, self.loaded)
+        with self._in_memory() as keep:
+            text = self._as_text(source, keep, "The input")
+            trace, traced = self.trace(text, target), registry.TracedInput(run, text, target)
+            found = analysis.explain(trace, traced=traced, **options)
         return found.named(self.run.directory) if isinstance(found, Explanation) else found
 
     def _explain_corpus(

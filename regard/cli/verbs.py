@@ -20,7 +20,7 @@ SECTIONS = {
     "Train": ("train", "sweep", "config", "plan", "runs"),
     "Use": ("translate", "predict", "generate", "caption", "transcribe", "reply", "serve", "client"),
     "Measure": ("evaluate", "compare", "score", "calibrate", "contrast", "judge", "bench"),
-    "Look inside": ("studio", "inspect"),
+    "Look inside": ("studio", "inspect", "index"),
     "Exchange": ("import", "export"),
 }
 """The verbs, under the headings of `regard --help`."""

@@ -34,7 +34,7 @@ class Argument:
     metavar: str | None = None
 
 
-SUPPLIED = ("progress", "brief")
+SUPPLIED = ("progress", "brief", "traced")
 """Parameters that the caller of an analysis supplies, not the user; so is the first, a trace or a run."""
 
 NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "file"}
@@ -102,7 +102,7 @@ def keywords_of(function: Callable[..., Any]) -> list[str] | None:
     known = list(inspect.signature(function).parameters.values())[1:]
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
         return None
-    return [parameter.name for parameter in known if parameter.name != "brief"]
+    return [parameter.name for parameter in known if parameter.name not in ("brief", "traced")]
 
 
 def _annotation(parameter: inspect.Parameter, function: Callable[..., Any]) -> tuple[Any, Option | Argument | None]:

@@ -45,8 +45,9 @@ class Analysis:
     inspect: Callable[..., "Result"]
     """Computes the result from a `trace` (or, if it needs a run, from an `InspectedRun`) and its options.
 
-    Two more parameters are supplied if the function has them: `progress`, and `brief` (true if only the table will be
-    shown, so that what it does not show need not be computed).
+    Three more parameters are supplied if the function has them: `progress`, `brief` (true if only the table will be
+    shown, so that what it does not show need not be computed), and `traced`, what the trace was made of (`TracedInput`;
+    None if the caller has nothing but a trace).
     """
     question: str
     """What it answers, for the docs."""
@@ -136,15 +137,23 @@ class Analysis:
             if name not in names:
                 raise UsageError(f"{name!r} is not an option of {self.name}: it has {', '.join(names) or 'none'}.")
 
-    def explain(self, trace: "Trace", *, progress: "Progress | None" = None, **options: Any) -> "Result":
+    def explain(
+        self,
+        trace: "Trace",
+        *,
+        traced: "TracedInput | None" = None,
+        progress: "Progress | None" = None,
+        **options: Any,
+    ) -> "Result":
         """Inspect one trace."""
-        return self.call(self.inspect, trace, progress=progress, **options)
+        return self.call(self.inspect, trace, traced=traced, progress=progress, **options)
 
     def call(
         self,
         function: Callable[..., "Result"],
         subject: Any,
         *,
+        traced: "TracedInput | None" = None,
         progress: "Progress | None" = None,
         brief: bool = False,
         **options: Any,
@@ -153,7 +162,7 @@ class Analysis:
         from regard.inspection.result import Result
 
         taken = inspect.signature(function).parameters
-        supplied = {"progress": progress, "brief": brief}
+        supplied = {"traced": traced, "progress": progress, "brief": brief}
         more = {name: value for name, value in supplied.items() if name in taken and name not in options}
         found = function(subject, **options, **more)
         if not isinstance(found, Result):
@@ -179,6 +188,16 @@ class InspectedRun:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class TracedInput:
+    """What a trace was made of, for analyses that need more of a run than one trace."""
+
+    run: InspectedRun
+    source: str
+    target: str | None
+    """The target that was given; None if the trace is of the run's own output."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ReportInput:
     """What a report gives to each analysis."""
 
@@ -187,6 +206,8 @@ class ReportInput:
     source: str
     target: str
     """What the run answered, as people write it."""
+    asked: str | None
+    """The target that was given instead of the run's own answer."""
     corrupted: str | None
     """A second source, for patching."""
     corpus: Path | None

@@ -13,7 +13,7 @@ from typer.main import get_command
 from regard.cli.help import grouped
 from regard.cli.inspect.output import AsJson, Output, check, show
 from regard.inspection.options import Option, Parameter
-from regard.inspection.registry import Analysis, InspectedRun, every_analysis, get
+from regard.inspection.registry import Analysis, InspectedRun, TracedInput, every_analysis, get
 
 if TYPE_CHECKING:
     from regard.foundation.progress import Progress
@@ -110,8 +110,9 @@ def _find(
     if analysis.needs == "run":
         return analysis.call(analysis.inspect, run, progress=progress, brief=brief, **options)
     source, second, target = given["source"], given.get("second"), given["target"]
-    trace = run.loaded.trace(source if second is None else f"{source}\t{second}", target)
-    return analysis.call(analysis.inspect, trace, progress=progress, brief=brief, **options)
+    text = source if second is None else f"{source}\t{second}"
+    trace, traced = run.loaded.trace(text, target), TracedInput(run, text, target)
+    return analysis.call(analysis.inspect, trace, traced=traced, progress=progress, brief=brief, **options)
 
 
 def _find_corpus(

@@ -152,6 +152,10 @@ class TagsOutput(Output[Tagger]):
 
     def tags(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the most likely tag of each word of sentences."""
+        return [[tag for tag, _ in row] for row in self.likeliest(model, sentences)]
+
+    def likeliest(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[tuple[str, float]]]:
+        """Return the most likely tag of each word of sentences, with its probability."""
         pieces = [self._pieces(words) for words in sentences]
         found = iter(self._tags_of(model, [piece for row in pieces for piece in row]))
         return [[tag for _ in row for tag in next(found)] for row in pieces]
@@ -171,14 +175,17 @@ class TagsOutput(Output[Tagger]):
             room -= len(tokens)
         return list(found)
 
-    def _tags_of(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def _tags_of(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[tuple[str, float]]]:
         cut = [self._tokens(words) for words in sentences]
         positions = self.config.model.learned_positions
         most = None if positions is None else positions - 2
         rows = [ids[:most] for ids, _ in cut]  # only a single word can still be longer
-        found = read_all(self.input, model, [""] * len(rows), lambda source: model(source).argmax(2), rows=rows)
+        found = read_all(self.input, model, [""] * len(rows), lambda source: _likeliest(model(source)), rows=rows)
         names = self.known.names
-        return [[names[int(row[one])] for one in places] for (_, places), row in zip(cut, found, strict=True)]
+        return [
+            [(names[int(row[place, 0])], float(row[place, 1])) for place in places]
+            for (_, places), row in zip(cut, found, strict=True)
+        ]
 
     def _tokens(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
         """Return the tokens of a sentence, and the position of each word's first token, the start symbol included."""
@@ -231,3 +238,8 @@ class TagsOutput(Output[Tagger]):
             if tag not in self.known.names:
                 raise UsageError(f"Answer {number:,} has `{tag[:40]}`, which is not a tag of this run.")
         return tags
+
+
+def _likeliest(scores: Tensor) -> Tensor:
+    """Return the index of the largest score of each position, B×S×C, and its probability: B×S×2."""
+    return torch.stack([scores.argmax(2).float(), scores.float().softmax(2).amax(2)], dim=2)

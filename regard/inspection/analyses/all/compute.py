@@ -7,7 +7,15 @@ from pathlib import Path
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.inspection.analyses.all.result import Report
-from regard.inspection.registry import EXTENSIONS, Analysis, InspectedRun, ReportInput, every_analysis, open_run
+from regard.inspection.registry import (
+    EXTENSIONS,
+    Analysis,
+    InspectedRun,
+    ReportInput,
+    TracedInput,
+    every_analysis,
+    open_run,
+)
 from regard.inspection.result import Result
 from regard.tasks.loaded import LoadedRun
 from regard.tasks.trace import Trace
@@ -46,6 +54,7 @@ def report(
             trace=trace,
             source=source,
             target=answer,
+            asked=target,
             corrupted=corrupted,
             corpus=None if corpus is None else Path(corpus),
             sentences=SENTENCES,
@@ -81,7 +90,8 @@ def _parts(analysis: Analysis, given: ReportInput) -> Iterator[tuple[str, Callab
     if analysis.report is not None:
         yield analysis.name, partial(analysis.report, given)
     elif analysis.needs != "run":
-        yield analysis.name, partial(analysis.explain, given.trace, progress=given.progress)
+        traced = TracedInput(given.run, given.source, given.asked)
+        yield analysis.name, partial(analysis.explain, given.trace, traced=traced, progress=given.progress)
     if analysis.inspect_corpus is not None and given.corpus is not None:
         limits = [parameter.default for parameter in analysis.corpus_parameters if parameter.name == "most"]
         limit = {"most": min(given.sentences, limits[0])} if limits else {}
