@@ -3,6 +3,9 @@
 import base64
 import html
 import json
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -305,6 +308,22 @@ def test_7_why_this_word_and_not_that_one(studio, browser) -> None:
     assert not browser.find_elements(By.CSS_SELECTOR, ".problem")
 
 
+def test_8_the_nearest_training_examples_of_a_state(
+    studio, browser, transformer_run: Path, server: RunningServer
+) -> None:
+    pytest.importorskip("faiss", reason="needs the extra index")
+    from regard.cli import main
+
+    studio(texts=[TEXT], tab="nearest", position=1)
+    if not (transformer_run / "index").exists():
+        wait(browser, "return document.querySelector('.problem')?.textContent.includes('regard index')")
+        assert main(["index", str(transformer_run), "--limit", "50"]) == 0
+        browser.execute_script("location.reload()")
+    for side in ("decoder", "encoder"):
+        studio(texts=[TEXT], tab="nearest", position=1, side=side, sourcePosition=1)
+        wait(browser, "return document.querySelector('.view-nearest .panel') && !document.querySelector('.waiting')")
+
+
 def test_9_two_models_two_sentences_and_a_checkpoint_are_compared(studio, browser) -> None:
     for state in (
         {"against": "model", "otherModel": "rnn"},
@@ -313,6 +332,41 @@ def test_9_two_models_two_sentences_and_a_checkpoint_are_compared(studio, browse
     ):
         studio(texts=[TEXT], tab="compare", **state)
         wait(browser, "return document.querySelectorAll('.column .output-words').length === 2")
+
+
+def test_10_a_corpus_is_a_table_whose_rows_open(browser, transformer_run: Path, models: dict, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+
+    lines = ["a b c", "d e f", "a a b", "c d"]
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
+    (tmp_path / "out.txt").write_text("a b c\nf e d\na a b\nc d\n")
+    files = (str(tmp_path / "in.txt"), str(tmp_path / "out.txt"))
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "studio",
+        f"m={transformer_run}",
+        "--corpus",
+        *files,
+        "--port",
+        "0",
+        "--no-browser",
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        address = re.search(r"http://\S+/", process.stderr.readline())[0]
+        browser.get(f"{address}#{quote(json.dumps({'model': 'm', 'tab': 'corpus'}))}")
+        wait(browser, "return document.querySelectorAll('.corpus-table tbody tr').length === 4")
+        first = browser.find_element(By.CSS_SELECTOR, ".corpus-table tbody tr").text
+        assert "d e f" in first  # the worst by chrF
+        click(browser, ".corpus-table .small")
+        wait(browser, "return document.querySelector('.corpus-detail .panel')")
+        after_answer(browser, lambda: click(browser, ".corpus-row"))
+        assert browser.execute_script("return document.querySelector('textarea').value") == "d e f"
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def test_11_formulas_have_the_numbers_of_the_sentence(studio, browser, models: dict) -> None:

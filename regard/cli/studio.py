@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -98,7 +98,7 @@ def _export(models: "list[ServedModel]", text: list[str] | None, export: Path) -
     note(f"{export} shows this input without a server.")
 
 
-def _corpus(source: Path, reference: Path) -> dict[str, str]:
+def _corpus(source: Path, reference: Path) -> dict[str, Any]:
     """Check the files of a corpus, and describe it."""
     counts = []
     for path in (source, reference):
@@ -111,4 +111,4 @@ def _corpus(source: Path, reference: Path) -> dict[str, str]:
         raise UsageError(
             f"{source} has {counts[0]:,} lines, but {reference} has {counts[1]:,}. They must have as many."
         )
-    return {"name": source.name, "source": str(source.resolve()), "reference": str(reference.resolve())}
+    return {"name": source.name, "size": counts[0], "paths": [str(source.resolve()), str(reference.resolve())]}

@@ -62,7 +62,7 @@ class Service:
         self.is_ready = False
         self.is_draining = False
         self.corpora: list[dict[str, Any]] = []
-        """Test sets that the studio offers: `name`, and the files `source` and `reference`."""
+        """Test sets that the studio offers: `name`, `size` and `paths`."""
 
     async def start(self) -> None:
         """Start the workers."""

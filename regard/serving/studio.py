@@ -36,7 +36,8 @@ def studio_page(
     shown = [
         {"name": model.name, "task": model.task, "verb": model.verb} for model in models if model.verb not in LEFT_OUT
     ]
-    return page.render(shown, view_names(), find_view, corpora=corpora, state=state, recording=recording)
+    tables = [{"name": corpus["name"], "size": corpus["size"]} for corpus in corpora]
+    return page.render(shown, view_names(), find_view, corpora=tables, state=state, recording=recording)
 
 
 def export_page(models: Sequence[ServedModel], inputs: Sequence[str], progress: Progress | None = None) -> str:

@@ -6,162 +6,34 @@ import json
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, UploadFile
 from fastapi import Path as InPath
 from fastapi import Request as HTTPRequest
 from fastapi.responses import HTMLResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
 
 from regard.foundation.errors import UsageError
+from regard.serving.bodies import (
+    Attached,
+    ChoiceRequest,
+    CorpusRequest,
+    ExportRequest,
+    GenerateRequest,
+    InspectRequest,
+    ModelDescription,
+    Outputs,
+    PredictRequest,
+    ReplyRequest,
+    ScoreRequest,
+    SearchOptions,
+    TranslateRequest,
+    WatchRequest,
+)
 from regard.serving.catalogue import ServedModel
 from regard.serving.errors import RequestError
 from regard.serving.requests import clean, unless_gone
 from regard.serving.service import Service
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SearchOptions(_Body):
-    """How outputs are searched for; the same options as those of `regard translate`."""
-
-    beam: int | None = Field(default=None, ge=1, le=100, description="Beam width; 1 is greedy.")
-    count: int = Field(default=1, ge=1, le=100, description="Outputs per text, best first.")
-    length_penalty: float | None = Field(default=None, ge=0, le=10)
-    coverage_penalty: float = Field(default=0.0, ge=0, le=1000)
-    full_beam: bool = False
-    groups: int = Field(default=1, ge=1, le=100, description="Groups of a diverse beam search.")
-    diversity: float = Field(default=0.5, ge=0, le=1000)
-    samples: int = Field(default=0, ge=0, le=1000, description="Number of samples; 0 searches instead.")
-    temperature: float = Field(default=1.0, ge=0, le=1000)
-    top_k: int | None = Field(default=None, ge=1)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    seed: int = 0
-    utility: str | None = Field(default=None, description="Metric by which to choose among samples, such as `chrf`.")
-    prefix: str | None = Field(default=None, description="Outputs begin with this text.")
-    require: list[str] = Field(default=[], max_length=100, description="Outputs contain these texts.")
-    forbid: list[str] = Field(default=[], max_length=1000, description="Outputs contain none of these phrases.")
-    only: list[str] | None = Field(default=None, max_length=100_000, description="Outputs are among these.")
-    keep: list[str] = Field(default=[], max_length=10, description="Copied unchanged: urls, numbers, placeholders.")
-    split: bool | None = Field(default=None, description="Split texts into sentences; by default those too long.")
-
-    def given(self) -> dict[str, Any]:
-        """Return the options that differ from their defaults."""
-        return self.model_dump(exclude_defaults=True)
-
-
-class TranslateRequest(SearchOptions):
-    """Texts to translate, by a model or between two languages."""
-
-    texts: list[str] = Field(min_length=1)
-    model: str | None = Field(default=None, description="Name of a model; by default the only one, or by languages.")
-    source: str | None = None
-    target: str | None = None
-    extras: list[Literal["scores", "alignment", "attention", "confidence"]] = Field(
-        default=[],
-        description="More on each output: token scores, word alignment, attention, confidence.",
-    )
-
-
-class PredictRequest(_Body):
-    """Inputs of a model that predicts labels, numbers, tags or words."""
-
-    inputs: list[str | list[str]] = Field(
-        min_length=1, description="Texts, or lists of two texts for models that read two."
-    )
-    model: str | None = None
-
-
-class GenerateRequest(SearchOptions):
-    """Prompts of a language model."""
-
-    prompts: list[str] = Field(min_length=1)
-    model: str | None = None
-    stream: bool = Field(
-        default=False, description="Send the text as it grows, as server-sent events; one prompt, greedy or one sample."
-    )
-
-
-class ScoreRequest(_Body):
-    """Pairs of source and target, whose probability is asked."""
-
-    pairs: list[tuple[str, str]] = Field(min_length=1)
-    model: str | None = None
-
-
-class ReplyRequest(_Body):
-    """Messages to which replies are suggested."""
-
-    messages: list[str] = Field(min_length=1, description="Texts of chat messages or mails.")
-    model: str | None = None
-    rate: float | None = Field(default=None, ge=0, le=1, description="Share of messages that get suggestions.")
-    explain: bool = Field(default=False, description="Also return the cleaned message and all candidates.")
-
-
-class ChoiceRequest(_Body):
-    """What a user did with suggestions."""
-
-    shown: list[str] = Field(min_length=1, max_length=10)
-    chosen: str | None = Field(default=None, description="The suggestion that was inserted; null for none.")
-    sent: str | None = Field(default=None, max_length=10_000, description="The text that was sent, perhaps edited.")
-    model: str | None = None
-
-
-class _Attached(_Body):
-    input: str | list[str] = Field(default="", description="A text, or two; with a file, the text that belongs to it.")
-    file: str | None = Field(default=None, description="An image or a sound file as base64, if the model reads one.")
-    model: str | None = None
-
-
-class InspectRequest(_Attached):
-    """An input that is to be explained."""
-
-    target: str | None = Field(default=None, description="The output to explain; by default the model's own.")
-    options: dict[str, Any] = Field(default={}, description="Options of the analysis.")
-    panels: bool = Field(default=False, description="Return what a page shows, instead of the JSON of the analysis.")
-
-
-class WatchRequest(_Attached):
-    """An input that the model is watched answering, as it is or changed."""
-
-    changes: list[dict[str, Any]] = Field(default=[], max_length=200, description="Changes inside the model.")
-    prefix: list[int] = Field(default=[], max_length=10_000, description="Tokens that the output begins with.")
-    top: int = Field(default=10, ge=1, le=50, description="Candidates for each prediction.")
-    step: int | None = Field(default=None, ge=0, le=10**12, description="Use the checkpoint of this training step.")
-    attention: bool = Field(default=False, description="Also return where the model looked, as a page shows it.")
-    beam: int | None = Field(default=None, ge=1, le=20)
-    count: int = Field(default=1, ge=1, le=20)
-    length_penalty: float | None = Field(default=None, ge=0, le=10)
-    coverage_penalty: float = Field(default=0.0, ge=0, le=1000)
-
-
-class ExportRequest(_Body):
-    """A state of the studio, and the answers that it was made from."""
-
-    state: dict[str, Any]
-    recording: dict[str, Any]
-
-
-class Outputs(BaseModel):
-    """The answer to a request."""
-
-    model: str
-    outputs: list[dict[str, Any]]
-
-
-class ModelDescription(BaseModel):
-    """One model."""
-
-    name: str
-    task: str
-    verb: str
-    source: str | None
-    target: str | None
-    engine: str
-    version: int
 
 
 class API:
@@ -186,6 +58,7 @@ class API:
         router.post("/score", summary="Score given targets")(self.score)
         router.post("/inspect/{analysis}", summary="Explain a prediction")(self.inspect)
         router.post("/watch", summary="Watch a model answer, as it is or changed")(self.watch)
+        router.post("/corpus", summary="Answer examples of a corpus of the server")(self.corpus)
         router.post("/studio/export", summary="Return the studio as one file", response_class=HTMLResponse)(self.export)
         router.get("/models/{name}", summary="Describe a model and what can be asked of it")(self.describe)
         return router
@@ -324,7 +197,7 @@ class API:
 
     async def watch(self, request: HTTPRequest, body: WatchRequest) -> Outputs:
         """Return each prediction with its candidates, the search and, if wanted, where the model looked."""
-        names = set(WatchRequest.model_fields) - set(_Attached.model_fields)
+        names = set(WatchRequest.model_fields) - set(Attached.model_fields)
         return await self._study(request, body, "watch", body.model_dump(include=names, exclude_defaults=True))
 
     async def describe(self, request: HTTPRequest, name: Annotated[str, InPath(max_length=200)]) -> dict[str, Any]:
@@ -333,14 +206,29 @@ class API:
         (found,) = await unless_gone(request, self.service.answer(model, "describe", [""], {}))
         return {"name": model.name, "run": str(model.run), **found}
 
+    async def corpus(self, request: HTTPRequest, body: CorpusRequest) -> Outputs:
+        """Return rows with the output, the reference and their scores."""
+        model = self.service.catalogue.get(body.model) if body.model else self._any()
+        corpus = next((corpus for corpus in self.service.corpora if corpus["name"] == body.corpus), None)
+        if corpus is None:
+            raise RequestError(404, "There is no such corpus. Start the studio with --corpus INPUTS REFERENCES.")
+        numbers = list(range(body.start, min(body.start + body.count, corpus["size"])))
+        if not numbers:
+            raise RequestError(400, f"The corpus has {corpus['size']:,} examples.")
+        options = {"paths": corpus["paths"]}
+        outputs = await unless_gone(request, self.service.answer(model, "corpus", numbers, options))
+        return Outputs(model=model.name, outputs=outputs)
+
     async def export(self, body: ExportRequest) -> HTMLResponse:
         """Return a page that shows a state of the studio without a server."""
         from regard.serving.studio import studio_page
 
         models = list(self.service.catalogue.models.values())
-        return HTMLResponse(studio_page(models, state=body.state, recording=body.recording))
+        return HTMLResponse(
+            studio_page(models, state=body.state, recording=body.recording, corpora=self.service.corpora)
+        )
 
-    async def _study(self, request: HTTPRequest, body: _Attached, task: str, options: dict[str, Any]) -> Outputs:
+    async def _study(self, request: HTTPRequest, body: Attached, task: str, options: dict[str, Any]) -> Outputs:
         """Answer for a text, or for a file that exists on disk, under a name of ours, only during the request."""
         model = self.service.catalogue.get(body.model) if body.model else self._any()
         item = _cleaned(body.input)

@@ -24,6 +24,7 @@ from regard.text.specials import SPECIALS
 
 if TYPE_CHECKING:
     from regard.api.model import Model
+    from regard.data.corpus import Pair
     from regard.engines.plain_text import PlainText
     from regard.tasks.generation import TextGenerator
 
@@ -51,6 +52,7 @@ class WorkerModel:
         self._generator: TextGenerator | None = None
         self._model: Model | None = None
         self._checkpoints: dict[int, Model] = {}
+        self._corpora: dict[tuple[Path, ...], list[Pair]] = {}
 
     @property
     def tokens(self) -> int:
@@ -251,6 +253,18 @@ class WorkerModel:
             for row, result in zip(rows, found, strict=True):
                 row["attention"] = [_panel(panel) for panel in result.attention_panels()]
         return rows
+
+    def corpus(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return rows of a corpus; an input is the number of an example, and options have the paths of its files."""
+        from regard.evaluation.corpus_table import corpus_rows, read_corpus
+
+        paths = tuple(map(Path, options["paths"]))
+        if paths not in self._corpora:
+            self._corpora[paths] = read_corpus(self.model.loaded, paths)
+        pairs = self._corpora[paths]
+        chosen = [pairs[number] for number in inputs]
+        rows = [row for some in corpus_rows(self.model.loaded, chosen, directory=Path(self.key.run)) for row in some]
+        return [row.to_json() | {"number": number} for row, number in zip(rows, inputs, strict=True)]
 
     def describe(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the parts of the model, and which analyses apply to it."""

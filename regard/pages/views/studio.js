@@ -186,13 +186,26 @@ export function show(modules, data) {
     view.className = `view-${state.tab}`;
     writeState(state);
     if (!about) return;
-    if (state.tab === "corpus") { view.replaceChildren(); showCorpus(view, { api, about, state, corpora: data.corpora || [], open: (row) => { state.texts[0] = row.source; state.prefix = []; state.changes = []; state.tab = "step"; putInputs(about); ask(); } }); return; }
+    if (state.tab === "corpus") { putCorpus(); return; }
     if (!watched) { view.replaceChildren(); return; }
     const root = el("div", {}), looked = meanLook(watched.attention);
     const numbers = { watched, about, request: request(), looked, position: state.position, changes: state.changes, instead: state.instead };
     view.replaceChildren(root, formula(state.tab, numbers), saveView(root, () => ({ state: { ...state }, watched }), `${state.model}-${state.tab}`));
     ({ step: putSteps, beam: putBeam, look: putLook, change: putChange, why: putWhy, nearest: putNearest, compare: putCompare })[state.tab](root, looked);
     document.body.dataset.ready = state.tab;
+  }
+  const tables = new Map();
+  function putCorpus() {
+    const root = el("div"), search = about.analyses.find((one) => one.name === "reference");
+    if (!tables.has(state.model)) tables.set(state.model, { rows: [], running: false, by: null, order: "rising", words: "", which: "all" });
+    view.replaceChildren(root, formula("corpus", {}));
+    showCorpus(root, {
+      corpora: data.corpora || [], kept: tables.get(state.model), readOnly: api.readOnly, canExplain: Boolean(search) && !search.reason,
+      ask: (corpus, start, count) => api.ask("/v1/corpus", { model: state.model, corpus, start, count }).then((found) => found.outputs),
+      open: (row) => { state.texts = row.source.split("\t"); state.prefix = []; state.changes = []; state.tab = "step"; state.position = 0; putInputs(about); ask(); },
+      explain: (place, row) => putAnalysisOf(place, "reference", { model: state.model, input: row.source, target: row.reference, options: {} }),
+    });
+    document.body.dataset.ready = "corpus";
   }
   function putSteps(root, looked) {
     steps = showSteps(root, watched, { at: state.position, looked, moved: (position) => {
@@ -255,6 +268,9 @@ export function show(modules, data) {
     const { input, model, file: attached } = request();
     const body = { model, ...(input === undefined ? {} : { input }), ...(attached ? { file: attached } : {}), options };
     if (about.writes && about.reads !== "prompt") body.target = watched.text;
+    return putAnalysisOf(root, analysis, body);
+  }
+  async function putAnalysisOf(root, analysis, body) {
     const cancel = new AbortController(), waiting = el("p", { class: "waiting", role: "status" }, el("progress", {}), " computing … ", el("button", { type: "button", onclick: () => { cancel.abort(); waiting.replaceChildren("Cancelled."); } }, "Cancel"));
     if (!api.knows(analysis, body)) root.append(waiting);
     try {
@@ -306,7 +322,17 @@ export function show(modules, data) {
   function putNearest(root) {
     const analysis = about.analyses.find((one) => one.name === "nearest");
     if (!analysis || analysis.reason) { root.append(el("p", { class: "quiet" }, analysis?.reason || "This version has no index of training examples."), el("pre", {}, `regard index ${about.run}`)); return; }
-    putAnalysis(root, "nearest", { at: state.position });
+    const pane = el("div"), sides = about.writes && about.reads === "text";
+    const source = el("select", { "aria-label": "source token", onchange: () => { state.sourcePosition = Number(source.value); put(); } }, watched.source.tokens.map((token, place) => el("option", { value: place, selected: place === state.sourcePosition }, `${place}: ${token}`)));
+    root.append(el("p", { class: "quiet" }, "Training examples with the most similar states: what in the data taught it this."),
+      controls(sides ? choice("state of", [["decoder", `the output word “${watched.target.tokens[state.position]}”`], ["encoder", "a source word"]], state.side, (side) => { state.side = side; showTab(); }) : null, !sides || state.side === "encoder" ? source : null), pane);
+    const side = sides ? state.side : null;
+    function put() {
+      writeState(state);
+      pane.replaceChildren();
+      putAnalysis(pane, "nearest", { count: 8, ...(side ? { side } : {}), position: side === "decoder" ? state.position : Math.min(state.sourcePosition, watched.source.tokens.length - 1) });
+    }
+    put();
   }
   async function putCompare(root) {
     const steps = about.steps || [];

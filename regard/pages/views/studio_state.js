@@ -1,6 +1,6 @@
 // The state of the studio, which lives in the address of the page: a link opens what it was copied from.
 
-const START = { texts: [""], prefix: [], changes: [], tab: "step", position: 0, beam: null, lengthPenalty: null, coverage: 0, method: "weights", whyMethod: "gradient", instead: "", against: "model", otherModel: "", otherText: "", otherStep: null };
+const START = { texts: [""], prefix: [], changes: [], tab: "step", position: 0, beam: null, lengthPenalty: null, coverage: 0, method: "weights", whyMethod: "gradient", instead: "", against: "model", otherModel: "", otherText: "", otherStep: null, side: "decoder", sourcePosition: 0 };
 
 /** The state of the address, of an exported page, or at the start. */
 export function readState(data) {
