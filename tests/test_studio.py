@@ -120,6 +120,32 @@ def test_wrong_requests_get_a_sentence(server: RunningServer, body: dict, status
     assert len(answer.json()["error"]) > 15 and "Traceback" not in answer.text
 
 
+def test_progress_is_streamed_and_what_nobody_waits_for_is_given_up(server: RunningServer, models: dict) -> None:
+    text = " ".join(["a b c d e"] * 12)
+    body = {
+        "model": "transformer",
+        "input": text,
+        "target": text,
+        "options": {"methods": ["occlusion"]},
+        "stream": True,
+    }
+    with server.client() as client:
+        with client.stream("POST", "/v1/inspect/attribute", json=body) as answer:
+            events = [line for line in answer.iter_lines() if line]
+        assert events[0] == "event: progress" and json.loads(events[1][6:])[1] > 0 and events[-2] == "event: done"
+        whole = client.post("/v1/inspect/attribute", json={**body, "stream": False}).json()
+        assert json.loads(events[-1][6:]) == whole
+        started = time.monotonic()
+        client.post("/v1/inspect/attribute", json={**body, "stream": False})
+        usual = time.monotonic() - started
+        started = time.monotonic()
+        for _ in range(6):  # each is left after its first event
+            with client.stream("POST", "/v1/inspect/attribute", json=body) as answer:
+                next(answer.iter_lines())
+        assert watch(server, model="rnn", input="a b")["text"] == models["rnn"].watch("a b").text
+        assert time.monotonic() - started < 5 * usual
+
+
 def test_checkpoints_are_described_and_watched(server: RunningServer, models: dict) -> None:
     with server.client() as client:
         about = client.get("/v1/models/transformer").json()

@@ -33,6 +33,7 @@ from regard.text.records import format_record
 if TYPE_CHECKING:
     from regard.evaluation.evaluation import Evaluation
     from regard.evaluation.judged import Judged
+    from regard.foundation.progress import Progress
     from regard.inspection.changes import Change
     from regard.inspection.registry import Analysis
     from regard.inspection.watched import Watched
@@ -159,6 +160,7 @@ class Model:
         target: str | None = None,
         *,
         corpus: Path | str | None = None,
+        progress: "Progress | None" = None,
         **options: Any,
     ) -> Any:
         """Explain the prediction for one input, or for a corpus, by an analysis of `regard.inspection`.
@@ -168,6 +170,7 @@ class Model:
             how: The name of an analysis of one input (see docs/inspection.md), built in or of an extension.
             target: The output to explain; by default the model's own.
             corpus: A file of inputs, for analyses that average over many: `explain(how="lens", corpus="dev.en")`.
+            progress: Called with what is done, how many steps of it, and of how many.
             options: Passed to the analysis.
 
         Returns:
@@ -178,7 +181,7 @@ class Model:
 
         analysis = registry.get(how) if isinstance(how, str) else None
         if corpus is not None:
-            return self._explain_corpus(analysis, source, how, target, corpus, options)
+            return self._explain_corpus(analysis, source, how, target, corpus, {**options, "progress": progress})
         if analysis is None or analysis.needs == "run":
             names = ", ".join(analysis.name for analysis in registry.explanations())
             raise UsageError(f"There is no explanation {how!r}. Use {names}.")
@@ -190,7 +193,7 @@ class Model:
         with self._in_memory() as keep:
             text = self._as_text(source, keep, "The input")
             trace, traced = self.trace(text, target), registry.TracedInput(run, text, target)
-            found = analysis.explain(trace, traced=traced, **options)
+            found = analysis.explain(trace, traced=traced, progress=progress, **options)
         return found.named(self.run.directory) if isinstance(found, Explanation) else found
 
     def _explain_corpus(
@@ -210,7 +213,7 @@ class Model:
         if analysis is None or analysis.inspect_corpus is None:
             names = ", ".join(analysis.name for analysis in every_analysis() if analysis.inspect_corpus is not None)
             raise UsageError(f"There is no explanation {how!r} of a corpus. Use {names}.")
-        analysis.check_options(options, corpus=True)
+        analysis.check_options({name: value for name, value in options.items() if name != "progress"}, corpus=True)
         run = InspectedRun(self.run.directory, analysis, self.loaded)
         return analysis.call(analysis.inspect_corpus, run, corpus=corpus, **options).named(self.run.directory)
 

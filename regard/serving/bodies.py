@@ -108,6 +108,7 @@ class InspectRequest(Attached):
     target: str | None = Field(default=None, description="The output to explain; by default the model's own.")
     options: dict[str, Any] = Field(default={}, description="Options of the analysis.")
     panels: bool = Field(default=False, description="Return what a page shows, instead of the JSON of the analysis.")
+    stream: bool = Field(default=False, description="Send the progress as server-sent events, and then the answer.")
 
 
 class WatchRequest(Attached):

@@ -4,12 +4,17 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 LONGEST_REPLY = 256 * 1024 * 1024
 """Bytes of one reply; an inspection of a long text is the longest."""
+
+
+INTERRUPT = signal.SIGUSR1
+"""The signal that interrupts a computation for the studio."""
 
 
 class WorkerDied(Exception):
@@ -79,6 +84,12 @@ class WorkerProcess:
                 raise
             self.memory, self.models = reply.get("memory", 0), reply.get("models", 0)
             return reply
+
+    def interrupt(self) -> None:
+        """Ask the process to give up what it computes for the studio; its reply is then an error."""
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(INTERRUPT)
 
     async def kill(self) -> None:
         """Stop the process at once."""

@@ -9,6 +9,7 @@ import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from regard.serving.errors import RequestError, deadline_passed, overloaded
@@ -17,6 +18,9 @@ from regard.serving.measures import Measures
 from regard.serving.processes import WorkerDied, WorkerProcess
 from regard.serving.worker import ModelKey
 
+STUDIES = ("watch", "inspect", "corpus", "describe")
+"""Tasks of the studio: one may take long, and its output is large. They are not cached, they do not count for the pace
+of translation, and they are interrupted if nobody waits for them any more."""
 PACE_BATCHES = 32
 """Recent batches, taken while more jobs waited, from which the waiting time is estimated."""
 FEWEST_PACE_BATCHES = 4
@@ -116,12 +120,13 @@ class Scheduler:
         *,
         deadline: float,
         is_admitted: bool = False,
+        show: Callable[[str], None] | None = None,
     ) -> list[dict[str, Any]]:
         """Return the output for each input, in order; `deadline` is a time of `time.monotonic`.
 
-        Raises `RequestError` if the server is overloaded (unless `is_admitted`: this is a later part of a request that
-        was admitted), the deadline passes, or an input cannot be answered. If the caller is cancelled, its jobs that
-        still wait are dropped.
+        `show` gets what a worker tells before it has the output of a single input. Raises `RequestError` if the server
+        is overloaded (unless `is_admitted`: this is a later part of a request that was admitted), the deadline passes,
+        or an input cannot be answered. If the caller is cancelled, its jobs that still wait are dropped.
         """
         key = QueueKey(model, task, json.dumps(dict(options), sort_keys=True))
         version = self.find_model(model)
@@ -136,6 +141,8 @@ class Scheduler:
         self.measures.cached.inc(len(outputs))
         if new:
             jobs = self._make_jobs(key, [content for _, content in new])
+            if show is not None:
+                jobs[0].show = show
             if not is_admitted:
                 self._check_room(jobs, deadline)
             found = await self._wait_for(jobs, deadline)
@@ -269,7 +276,7 @@ class Scheduler:
             "options": json.loads(key.options),
         }
         try:
-            reply = await worker.call(request, batch[0].show)
+            reply = await _call(worker, request, batch)
         except WorkerDied:
             self.measures.restarts.inc()
             self._retry_killers(batch)
@@ -283,7 +290,12 @@ class Scheduler:
             return
         self._share(version, key.task, worker)
         self.measures.tokens.inc(reply.get("tokens", 0))
-        if others_wait and not batch[0].is_alone and not any("pieces" in output for output in reply["outputs"]):
+        if (
+            others_wait
+            and not batch[0].is_alone
+            and key.task not in STUDIES
+            and not any("pieces" in output for output in reply["outputs"])
+        ):
             self._measure_pace(time.monotonic() - now, size)
         for job, output in zip(batch, reply["outputs"], strict=True):
             if "pieces" in output:
@@ -291,7 +303,12 @@ class Scheduler:
                 continue
             if not job.result.done():
                 job.result.set_result(output)
-            if isinstance(job.content, str) and job.size <= LONGEST_CACHED and job.show is None:
+            if (
+                isinstance(job.content, str)
+                and job.size <= LONGEST_CACHED
+                and job.show is None
+                and key.task not in STUDIES
+            ):
                 self.cache.put((version, key, job.content), output)
         await self._free_memory(worker)
 
@@ -343,6 +360,24 @@ class Scheduler:
             if owner == id(worker) and now - used >= self.idle_seconds:
                 self._last_used.pop((owner, name))
                 await worker.call({"model": {"name": name}, "task": "unload", "inputs": [], "options": {}})
+
+
+async def _call(worker: WorkerProcess, request: Mapping[str, Any], batch: Sequence[Job]) -> dict[str, Any]:
+    """Return a worker's reply to a batch; a computation for the studio that nobody waits for is interrupted."""
+    interrupt = partial(_interrupt_unless_wanted, worker, batch)
+    for job in batch if request["task"] in STUDIES else ():
+        job.result.add_done_callback(interrupt)
+    try:
+        return await worker.call(request, batch[0].show)
+    finally:
+        for job in batch:
+            job.result.remove_done_callback(interrupt)
+
+
+def _interrupt_unless_wanted(worker: WorkerProcess, batch: Sequence[Job], _: object) -> None:
+    """Interrupt a worker if nobody waits for any output of its batch."""
+    if all(job.result.done() for job in batch):
+        worker.interrupt()
 
 
 def _fail(job: Job, error: RequestError) -> None:

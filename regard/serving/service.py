@@ -89,11 +89,16 @@ class Service:
         return list(self.identifier.rank(text)) if self.identifier else []
 
     async def answer(
-        self, model: ServedModel, task: str, inputs: Sequence[Any], options: Mapping[str, Any]
+        self,
+        model: ServedModel,
+        task: str,
+        inputs: Sequence[Any],
+        options: Mapping[str, Any],
+        show: Callable[[str], None] | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the output of a model for each input."""
+        """Return the output of a model for each input; `show` gets what a worker tells before."""
         deadline = time.monotonic() + self.limits.seconds
-        return await self.scheduler.answer(model.name, task, inputs, options, deadline=deadline)
+        return await self.scheduler.answer(model.name, task, inputs, options, deadline=deadline, show=show)
 
     async def stream(
         self, model: ServedModel, content: str, options: Mapping[str, Any], show: Callable[[str], None]

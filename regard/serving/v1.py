@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -190,10 +190,28 @@ class API:
 
     async def inspect(
         self, request: HTTPRequest, analysis: Annotated[str, InPath(max_length=50)], body: InspectRequest
-    ) -> Outputs:
+    ) -> Any:
         """Return the data of an analysis of `regard inspect`, as its JSON file has it."""
         options = {**body.options, "analysis": analysis, "target": body.target, "panels": body.panels}
-        return await self._study(request, body, "inspect", options)
+        if not body.stream:
+            return await self._study(request, body, "inspect", options)
+        return StreamingResponse(self._progress(request, body, options), media_type="text/event-stream")
+
+    async def _progress(
+        self, request: HTTPRequest, body: InspectRequest, options: dict[str, Any]
+    ) -> AsyncIterator[str]:
+        """Yield the progress of an analysis, then its data, or an error."""
+        parts: asyncio.Queue[str | None] = asyncio.Queue()
+        work = asyncio.ensure_future(self._study(request, body, "inspect", options, parts.put_nowait))
+        work.add_done_callback(lambda _: parts.put_nowait(None))
+        try:
+            while (part := await parts.get()) is not None:
+                yield f"event: progress\ndata: {part}\n\n"
+            yield f"event: done\ndata: {work.result().model_dump_json()}\n\n"
+        except RequestError as error:
+            yield f"event: error\ndata: {json.dumps({'error': str(error)})}\n\n"
+        finally:
+            work.cancel()  # the client is gone, or all is sent
 
     async def watch(self, request: HTTPRequest, body: WatchRequest) -> Outputs:
         """Return each prediction with its candidates, the search and, if wanted, where the model looked."""
@@ -228,7 +246,14 @@ class API:
             studio_page(models, state=body.state, recording=body.recording, corpora=self.service.corpora)
         )
 
-    async def _study(self, request: HTTPRequest, body: Attached, task: str, options: dict[str, Any]) -> Outputs:
+    async def _study(
+        self,
+        request: HTTPRequest,
+        body: Attached,
+        task: str,
+        options: dict[str, Any],
+        show: Callable[[str], None] | None = None,
+    ) -> Outputs:
         """Answer for a text, or for a file that exists on disk, under a name of ours, only during the request."""
         model = self.service.catalogue.get(body.model) if body.model else self._any()
         item = _cleaned(body.input)
@@ -237,7 +262,8 @@ class API:
         if body.file is None:
             if not any(text.strip() for text in texts):
                 raise RequestError(400, "The input is empty. Write something.")
-            outputs = await unless_gone(request, self.service.answer(model, task, [item], options))
+            work = self.service.answer(model, task, [item], options, show)
+            outputs = await (unless_gone(request, work) if show is None else work)
             return Outputs(model=model.name, outputs=outputs)
         try:
             content = base64.b64decode(body.file, validate=True)
@@ -247,7 +273,8 @@ class API:
             path = Path(directory) / "upload"
             path.write_bytes(content)
             given = [str(path), *texts] if texts != [""] else str(path)
-            outputs = await unless_gone(request, self.service.answer(model, task, [given], options))
+            work = self.service.answer(model, task, [given], options, show)
+            outputs = await (unless_gone(request, work) if show is None else work)
         return Outputs(model=model.name, outputs=outputs)
 
     async def caption(

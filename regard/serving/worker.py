@@ -34,6 +34,10 @@ MOST_CHECKPOINTS = 3
 """Checkpoints of a run that a worker keeps in memory."""
 
 
+class Interrupted(BaseException):
+    """Nobody waits for what is computed."""
+
+
 class ModelKey(NamedTuple):
     """Which model, and which version of it: reloading counts versions up."""
 
@@ -225,14 +229,24 @@ class WorkerModel:
         suggester: Any = self.model
         return [suggester.suggest_for_mail(text, rate=rate).to_json(explain=explain) for text in inputs]
 
-    def inspect(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the data of an analysis of each input; `options` has its name and its options."""
+    def inspect(
+        self, inputs: list[Any], options: Mapping[str, Any], show: Callable[[str], None] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the data of an analysis of each input; `options` has its name and its options.
+
+        `show` gets the progress as JSON: what is done, how many steps of it, and of how many.
+        """
         options = dict(options)
         from regard.pages.shell import finite
 
         how, target, as_panels = options.pop("analysis"), options.pop("target", None), options.pop("panels", False)
         given = [tuple(item) if isinstance(item, list) else item for item in inputs]
-        found = [self.model.explain(item, how, target, **options) for item in given]
+
+        def progress(task: str, done: int, count: int | None) -> None:
+            if show is not None:
+                show(json.dumps([task, done, count]))
+
+        found = [self.model.explain(item, how, target, progress=progress, **options) for item in given]
         return [_panels_of(result) if as_panels else finite(result.to_json()) for result in found]
 
     def watch(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -310,6 +324,8 @@ class Worker:
 
     def __init__(self) -> None:
         self.models: dict[ModelKey, WorkerModel] = {}
+        self.is_interruptible = False
+        """Whether a computation for the studio runs, which may be given up."""
 
     def model(self, key: ModelKey) -> WorkerModel:
         """Return the model of a key; other versions of it are dropped."""
@@ -336,13 +352,25 @@ class Worker:
         model = self.model(key)
         model.open(request["task"])
         operation: Callable[..., list[dict[str, Any]]] = getattr(model, request["task"])
-        extra = (show,) if request["task"] == "stream" else ()
+        extra = (show,) if request["task"] in ("stream", "inspect") else ()
         before = model.tokens
         try:
+            self.is_interruptible = request["task"] in ("watch", "inspect", "corpus")
             outputs = operation(request["inputs"], request["options"], *extra)
+            self.is_interruptible = False
+        except Interrupted:
+            return {"error": "The request was cancelled.", "fault": "request"}
         except RegardError as error:  # the model is there, so that the input is at fault
             return {"error": str(error), "fault": "request"}
+        finally:
+            self.is_interruptible = False
         return {"outputs": outputs, "tokens": model.tokens - before}
+
+    def interrupt(self, *_: object) -> None:
+        """Give up what is computed for the studio now, if anything is."""
+        if self.is_interruptible:
+            self.is_interruptible = False
+            raise Interrupted
 
     def run(self, requests: Any, replies: Any) -> None:
         """Answer requests until the input ends."""
@@ -383,9 +411,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the front process decides when workers stop
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    worker = Worker()
+    signal.signal(signal.SIGUSR1, worker.interrupt)
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    Worker().run(sys.stdin, replies)
+    worker.run(sys.stdin, replies)
 
 
 if __name__ == "__main__":

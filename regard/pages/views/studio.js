@@ -271,10 +271,13 @@ export function show(modules, data) {
     return putAnalysisOf(root, analysis, body);
   }
   async function putAnalysisOf(root, analysis, body) {
-    const cancel = new AbortController(), waiting = el("p", { class: "waiting", role: "status" }, el("progress", {}), " computing … ", el("button", { type: "button", onclick: () => { cancel.abort(); waiting.replaceChildren("Cancelled."); } }, "Cancel"));
+    const cancel = new AbortController(), bar = el("progress", { "aria-label": "progress" }), told = el("span", {}, " computing … "), waiting = el("p", { class: "waiting" }, bar, told, el("button", { type: "button", onclick: () => { cancel.abort(); waiting.replaceChildren("Cancelled."); } }, "Cancel"));
     if (!api.knows(analysis, body)) root.append(waiting);
     try {
-      const found = await api.inspect(analysis, body, { signal: cancel.signal });
+      const found = await api.inspect(analysis, body, { signal: cancel.signal, progress: (task, done, count) => {
+        told.textContent = ` ${task}: ${done}${count ? ` of ${count}` : ""} `;
+        if (count) { bar.max = count; bar.value = done; }
+      } });
       waiting.remove();
       if (root.isConnected) putPanels(root, found.panels);
     } catch (error) {

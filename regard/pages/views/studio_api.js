@@ -38,6 +38,32 @@ export function makeApi(recording, onConnection = () => {}) {
       try { if ((await fetch("/health/live", { signal })).ok) return; } catch (error) { if (error.name === "AbortError") throw error; }
     }
   }
+  /** The answer to a request that may take long; `progress(task, done, count)` is called as it goes on. */
+  async function follow(path, body, { signal, progress }) {
+    const key = keyOf(path, body);
+    if (kept.has(key) || recording) return ask(path, body, { signal });
+    const answer = await fetch(path, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }) });
+    if (!answer.ok) {
+      if (answer.status !== 503) throw new Refused((await answer.json().catch(() => ({}))).error || `The server answered with ${answer.status}.`);
+      await pause(1000, signal);
+      return follow(path, body, { signal, progress });
+    }
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) throw new Refused("The server stopped before the answer was complete. Try again.");
+      text += value;
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const [kind, content] = text.slice(0, end).split("\n").map((line) => line.slice(line.indexOf(":") + 2));
+        text = text.slice(end + 2);
+        const data = JSON.parse(content);
+        if (kind === "progress") progress(...data);
+        else if (kind === "error") throw new Refused(data.error);
+        else { kept.set(key, data); return data; }
+      }
+    }
+  }
   /** The answer to a request; of two equal requests at once only one is sent. */
   async function ask(path, body, { signal } = {}) {
     const key = keyOf(path, body);
@@ -55,7 +81,7 @@ export function makeApi(recording, onConnection = () => {}) {
     has: (path, body) => kept.has(keyOf(path, body)),
     describe: (model) => ask(`/v1/models/${encodeURIComponent(model)}`),
     watch: (body, options) => ask("/v1/watch", body, options).then((found) => found.outputs[0]),
-    inspect: (analysis, body, options) => ask(`/v1/inspect/${analysis}`, { ...body, panels: true }, options).then((found) => found.outputs[0]),
+    inspect: (analysis, body, options) => follow(`/v1/inspect/${analysis}`, { ...body, panels: true }, options).then((found) => found.outputs[0]),
     knows: (analysis, body) => kept.has(keyOf(`/v1/inspect/${analysis}`, { ...body, panels: true })),
     ask,
     recording: () => Object.fromEntries(kept),
