@@ -9,6 +9,7 @@ import pytest
 
 from regard.cli import main
 from regard.config.loading import from_mapping
+from regard.data.corpus import Pair
 from regard.metrics.labels import calibration
 from regard.runs.run import Run
 from regard.tasks.preparation import prepare
@@ -176,3 +177,27 @@ def test_what_does_not_go_together_is_reported_in_a_sentence(runs, capsys, tmp_p
     assert "Leave out --metrics" in refusal(capsys, runs["classes"], "--metrics", "bleu")
     assert "Name the run" in refusal(capsys, "--hypotheses", short, "--data", bad)
     assert "belong together" in refusal(capsys, runs["classes"], "--source", short)
+
+
+def test_long_sources_are_evaluated_as_they_are_translated(copy_run, capsys):
+    """In parts: what `regard evaluate` scores is what `regard translate` writes."""
+    from regard.evaluation.corpus_table import corpus_rows
+    from regard.evaluation.texts import translate_lines
+    from regard.search import Search
+    from regard.tasks.loaded import load_run
+
+    run = load_run(copy_run)
+    known = [token.replace("▁", "") for token in run.source_tokenizer.vocabulary[-6:]]
+    sources = [
+        " ".join(known),
+        "\n".join([" ".join(known[:3]), " ".join(known[3:])]),
+        ". ".join([" ".join(known[:4])] * 4),
+    ]
+    parts = [best[0].text for best in run.hypotheses(sources, Search(split=None))]
+    whole = [best[0].text for best in run.hypotheses(sources, Search(split=False))]
+    assert parts != whole, "the sources must be too long for the model"
+    expected = [" ".join(text.splitlines()) for text in parts]
+    assert translate_lines(run, sources) == expected
+    assert run.output.lines(run.model, sources) == parts
+    pairs = [Pair(source, source) for source in sources]
+    assert [row.output for rows in corpus_rows(run, pairs) for row in rows] == expected

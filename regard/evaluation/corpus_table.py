@@ -18,7 +18,7 @@ from regard.evaluation.likelihood import likelihoods
 from regard.evaluation.perplexity import text_likelihoods
 from regard.evaluation.texts import read_aligned
 from regard.foundation.errors import RegardError, UsageError
-from regard.search import Hypothesis
+from regard.search import Hypothesis, Search
 from regard.tasks.loaded import LoadedRun
 from regard.tasks.outputs.tags import TagsOutput
 from regard.tasks.results import Label, Number
@@ -158,7 +158,7 @@ def _text_rows(
 ) -> list[Row]:
     """Return the rows of a run that generates text."""
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    best = [found[0] if found else None for found in run.hypotheses(sources, beam=beam)]
+    best = [found[0] if found else None for found in run.hypotheses(sources, Search(split=None), beam=beam)]
     of_text = run.translates_text
     wanted = likelihoods(run, sources, references, cut=True) if of_text else [None] * len(pairs)
     counts = [len(ids) for ids in run.input.encode(sources)] if of_text else [None] * len(pairs)

@@ -51,10 +51,12 @@ def named_files(given: Sequence[str]) -> dict[str, Path]:
 def translate_lines(
     translator: "LoadedRun", sources: Sequence[str], *, beam: int | None = None, progress: Progress | None = None
 ) -> list[str]:
-    """Translate sources with a run; one line each, as `regard translate` writes them."""
+    """Translate sources with a run; one line each, as `regard translate` writes them: long ones in parts."""
+    from regard.search import Search
+
     outputs: list[str] = []
     for start in range(0, len(sources), CHUNK):
-        outputs += translator.translate(list(sources[start : start + CHUNK]), beam=beam)
+        outputs += translator.translate(list(sources[start : start + CHUNK]), Search(split=None), beam=beam)
         if progress:
             progress("translating", len(outputs), len(sources))
     return [" ".join(output.splitlines()) for output in outputs]

@@ -14,6 +14,7 @@ from regard.data.corpus import Pair, group_references
 from regard.foundation.errors import UsageError
 from regard.metrics.scoring import headline_metrics, score_text
 from regard.models import Model
+from regard.search import Search
 from regard.tasks.judgement import Judgement, Sample, Usage
 from regard.tasks.outputs.decoded import DecodedOutput
 from regard.tasks.outputs.output import Rows
@@ -80,8 +81,8 @@ class TextOutput(DecodedOutput):
         return f"outputs are decoded with beam {beam}, during training greedily" if beam > 1 else ""
 
     def lines(self, model: Model, sources: Sequence[str], *, thorough: bool = True) -> list[str]:
-        """Return the best texts by the configured beam or greedily."""
-        return self.generator(model).translate(list(sources), beam=None if thorough else 1)
+        """Return the best texts by the configured beam or greedily; long sources are translated in parts."""
+        return self.generator(model).translate(list(sources), Search(split=None), beam=None if thorough else 1)
 
     def metrics(self, references: Sequence[str]) -> tuple[str, ...]:
         """Return the metrics for the references, including the metric of early stopping."""
