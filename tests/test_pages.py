@@ -70,7 +70,7 @@ def test_every_view_is_a_module_that_node_accepts_and_a_page_can_contain(path, t
     joined, _ = bundle([path.stem], lookup, "")
     assert not re.search(r"^\s*(import|export)\b", joined, re.MULTILINE)
     for name in re.findall(r'^import \{(.*?)\} from "\./(\w+)\.js"', script, re.MULTILINE):
-        exported = re.findall(r"^export (?:function|const) (\w+)", shared_view(name[1]).script, re.MULTILINE)
+        exported = re.findall(r"^export (?:function|class|const) (\w+)", shared_view(name[1]).script, re.MULTILINE)
         wanted = [part.split(" as ")[0].strip() for part in name[0].split(",")]
         assert set(wanted) <= set(exported)
         used = [part.split(" as ")[-1].strip() for part in name[0].split(",")]

@@ -1,5 +1,5 @@
 // The studio: type a sentence, watch the model write, ask why, change something, and see what happens.
-import { choice, controls, el, formatNumber, formatPercent, hint, roving, toggle } from "./kit.js";
+import { choice, controls, el, formatNumber, formatPercent, hint, roving } from "./kit.js";
 import { Refused, makeApi } from "./studio_api.js";
 import { differenceLine, outputWords } from "./words.js";
 import { meanLook, show as showSteps } from "./steps.js";
