@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -455,6 +456,31 @@ def test_nothing_is_logged_as_an_error_and_problems_are_told(studio, browser) ->
     }
     browser.execute_script("location.hash = arguments[0]", quote(json.dumps(state)))
     wait(browser, "return document.querySelector('.problem')?.textContent.includes('contradict')")
+
+
+def test_a_lost_connection_is_found_again_and_nothing_is_lost(browser, transformer_run: Path) -> None:
+    from selenium.webdriver.common.by import By
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "regard", "studio", f"m={transformer_run}", "--port", str(port), "--no-browser"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        process.stderr.readline()
+        browser.get(f"http://127.0.0.1:{port}/#{quote(json.dumps({'model': 'm', 'texts': ['a b c']}))}")
+        wait(browser, "return document.body.dataset.answered")
+        process.terminate()
+        process.wait()
+        browser.find_element(By.CSS_SELECTOR, "textarea").send_keys(" d")
+        wait(browser, "return document.querySelector('.status').textContent.includes('connection is lost')")
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        wait(browser, "return Number(document.body.dataset.answered) > 1")
+        assert browser.execute_script("return document.querySelector('textarea').value") == "a b c d"
+        assert browser.execute_script("return document.querySelector('.status').textContent") == ""
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])

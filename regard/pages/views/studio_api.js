@@ -8,29 +8,27 @@ export function makeApi(recording, onConnection = () => {}) {
   const kept = new Map(Object.entries(recording || {}));
   const running = new Map();
 
-  async function fetchJson(path, body, signal) {
-    let answer;
-    try {
-      answer = await fetch(path, {
-        method: body === undefined ? "GET" : "POST", signal,
-        headers: body === undefined ? {} : { "Content-Type": "application/json" },
-        body: body === undefined ? undefined : JSON.stringify(body),
-      });
-    } catch (error) {
-      if (error.name === "AbortError") throw error;
-      onConnection(false);
-      await connected(signal);
-      onConnection(true);
-      return fetchJson(path, body, signal);
+  /** The response to a request; waits while the server is away or busy. */
+  async function send(path, body, signal) {
+    for (;;) {
+      try {
+        const answer = await fetch(path, {
+          method: body === undefined ? "GET" : "POST", signal,
+          headers: body === undefined ? {} : { "Content-Type": "application/json" },
+          body: body === undefined ? undefined : JSON.stringify(body),
+        });
+        if (answer.ok) return answer;
+        if (answer.status !== 503) throw new Refused((await answer.json().catch(() => ({}))).error || `The server answered with ${answer.status}.`);
+        await pause(1000 * (Number(answer.headers.get("Retry-After")) || 1), signal);  // busy, or starting again
+      } catch (error) {
+        if (error.name === "AbortError" || error instanceof Refused) throw error;
+        onConnection(false);
+        await connected(signal);
+        onConnection(true);
+      }
     }
-    const data = await answer.json().catch(() => ({}));
-    if (answer.status === 503) {  // busy, or starting again
-      await pause(1000 * (Number(answer.headers.get("Retry-After")) || 1), signal);
-      return fetchJson(path, body, signal);
-    }
-    if (!answer.ok) throw new Refused(data.error || `The server answered with ${answer.status}.`);
-    return data;
   }
+  const fetchJson = async (path, body, signal) => (await send(path, body, signal)).json();
   /** Wait until the server answers again. */
   async function connected(signal) {
     for (;;) {
@@ -42,12 +40,7 @@ export function makeApi(recording, onConnection = () => {}) {
   async function follow(path, body, { signal, progress }) {
     const key = keyOf(path, body);
     if (kept.has(key) || recording) return ask(path, body, { signal });
-    const answer = await fetch(path, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }) });
-    if (!answer.ok) {
-      if (answer.status !== 503) throw new Refused((await answer.json().catch(() => ({}))).error || `The server answered with ${answer.status}.`);
-      await pause(1000, signal);
-      return follow(path, body, { signal, progress });
-    }
+    const answer = await send(path, { ...body, stream: true }, signal);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     for (;;) {
