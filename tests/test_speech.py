@@ -213,6 +213,27 @@ def test_attention_moves_forward_and_looks_most_at_the_word_that_is_written(spee
         start = end + 0.2
 
 
+def test_attention_is_drawn_over_the_spectrogram(speech, recordings, tmp_path):
+    import regard
+
+    model = regard.load(speech)
+    sound = next(iter(sorted(recordings.rglob("*.wav"))))
+    found = model.explain(sound, "attention")
+    first, second = found.panels()
+    assert first.view == "picture" and second.title == "Stretch by stretch"
+    (look,) = first.data
+    assert look["grid"] == [1, len(found.source)] and look["image"].startswith("data:image/png;base64,")
+    assert look["words"] == [
+        word for word, special in zip(found.target.word_texts, found.target.special, strict=True) if not special
+    ]
+    spectrogram = found.look.image
+    assert spectrogram.size[0] >= 320 and len(set(spectrogram.convert("L").getdata())) > 10
+    found.save(tmp_path / "heard.png")
+    found.save(tmp_path / "heard.html")
+    watched = model.watch(sound)
+    assert [panel.view for panel in watched.attention_panels()] == ["picture", "attention"]
+
+
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: "-".join(map(str, body.values())))
 def test_padding_changes_nothing(body):
     config = from_mapping(

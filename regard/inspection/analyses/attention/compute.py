@@ -29,7 +29,7 @@ def attention(
     kinds = [kind for kind in KINDS if any(heads.kind == kind for heads in found)]
     kind = kind or kinds[0]
     layer = _check(kind, kinds, layer, head, found, trace)
-    look = Look.of(trace) if trace.picture else None
+    look = Look.of(trace) if trace.picture else Look.of_sound(trace)
     return Attention(trace.source, trace.target, trace.inputs, found, kind, layer, head, words, look)
 
 

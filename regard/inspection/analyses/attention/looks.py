@@ -43,6 +43,13 @@ ASKED = (
     "own. Beside its number stands the word of the question that was read most just before; the last is the mean of "
     "all looks, and the answer. A click holds it, Escape lets go."
 )
+HEARD = (
+    "The picture is the spectrogram: time runs to the right, low tones are at the bottom. Point at a word, or move "
+    "with the arrow keys: what lights up is where the model listened just before it wrote that word, each word on a "
+    "scale of its own. A click holds the word, Escape lets go."
+)
+HIGH = 4
+"""Pixels for each mel band of a spectrogram."""
 NOTHING = "This model was given the picture as one vector (its join is fixed): it looked at no place in particular."
 
 
@@ -61,6 +68,8 @@ class Look:
     """Other captions with their scores."""
     dialogue: str | None = None
     """A question and its answer, if there is one: the tokens are then the steps of looking, and the answer."""
+    frames: Tensor | None = None
+    """The log-mel features of a sound, frames × bands: the picture is its spectrogram, and the grid has one row."""
 
     @classmethod
     def of(cls, trace: Trace, others: Sequence[tuple[str, float]] = ()) -> "Look":
@@ -71,6 +80,16 @@ class Look:
         seen = [weights for name, weights in trace.activations.items() if name.endswith("source_attention.weights")]
         layers = [(depth, weights) for depth, weights in enumerate(seen) if len(weights)]
         return cls(trace.picture.name, trace.picture.grid, trace.target, layers, others)
+
+    @classmethod
+    def of_sound(cls, trace: Trace) -> "Look | None":
+        """What a trace over a sound heard; None if the source is no sound, or nothing attends to it."""
+        frames = trace.given.content if trace.given else None
+        if frames is None or frames.dim() != 2 or trace.reads_only:
+            return None
+        seen = [weights for name, weights in trace.activations.items() if name.endswith("source_attention.weights")]
+        layers = [(depth, weights) for depth, weights in enumerate(seen) if len(weights)]
+        return cls("sound", (1, len(trace.source)), trace.target, layers, frames=frames[:, :-1]) if layers else None
 
     @classmethod
     def _of_question(cls, trace: Trace, picture: Picture) -> "Look":
@@ -115,8 +134,8 @@ class Look:
 
     @cached_property
     def image(self) -> "Image":
-        """The picture, as people are shown it."""
-        return shown_picture(self.name)
+        """The picture, as people are shown it: of a sound, its spectrogram."""
+        return shown_picture(self.name) if self.frames is None else draw_spectrogram(self.frames)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: the caption, its words, and where each of them looked, row by row of the picture."""
@@ -163,6 +182,8 @@ class Looks(Result):
     @property
     def title(self) -> str:
         """The heading of the page."""
+        if any(look.frames is not None for look in self.looks):
+            return "Where in the sound it listened"
         return "Where in the picture it looked" if any(look.layers for look in self.looks) else "What it saw"
 
     @property
@@ -185,8 +206,21 @@ class Looks(Result):
     def panels(self) -> list[Panel]:
         """One view of all pictures."""
         seen = any(look.layers for look in self.looks)
-        note = ASKED if any(look.dialogue for look in self.looks) else NOTE
+        asked, heard = (any(look.dialogue for look in self.looks), any(look.frames is not None for look in self.looks))
+        note = ASKED if asked else HEARD if heard else NOTE
         return [Panel("picture", [look.for_page() for look in self.looks], note=note if seen else NOTHING)]
+
+
+def draw_spectrogram(frames: Tensor) -> "Image":
+    """Return log-mel features, frames × bands, as an image: time goes right, low tones are at the bottom."""
+    from PIL import Image
+
+    values = frames.float().T.flip(0)  # bands × frames
+    low, high = values.quantile(0.02), values.quantile(0.995)
+    loud = ((values - low) / (high - low).clamp(min=1e-6)).clamp(0, 1)
+    dots = (255 * (1 - loud)).to(torch.uint8).numpy()
+    wide = max(320, min(1200, 3 * dots.shape[1]))
+    return Image.fromarray(dots, "L").resize((wide, HIGH * dots.shape[0]), Image.Resampling.NEAREST).convert("RGB")
 
 
 def overlap(grid: tuple[int, int], box: tuple[float, float, float, float]) -> Tensor:

@@ -65,7 +65,7 @@ class Attention(Result):
     words: bool = False
     """Whether tokens are merged into words."""
     look: Look | None = None
-    """The picture, where the source is one: its tokens are places."""
+    """The picture, where the source is one, or the spectrogram of a sound: its tokens are places."""
 
     @property
     def title(self) -> str:
@@ -183,8 +183,14 @@ class Attention(Result):
         maps = Panel("attention", {**self._about(), "attention": heads}, note=note)
         if self.look is None:
             return [maps]
-        note = f"A place of the picture is named by its row and column. {note}"
-        return [*Looks([self.look]).panels(), replace(maps, title="Place by place", note=note)]
+        heard = self.look.frames is not None
+        named = (
+            "A stretch of sound is named by the second at which it begins."
+            if heard
+            else ("A place of the picture is named by its row and column.")
+        )
+        title = "Stretch by stretch" if heard else "Place by place"
+        return [*Looks([self.look]).panels(), replace(maps, title=title, note=f"{named} {note}")]
 
     def _about(self) -> dict[str, Any]:
         start = {"kind": self.kind, "layer": self.layer, "head": self.head, "words": self.words}
