@@ -56,10 +56,21 @@ class TestBadInput:
         config["data"]["train"] = {"labelled": corpus(tmp_path / "bad.txt", ["yes a b", "no", "no c"])}
         assert "bad.txt:2" in self.refused(config, tmp_path)
 
-    def test_an_empty_label_is_reported_with_its_place(self, tmp_path):
+    def test_an_empty_label_is_dropped_from_training_and_refused_in_validation(self, tmp_path):
         config = settings("pairs", tmp_path)
-        config["data"]["train"]["tsv"] = corpus(tmp_path / "bad.tsv", ["a\tb\tyes", "c\td\t "])
-        assert "bad.tsv:2 has no label" in self.refused(config, tmp_path)
+        lines = Path(config["data"]["train"]["tsv"]).read_text(encoding="utf-8").splitlines()
+        first, second, *rest = lines[3].split("\t")
+        config["data"]["train"]["tsv"] = corpus(
+            tmp_path / "bad.tsv", [*lines, "\t".join([first, second, " ", *rest[1:]])]
+        )
+        train(from_mapping(config), tmp_path / "trained", view=View())
+        report = json.loads((tmp_path / "trained" / "data" / "finished.json").read_text())
+        assert report["dropped"].get("empty side", 0) == 1 or 1 in report["dropped"].values()
+        config["data"]["validation"] = {
+            **config["data"]["train"],
+            "tsv": corpus(tmp_path / "v.tsv", ["a\tb\tsame\t1", "c\td\t \t1"]),
+        }
+        assert "v.tsv:2 has no label" in self.refused(config, tmp_path)
 
     def test_a_label_that_training_never_shows_is_reported(self, tmp_path):
         config = settings("classes", tmp_path)

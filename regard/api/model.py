@@ -156,7 +156,7 @@ class Model:
     def explain(
         self,
         source: Any = None,
-        how: str = "attention",
+        how: str | None = None,
         target: str | None = None,
         *,
         corpus: Path | str | None = None,
@@ -167,7 +167,8 @@ class Model:
 
         Args:
             source: One input; leave it out with a corpus.
-            how: The name of an analysis of one input (see docs/inspection.md), built in or of an extension.
+            how: The name of an analysis of one input (see docs/inspection.md), built in or of an extension; by default
+                `attention`, or `attribute` for a model without attention.
             target: The output to explain; by default the model's own.
             corpus: A file of inputs, for analyses that average over many: `explain(how="lens", corpus="dev.en")`.
             progress: Called with what is done, how many steps of it, and of how many.
@@ -179,6 +180,9 @@ class Model:
         from regard.inspection import registry
         from regard.inspection.result import Result as Explanation
 
+        if how is None:
+            has_attention = registry.attention_applies(self.loaded)
+            how = "attention" if has_attention else "attribute"
         analysis = registry.get(how) if isinstance(how, str) else None
         if corpus is not None:
             return self._explain_corpus(analysis, source, how, target, corpus, {**options, "progress": progress})

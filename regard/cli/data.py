@@ -145,7 +145,7 @@ def _state(corpus: "KnownCorpus") -> str:
     places = [locate_file(corpus, file) for file in corpus.files.values()]
     found = [path for path in places if path is not None]
     if not found:
-        return "can be downloaded" if corpus.downloadable else "not here"
+        return "can be downloaded" if corpus.downloadable else "no download"
     if len(found) < len(places):
         return "partly here"
     cached = all(path.is_relative_to(cache_directory()) for path in found)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from regard.cli.words import Given
 from regard.data.lines import read_lines, stream_lines
-from regard.foundation.display import is_quiet
+from regard.foundation.display import is_quiet, note
 from regard.foundation.errors import RegardError
 
 CHUNK = 512
@@ -50,12 +50,27 @@ class StreamInput:
             return False
 
 
+TABLES = (".csv", ".xlsx", ".parquet")
+"""Endings of files that are tables and not lines of text."""
+
+
+def _note_tables(files: Sequence[Given]) -> None:
+    """Say that a table is read line by line; refuse one that is not text."""
+    for file in files:
+        ending = file.suffix.lower() if isinstance(file, Path) else ""
+        if ending in TABLES[1:]:
+            raise RegardError(f"{file} is a table, and here lines of text are read. Save the column as a text file.")
+        if ending in TABLES:
+            note(f"note: {file} is read line by line, with its header and all columns; save one column as a text file.")
+
+
 def chunks(files: Sequence[Given], skip: int, texts: int = 1) -> Iterator[list[tuple[int, str]]]:
     """Yield numbered lines after the first `skip`, in chunks; of a pipe, the lines that have arrived.
 
     A read error is raised only after the lines before it have been yielded, so that they are not lost. If a source has
     several `texts`, a line with another number of them is an error too, unless it is empty.
     """
+    _note_tables(files)
     arriving = _stream_input() if not files or Path("-") in files else None
     lines = _check_texts(islice(enumerate(iterate_lines(files, arriving), start=1), skip, None), texts)
     while True:

@@ -151,7 +151,7 @@ def _ask_task(found: str, reason: str) -> str:
 def _yaml(examples: "Examples", chosen: tuple[str, str], task: str, place: Path) -> str:
     """Return the configuration, with a comment on every choice."""
     sources, targets = (examples.column(name) for name in chosen)
-    held = max(1, min(500, examples.count // 10)) if examples.kind != "conllu" else 500
+    held = max(1, min(500, 8 * examples.count // 100)) if examples.kind != "conllu" else 500
     parts = [
         f"# Written by `regard new {' '.join(examples.files)}`. Change what you like;",
         f"# `regard config show {place}` prints every other setting with its value.",

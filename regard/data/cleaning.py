@@ -134,19 +134,21 @@ def survey(
     seed: int,
     validation: Iterable[Pair] = (),
     texts: Sequence[str] = BOTH,
+    required: Sequence[str] = (),
     together: Callable[[Pair], str] = lambda pair: pair.source,
     progress: Progress | None = None,
 ) -> tuple[NDArray[np.uint8], CleaningReport]:
     """Return the `Fate` of each pair and a report, in one pass that keeps a few bytes per pair.
 
-    `texts` are the sides that hold text. `held_out` pairs for validation and `tested` pairs for the test (each at most
-    a tenth) are chosen by a hash of their source, so that all pairs of a source have the same fate. Sources that differ
-    only in case and white space count as the same.
+    `texts` are the sides that hold text; of the others, those `required` must not be empty. `held_out` pairs for
+    validation and `tested` pairs for the test (each at most a tenth) are chosen by a hash of their source, so that all
+    pairs of a source have the same fate. Sources that differ only in case and white space count as the same.
     """
     salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
     fates, whole, sources = array("B"), array("Q"), array("Q")
     for pair in reported(pairs, "reading", progress):
-        fates.append(_fate(pair, cleaning, texts))
+        is_empty = any(not getattr(pair, side).strip() for side in required)
+        fates.append(Fate.EMPTY if is_empty else _fate(pair, cleaning, texts))
         whole.append(_pair_hash(pair))
         sources.append(_hash(" ".join(together(pair).split()).casefold(), salt) if held_out or tested else 0)
     fate = np.frombuffer(fates, dtype=np.uint8).copy()

@@ -57,6 +57,8 @@ def read_examples(files: Sequence[str], *, header: bool | None = None) -> Exampl
     for path in files:
         if not Path(path).exists():
             raise UsageError(f"{path} does not exist. Check the path (it is relative to where the command runs).")
+        if Path(path).is_dir():
+            raise UsageError(f"{path} is a directory. Name a file of examples in it.")
         if not Path(path).is_file():
             raise UsageError(f"{path} is not a file. Training reads examples more than once: save them first.")
     if len(files) == 2:

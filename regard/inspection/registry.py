@@ -237,6 +237,11 @@ EXTENSIONS: dict[str, Analysis] = {}
 """The analyses that extensions have added, by name."""
 
 
+def attention_applies(run: "LoadedRun") -> bool:
+    """Return whether the model of a run has attention that can be shown."""
+    return _load_declaration("attention").applies(run) is None
+
+
 def built_in() -> list[str]:
     """Return the names of the analyses that come with Regard: the folders of `regard/inspection/analyses`."""
     return [module.name for module in pkgutil.iter_modules(analyses.__path__) if module.ispkg]

@@ -232,6 +232,8 @@ def check_overrides(overrides: Sequence[str]) -> None:
     """Raise `UsageError` for settings that cannot be changed after training."""
     for override in overrides:
         name = override.partition("=")[0].strip()
+        if "=" not in override and Path(override).exists():
+            raise UsageError(f"{override} is a file, and here settings are expected. Give it by an option: see --help.")
         if not name.startswith("decoding.") and name not in ("model.positions.ntk", "training.device"):
             raise UsageError(
                 f"{name} cannot be changed in a trained run. Only decoding.*, training.device and model.positions.ntk "

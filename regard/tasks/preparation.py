@@ -23,6 +23,8 @@ from regard.runs.manifest import Manifest
 from regard.runs.records import DamagedFile, read_file, read_record
 from regard.tasks.task import Task, TaskKind
 
+MUCH = 0.9
+"""Share of the examples asked for below which fewer held-out examples are reported."""
 _CHUNK = 2000
 _SMALL = 200_000
 _UNFINISHED, _FINISHED = "unfinished", "finished.json"
@@ -107,9 +109,11 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
         seed=config.training.seed,
         validation=validation,
         texts=texts,
+        required=("target",) if kind.output.has_labels else (),
         together=kind.group,
         progress=progress,
     )
+    report.notes += _fewer_held_out(config, report, kind)
     if not report.train:
         raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
     refuse_large_losses(data.cleaning, report, kind.noun)
@@ -235,7 +239,7 @@ def _source(corpus: Corpus, kind: TaskKind, every: int) -> Callable[[], Iterable
     """Return a function that reads every N-th example of a corpus; a small generated corpus is kept in memory."""
 
     def read() -> Iterator[Pair]:
-        pairs = (pair for _, pair in sound(corpus, kind))
+        pairs = (pair for _, pair in sound(corpus, kind, drops_unlabelled=True))
         if every == 1 or not corpus.pictures:
             return islice(pairs, 0, None, every)
         seen: dict[str, int] = {}  # an image with all its examples
@@ -247,12 +251,32 @@ def _source(corpus: Corpus, kind: TaskKind, every: int) -> Callable[[], Iterable
     return read
 
 
-def sound(corpus: Corpus, kind: TaskKind) -> Iterator[tuple[str, Pair]]:
-    """Yield the pairs of a corpus with their places; raises an error for an invalid pair."""
+def _fewer_held_out(config: RunConfig, report: CleaningReport, kind: TaskKind) -> Iterator[str]:
+    """Yield a sentence if fewer examples are held out than the configuration asks for."""
+    data = config.data
+    for name, asked, found, purpose in (
+        ("held_out", 0 if data.validation else data.held_out, report.held_out, "validation"),
+        ("held_out_test", 0 if data.test else data.held_out_test, report.tested, "the test"),
+    ):
+        if name in data.model_fields_set and found < MUCH * asked:
+            yield (
+                f"{found:,} {kind.noun} are held out for {purpose}, fewer than data.{name} ({asked:,}): at most a "
+                "tenth of those left after cleaning."
+            )
+
+
+def sound(corpus: Corpus, kind: TaskKind, *, drops_unlabelled: bool = False) -> Iterator[tuple[str, Pair]]:
+    """Yield the pairs of a corpus with their places; raises an error for an invalid pair.
+
+    If cleaning `drops_unlabelled` pairs, those without a label are not invalid.
+    """
     for place, pair in read_located(corpus):
-        if problem := kind.problem(pair):
+        if drops_unlabelled and kind.output.has_labels and not pair.target.strip():
+            yield place, pair
+        elif problem := kind.problem(pair):
             raise RegardError(f"{place} {problem}")
-        yield place, pair
+        else:
+            yield place, pair
 
 
 def _one(kind: TaskKind) -> str:

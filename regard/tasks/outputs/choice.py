@@ -75,6 +75,6 @@ class ChoiceOutput(Output[R]):
         if len(pairs) >= LEAST_TO_FIT:
             return None
         return (
-            f"{what} was not fitted: {len(pairs):,} validation texts are too few, {LEAST_TO_FIT} are needed. Add more "
-            "with data.held_out or data.validation."
+            f"{what} was not fitted: {len(pairs):,} validation texts are too few, {LEAST_TO_FIT} are needed. Give "
+            "them as data.validation, or train on more texts, a tenth of which can be held out (data.held_out)."
         )
