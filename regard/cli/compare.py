@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from regard.tasks.loaded import LoadedRun
 
 EXAMPLES = """
 \b
@@ -76,7 +79,6 @@ def compare(
     from regard.foundation.display import bar
     from regard.foundation.errors import UsageError
     from regard.metrics.scoring import make
-    from regard.tasks.loaded import load_run
 
     check_places(output, picture)
     check_ending(output, (".html", ".png", ".json", ".txt"))
@@ -105,9 +107,7 @@ def compare(
             name = folder.name if folder.name and folder.name not in outputs else str(folder)
             if name in outputs:
                 raise UsageError(f"The run {folder} is named twice. Name each once.")
-            outputs[name] = translate_lines(
-                load_run(folder, verb="translate"), sources or [], beam=beam, progress=progress
-            )
+            outputs[name] = translate_lines(_open(folder), sources or [], beam=beam, progress=progress)
     for name, lines in zip(files, texts[len(given) :], strict=True):
         if name in outputs:
             raise UsageError(f"A run and a file are both called `{name}`. Give the file another name.")
@@ -143,3 +143,17 @@ def _own_pairs(runs: list[Path]) -> tuple[list[str] | None, list[tuple[str, ...]
                 f"{first} and {other} have different test data. Name the sentences with --source and --reference."
             )
     return found
+
+
+def _open(folder: Path) -> "LoadedRun":
+    """Open a run that generates texts, which can be compared."""
+    from regard.foundation.errors import UsageError
+    from regard.tasks.loaded import load_run
+
+    run = load_run(folder)
+    if run.config.task.verb != "translate":
+        raise UsageError(
+            f"`regard compare` compares texts, but {folder} does something else ({run.config.task.arrow}). Score each "
+            f"run with `regard evaluate {folder}`, which gives intervals."
+        )
+    return run
