@@ -11,7 +11,7 @@ from regard.serving.errors import RequestError
 from regard.serving.jobs import LARGEST_BATCH
 from regard.serving.processes import WorkerDied
 from regard.serving.scheduler import Scheduler
-from regard.serving.worker import ModelKey
+from regard.serving.worker_model import ModelKey
 from tests.virtual_time import run_in_virtual_time
 
 

@@ -9,7 +9,7 @@ import pytest
 from regard.serving.errors import RequestError
 from regard.serving.jobs import GROUP, LARGEST_BATCH, Job, JobQueue, QueueKey
 from regard.serving.scheduler import Scheduler
-from regard.serving.worker import ModelKey
+from regard.serving.worker_model import ModelKey
 from tests.virtual_time import run_in_virtual_time
 
 SECONDS = 0.05

@@ -17,7 +17,7 @@ import pytest
 import regard
 from regard.inspection.changes import ScaleHead, change_from
 from regard.inspection.interventions import attentions
-from regard.serving.worker import _panels_of
+from regard.serving.worker_model import panels_of
 from tests.serving import RunningServer, running_server
 from tests.stored_runs import FIXTURES
 from tests.test_browser_layout import violations
@@ -75,7 +75,7 @@ def test_panels_are_those_of_the_page_and_numbers_those_of_json(server: RunningS
         body = {"model": "transformer", "input": TEXT}
         panels = client.post("/v1/inspect/attention", json={**body, "panels": True}).json()["outputs"][0]
         numbers = client.post("/v1/inspect/attention", json=body).json()["outputs"][0]
-    assert panels == json.loads(json.dumps(_panels_of(result)))
+    assert panels == json.loads(json.dumps(panels_of(result)))
     assert numbers == json.loads(json.dumps(result.to_json()))
 
 

@@ -37,6 +37,7 @@ def describe(run: LoadedRun) -> dict[str, Any]:
         ],
         "taps": [name for name in taps.names(model) if name.rpartition(".")[2] in VECTORS],
         "positions": sorted(positions),
+        "trainedLength": run.input.trained_length if run.translates_text else None,
         "beam": config.decoding.beam if run.writes_text else None,
         "lengthPenalty": config.decoding.length_penalty if run.writes_text else None,
         "analyses": [{**analysis.to_json(), "reason": analysis.applies(run)} for analysis in explanations()],

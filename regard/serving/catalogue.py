@@ -11,7 +11,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.runs.bundle import Bundle, is_bundle
 from regard.runs.run import Run
 from regard.serving.errors import RequestError
-from regard.serving.worker import ModelKey
+from regard.serving.worker_model import ModelKey
 from regard.text.languages import find_code, language_name
 
 if TYPE_CHECKING:

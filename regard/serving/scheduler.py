@@ -16,7 +16,7 @@ from regard.serving.errors import RequestError, deadline_passed, overloaded
 from regard.serving.jobs import Job, JobQueue, QueueKey
 from regard.serving.measures import Measures
 from regard.serving.processes import WorkerDied, WorkerProcess
-from regard.serving.worker import ModelKey
+from regard.serving.worker_model import ModelKey
 
 STUDIES = ("watch", "inspect", "corpus", "describe")
 """Tasks of the studio: one may take long, and its output is large. They are not cached, they do not count for the pace

@@ -9,7 +9,7 @@ from regard.foundation.errors import RegardError
 from regard.foundation.progress import Progress
 from regard.pages import studio_page as page
 from regard.serving.catalogue import ServedModel
-from regard.serving.worker import WorkerModel
+from regard.serving.worker_model import WorkerModel
 
 LEFT_OUT = ("reply",)
 """Verbs of models that the studio does not show; suggested replies have an inbox of their own."""

@@ -130,7 +130,8 @@ export function show(modules, data) {
     before.replaceChildren(...(reference && reference !== watched.text ? [unchanged ? "unchanged model: " : "before: ", differenceLine(reference, watched.text)] : []));
     last = watched.text;
     const ends = { length: "cut at the length limit", repetition: "cut where it began to repeat itself" };
-    facts.textContent = best ? [`score ${formatNumber(best.score, 3)}`, `log P ${formatNumber(best.logProb, 2)}`, `${best.length} tokens`, ends[watched.ended]].filter(Boolean).join(" · ") : "";
+    facts.textContent = best ? [`score ${formatNumber(best.score, 3)}`, `log P ${formatNumber(best.logProb, 2)}`, `${best.length} tokens`, ends[watched.ended], watched.rating ? `confidence ${formatPercent(watched.rating.confidence)} (calibrated, also of each word)` : null,
+      about.trainedLength && watched.source.tokens.length > about.trainedLength + 1 ? `longer than the training data (${about.trainedLength} tokens): regard translate splits such texts` : null].filter(Boolean).join(" · ") : "";
     putForks();
   }
   function putForks() {

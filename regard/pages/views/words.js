@@ -29,14 +29,19 @@ export function doubt(probability) {
   const share = Math.min(1, Math.max(0, 1 - probability));
   return share < 0.08 ? null : mix(colour("--cell-0"), colour("--doubt"), share ** 1.3);
 }
-/** Words of a side with the probability of each: [{word, tokens: [positions], probability}]. */
-export function wordsOf(target, predictions) {
+/**
+ * Words of a side with the probability of each: [{word, tokens: [positions], probability}]. A calibrated rating of the output
+ * gives the confidence in each word instead.
+ */
+export function wordsOf(target, predictions, rating = null) {
   const words = target.wordTexts.map((text, word) => ({ word, text, tokens: [], probability: 1, special: false }));
   target.words.forEach((word, position) => {
     words[word].tokens.push(position);
     words[word].special = target.special[position];
     if (predictions[position]) words[word].probability *= predictions[position].probability;
   });
+  const said = words.filter((one) => !one.special);
+  if (rating?.words.length === said.length) said.forEach((one, place) => { one.probability = rating.words[place].confidence; });
   return words;
 }
 /**
@@ -44,7 +49,7 @@ export function wordsOf(target, predictions) {
  * options: {given: positions that were not chosen by the model, picked, chosen(position, element)}
  */
 export function outputWords(watched, { given = 0, picked = null, chosen = null } = {}) {
-  const words = wordsOf(watched.target, watched.predictions);
+  const words = wordsOf(watched.target, watched.predictions, watched.rating);
   const made = words.map((one) => {
     const first = one.tokens[0], ground = watched.predictions.length ? doubt(one.probability) : null;
     const isGiven = one.tokens.every((position) => position < given);
