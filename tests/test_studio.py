@@ -332,7 +332,7 @@ def test_7_why_this_word_and_not_that_one(studio, browser) -> None:
     field.send_keys(field.get_attribute("placeholder"))
     click(browser, ".view-why .controls button", "Ask")
     wait(browser, "return !document.querySelector('.waiting') && document.querySelector('.view-why .panel')")
-    assert not browser.find_elements(By.CSS_SELECTOR, ".problem")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".problem, .reason")
 
 
 def test_8_the_nearest_training_examples_of_a_state(
@@ -343,7 +343,7 @@ def test_8_the_nearest_training_examples_of_a_state(
 
     studio(texts=[TEXT], tab="nearest", position=1)
     if not (transformer_run / "index").exists():
-        wait(browser, "return document.querySelector('.problem')?.textContent.includes('regard index')")
+        wait(browser, "return document.querySelector('.reason')?.textContent.includes('regard index')")
         assert main(["index", str(transformer_run), "--limit", "50"]) == 0
         browser.execute_script("location.reload()")
     for side in ("decoder", "encoder"):

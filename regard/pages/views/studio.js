@@ -282,7 +282,7 @@ export function show(modules, data) {
       waiting.remove();
       if (root.isConnected) putPanels(root, found.panels);
     } catch (error) {
-      if (error.name !== "AbortError") waiting.replaceChildren(el("span", { class: "problem", role: "alert" }, error.message));
+      if (error.name !== "AbortError") waiting.replaceChildren(el("span", { class: error instanceof Refused ? "reason quiet" : "problem", role: "alert" }, error.message));
       if (!waiting.isConnected) root.append(waiting);
     }
   }
@@ -357,7 +357,7 @@ export function show(modules, data) {
       const body = request();
       if (state.against === "model") { body.model = state.otherModel || otherModels[0]?.name; delete body.changes; delete body.prefix; delete body.beam; delete body.count; delete body.length_penalty; }
       else if (state.against === "step") { body.step = state.otherStep ?? steps[0]; }
-      else { if (!state.otherText.trim()) { columns.replaceChildren(el("p", { class: "quiet" }, "Write another sentence to compare with.")); return; } body.input = state.otherText; delete body.prefix; }
+      else { if (!state.otherText.trim()) { columns.replaceChildren(el("p", { class: "quiet" }, "Write another sentence to compare with.")); return; } body.input = state.texts.length > 1 ? [...state.texts.slice(0, -1), state.otherText] : state.otherText; delete body.prefix; }
       columns.replaceChildren(left, right);
       left.replaceChildren(); right.replaceChildren();
       const column = (place, name, found) => {
