@@ -63,7 +63,7 @@ RECENT = (
         "a long language code does not stand for its short form",
         "spellings.append(short)",
         "spellings.append(wanted)",
-        "markup serving",
+        "languages markup serving",
     ),
     Mutation(
         "a phrase that begins with a sentence joins it to the one before",
