@@ -39,7 +39,15 @@ _JOINED_STARTERS = (
 )
 """Those that follow a name and a hyphen without a space: `Bart-here is …`."""
 _ADDRESSED = rf"(?!(?i:{_NOT_NAMES})\b)(?![A-Z]{{3,}}\b|[A-Z]+\d|[A-Z]\b)(?:(?i:{_TITLES})\s+)?{NAME}"
-_SEVERAL = rf"(?:\s*(?:[/&,]|and)\s*{NAME})*"
+_SEVERAL = rf"(?:\s*(?:,?\s*and\b|[/&,])\s*(?!(?i:{_NOT_NAMES})\b){NAME})*"
+_SENTENCE_START = (
+    r"(?:I (?:am|have|had|will|would|was|just|think|need|got|don't|wanted|want)|here (?:is|are)|"
+    r"please(?! find)|can you|could you|did you|do you|are you|attached (?:is|are))\b"
+)
+_VERBS = (
+    r"(?:hope|think|guess|wish|believe|know|glad|did|does?|should|would|could|can|will|may|might|am|are|is|was|were|have|"
+    r"has|had|not|call|see|let|enron|trust|feel|said|when|thought|only|everything|something|someone|anyone)"
+)
 _GREETING = re.compile(
     rf"^\s*(?i:{_GREETING_WORDS})\b[ ,]*"
     rf"(?:(?:(?i:{_TITLES})\s+)?(?:{NAME}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—-]*\s*$"
@@ -51,7 +59,7 @@ _ADDRESS = re.compile(
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{_GREETING_WORDS})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{NAME}))*(?:\s+{NAME}){{0,5}}"
+    rf"(?:(?:{NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{NAME}))*(?: {NAME}){{0,5}}"
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
@@ -59,12 +67,15 @@ _INLINE = re.compile(
     rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z]))"
     rf"|(?i:{_TITLES})\s+{NAME}(?:\s+{NAME})?\s*,(?=\s)"
     rf"|(?!(?:{_NOT_NAMES})\b)[a-z]{{2,12}},\s\s(?=[A-Z])"
+    rf"|(?!(?i:{_VERBS})\b)(?!(?i:{_NOT_NAMES})\b)[A-Z][a-z]+(?=\s{_SENTENCE_START})"
     rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{NAME})*\s*"
     rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{_STARTERS})\b)"
     rf"|-(?=\s+[A-Z])|-(?=\s+(?:{_STARTERS})\b)|-(?=(?:{_JOINED_STARTERS})\b)))"
     rf"[,:;!.\s–—-]*)(?P<rest>.*)$"
 )
 """`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
+_ENCODED = re.compile(r"^(?:\s*=(?:09|20))+\s*")
+"""White space of a transfer encoding that was not decoded."""
 _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
 
@@ -74,7 +85,7 @@ def find_greeting(lines: list[str]) -> tuple[str, int, str]:
     first = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
     if first == len(lines):
         return "", first, ""
-    line = lines[first]
+    line = _ENCODED.sub("", lines[first])
     if _GREETING.match(line) or _ADDRESS.match(line):
         return line.strip(), first + 1, ""
     inline = _INLINE.match(line)

@@ -14,11 +14,11 @@ _CLOSING_WORDS = (
     r"thanks a (?:lot|million|bunch|ton)|thanks all|thanks (?:everyone|guys)|thanks for everything|thank you again|"
     r"best|best regards|best wishes|best of luck|good luck|all the best|with best|(?:lots of )?love(?: and prayers?)?|"
     r"(?:my )?(?:kind|kindest|warm|warmest|good) regards|"
-    r"with (?:best|kind|warm) regards|regards|rgds|sincerely|sincerely yours|very truly yours|"
+    r"with (?:best|kind|warm) regards|regards|b?rgds|sincerely|sincerely yours|very truly yours|"
     r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
-    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|see you(?: soon| then| later| there)?|"
-    r"see ya|"
-    r"have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
+    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
+    r"see you(?: soon| then| later| there)?|"
+    r"see ya|have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
     r"mit freundlichen grüßen|mit freundlichen gruessen|freundliche grüße|viele grüße|liebe grüße|beste grüße|"
     r"schöne grüße|herzliche grüße|grüße|gruß|lg|vg|mfg|danke|vielen dank|"
     r"cordialement|bien cordialement|bien à (?:toi|vous)|amicalement|merci|merci (?:d'avance|beaucoup)|"
@@ -28,13 +28,13 @@ _CLOSING_WORDS = (
 )
 _CLOSINGS = rf"(?:{_CLOSING_WORDS})(?!\w)".replace(" ", r"\s+")
 _UNMISTAKABLE = (
-    r"(?:(?:my )?(?:kind|kindest|warm|warmest|best)\s+(?:regards|wishes)|regards|rgds|sincerely(?: yours)?|"
+    r"(?:(?:my )?(?:kind|kindest|warm|warmest|best)\s+(?:regards|wishes)|regards|b?rgds|sincerely(?: yours)?|"
     r"yours\s+(?:very\s+)?(?:truly|sincerely|faithfully)|respectfully(?: yours| submitted)?)"
 )
 """Closings that are not words of a sentence, so that they may follow it after one space."""
 _THANKS = (
-    r"(?:(?:many )?thank(?:s| you)(?: in advance)?(?: so much)? for (?:your|all|the)|best wishes for)"
-    r" [\w ]{3,40}(?=[,!-])"
+    r"(?:(?:many )?thank(?:s| you)(?: in advance)?(?: so much)? for (?:your|all|the) [\w ]{3,40}|"
+    r"thank(?:s| you) for everything|best wishes for [\w ]{3,40})(?=[,!-])"
 )
 """`Thanks for your patience,` as a closing; with a full stop it is a sentence."""
 _NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d[\d().-]{2,}"
@@ -55,7 +55,9 @@ _FORMAL_CLOSING = re.compile(
 )
 _GLUED_CLOSING = re.compile(rf"^(?P<text>.*[.!?])(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$")
 """`Please let me know...Thanks!`"""
-_INLINE_NAME = re.compile(rf"^(?P<text>.*[.!?)])\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$")
+_INLINE_NAME = re.compile(
+    rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
+)
 _DASHED_NAME = re.compile(rf"^(?P<text>.*\w.*?)\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
 _FILES = r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip|tif|jpg|gif|html?)\b"
 _SEE_ATTACHED = r"\s*\(See attached file: [^)\n]*\)"
@@ -83,7 +85,7 @@ _SENT_FROM = re.compile(
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
-    rf"^\s*[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
+    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|call|phone|if)\b)(?!\(.*[^)]$)[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
     rf"\s*[.,~*)]*\s*(?:[:;=]-?[)D]|{_NUMBER})?\s*$"
 )
 _FILE = re.compile(_FILES, re.IGNORECASE)
@@ -214,6 +216,8 @@ def _is_signature(lines: list[str]) -> bool:
 
 
 def _is_sentence(line: str) -> bool:
-    """Return whether a line reads as a sentence of the body: many words and a final mark, and no contact details."""
+    """Return whether a line reads as a sentence of the body: lower-case words and a final mark, no contact details."""
     words = line.split()
-    return len(words) > 5 and line.rstrip()[-1] in ".!?" and not _CONTACT.search(line) and not _SENT_FROM.match(line)
+    if line.rstrip()[-1] not in ".!?" or _CONTACT.search(line) or _SENT_FROM.match(line):
+        return False
+    return len(words) > 5 or (len(words) > 2 and sum(word[0].islower() for word in words) > len(words) / 2)
