@@ -95,7 +95,7 @@ def find_greeting(lines: list[str]) -> tuple[str, int, str]:
 
 
 def _is_form(greeting: str, rest: str) -> bool:
-    """Return whether what looks like a greeting is the first label of a form, because more labels follow."""
+    """Return whether what looks like a greeting is the first label of a form, because a number or more labels follow."""
     if re.search(rf"\b{_ALL}\b", greeting, re.IGNORECASE):
         return False
-    return greeting.rstrip().endswith(":") and _LABEL.search(rest[:200]) is not None
+    return greeting.rstrip().endswith(":") and (rest[:1].isdigit() or _LABEL.search(rest[:200]) is not None)

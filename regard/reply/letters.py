@@ -28,7 +28,7 @@ _CLOSING_WORDS = (
 )
 _CLOSINGS = rf"(?:{_CLOSING_WORDS})(?!\w)".replace(" ", r"\s+")
 _UNMISTAKABLE = (
-    r"(?:(?:my )?(?:kind|kindest|warm|warmest|best)\s+(?:regards|wishes)|regards|b?rgds|sincerely(?: yours)?|"
+    r"(?:(?:my |with )?(?:kind|kindest|warm|warmest|best)\s+(?:regards|wishes)|regards|b?rgds|sincerely(?: yours)?|"
     r"yours\s+(?:very\s+)?(?:truly|sincerely|faithfully)|respectfully(?: yours| submitted)?)"
 )
 """Closings that are not words of a sentence, so that they may follow it after one space."""
@@ -43,7 +43,7 @@ _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
-    rf"(?:(?:{NAME}[\s,.]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?)\s*$"
+    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?)\s*$"
 )
 _INLINE_CLOSING = re.compile(
     rf"^(?P<text>.*?\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))"
@@ -51,7 +51,7 @@ _INLINE_CLOSING = re.compile(
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
 _FORMAL_CLOSING = re.compile(
-    rf"^(?P<text>.*?\S)\s(?P<closing>(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+{NAME}){{1,8}}))\s*$"
+    rf"^(?P<text>.*?\S)\s(?P<closing>(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}}))\s*$"
 )
 _GLUED_CLOSING = re.compile(rf"^(?P<text>.*[.!?])(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$")
 """`Please let me know...Thanks!`"""
@@ -184,6 +184,8 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
     index = last
     while index > start + 1 and last - index < LONGEST_SIGNATURE:
         line = lines[index - 1]
+        if line.lstrip().startswith("-") and lines[index - 2].rstrip().endswith(('"', "”")):
+            break  # the author of a quotation
         alone = index == last and _LONE_NAME.match(line) and lines[index - 2].rstrip().endswith((".", "!", "?"))
         if line.strip() and not (alone or _SENT_FROM.match(line) or _SIGNED.match(line) or _is_contact(line)):
             break
