@@ -1,11 +1,13 @@
 """Greetings of letters: `Hi Ann,`, `Sehr geehrte Frau Lee,`, `Jeff/Brenda:`."""
 
 import re
+from functools import cache
+from importlib import resources
 
 NAME = r"[A-ZÀ-Þ][\w.'’&/-]*"
 _TITLES = r"(?:mr|mrs|ms|dr|prof|herrn?|frau|monsieur|madame|señora?|signora?)\.?"
 _GREETING_WORDS = (
-    r"hi|hello|hey|hiya|dear|greetings|good morning|good afternoon|good evening|morning|to all|aloha|"
+    r"hi|hello|hey|howdy|hiya|dear|greetings|good morning|good afternoon|good evening|morning|to all|aloha|"
     r"hallo|liebe[rs]?|sehr geehrte[rs]?|guten (?:tag|morgen|abend)|moin|servus|"
     r"bonjour|bonsoir|salut|cher|chère|chers|chères|coucou|"
     r"hola|buenos d[ií]as|buenas (?:tardes|noches)|querid[oa]s?|estimad[oa]s?|"
@@ -80,6 +82,20 @@ _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
 
 
+@cache
+def _given_names() -> re.Pattern[str]:
+    """Return the pattern of lines that begin with given names: `Kevin, given the …`, `Mary Kay and Drew, see …`."""
+    names = (resources.files("regard.reply") / "lists" / "names.txt").read_text(encoding="utf-8").split()
+    given = rf"(?:{'|'.join(name.capitalize() for name in names)})\b"
+    more = (
+        rf"(?:\s*(?:,?\s*and\b|[/&,])\s*{given}(?!\s+(?:and|will|is|has|was|would|can|[A-Z]))|\s+{given}| [A-Z]\b\.?)"
+    )
+    return re.compile(
+        rf"^\s*(?P<greeting>{given}{more}{{0,5}}\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+)\s*"
+        rf"(?!(?:and|or|who|which|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))\b)(?P<rest>\S.*)$"
+    )
+
+
 def find_greeting(lines: list[str]) -> tuple[str, int, str]:
     """Return the greeting, the index of the first line after it, and the rest of its own line."""
     first = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
@@ -88,14 +104,14 @@ def find_greeting(lines: list[str]) -> tuple[str, int, str]:
     line = _ENCODED.sub("", lines[first])
     if _GREETING.match(line) or _ADDRESS.match(line):
         return line.strip(), first + 1, ""
-    inline = _INLINE.match(line)
+    inline = _given_names().match(line) or _INLINE.match(line)
     if inline and inline["rest"].strip() and not _is_form(inline["greeting"], inline["rest"]):
         return inline["greeting"].strip(), first + 1, inline["rest"].strip()
     return "", first, ""
 
 
 def _is_form(greeting: str, rest: str) -> bool:
-    """Return whether what looks like a greeting is the first label of a form, because a number or more labels follow."""
+    """Return whether what looks like a greeting is the label of a form, which numbers or more labels follow."""
     if re.search(rf"\b{_ALL}\b", greeting, re.IGNORECASE):
         return False
     return greeting.rstrip().endswith(":") and (rest[:1].isdigit() or _LABEL.search(rest[:200]) is not None)

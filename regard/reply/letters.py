@@ -41,6 +41,8 @@ _NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d[\d().-]{2,}"
 """A telephone number or extension: `x35816`, `(3-9166)`."""
 _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
+_ENCODED = re.compile(r"(?:\s*=(?:09|20))+$")
+"""White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
     rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?)\s*$"
@@ -50,9 +52,9 @@ _INLINE_CLOSING = re.compile(
     rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{NAME}){{0,3}}(?:\s+{_NUMBER})?)\s*$"
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
-_FORMAL_CLOSING = re.compile(
-    rf"^(?P<text>.*?\S)\s(?P<closing>(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}}))\s*$"
-)
+_FORMAL = rf"(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}})"
+_FORMAL_CLOSING = re.compile(rf"^(?P<text>.*?\S)\s(?P<closing>{_FORMAL})\s*$")
+_FORMAL_LINE = re.compile(rf"^\s*{_FORMAL}\s*$")
 _GLUED_CLOSING = re.compile(rf"^(?P<text>.*[.!?])(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$")
 """`Please let me know...Thanks!`"""
 _INLINE_NAME = re.compile(
@@ -121,7 +123,7 @@ def split_letter(text: str) -> Letter:
 
     A greeting may share its line with the first sentence (`Hi Ann, could you …`).
     """
-    lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", text.replace("\r\n", "\n"))).split("\n")
+    lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", _ENCODED.sub("", text.replace("\r\n", "\n")))).split("\n")
     lines[-1:] = _split_last_line(lines[-1])
     greeting, start, rest = find_greeting(lines)
     closing, end = _find_end(lines, start, begun=bool(rest))
@@ -142,7 +144,7 @@ def _remove_footers(text: str) -> str:
 
 def _split_last_line(line: str) -> list[str]:
     """Return the last line, and on a line of its own the closing or signature that it ends with."""
-    if _CLOSING.match(line):
+    if _is_closing(line):
         return [line]
     for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _INLINE_NAME, _DASHED_NAME):
         if found := pattern.match(line):
@@ -162,7 +164,7 @@ def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
         line = lines[index]
         if _DELIMITER.match(line) and index > start:
             return _step_back(lines, start, index)
-        if (begun or index > start) and _CLOSING.match(line) and _is_signature(lines[index + 1 : last]):
+        if (begun or index > start) and _is_closing(line) and _is_signature(lines[index + 1 : last]):
             return line.strip(), index
     return _step_back(lines, start, _unsigned_end(lines, start, last))
 
@@ -172,11 +174,16 @@ def _step_back(lines: list[str], start: int, end: int) -> tuple[str, int]:
     index = end
     while index > start and not lines[index - 1].strip():
         index -= 1
-    if index > start and _CLOSING.match(lines[index - 1]):
+    if index > start and _is_closing(lines[index - 1]):
         return lines[index - 1].strip(), index - 1
-    if index - 1 > start and _SIGNED.match(lines[index - 1]) and _CLOSING.match(lines[index - 2]):
+    if index - 1 > start and _SIGNED.match(lines[index - 1]) and _is_closing(lines[index - 2]):
         return lines[index - 2].strip(), index - 2
     return "", end
+
+
+def _is_closing(line: str) -> bool:
+    """Return whether a line is a closing, perhaps with the name of the writer."""
+    return _CLOSING.match(line) is not None or _FORMAL_LINE.match(line) is not None
 
 
 def _unsigned_end(lines: list[str], start: int, last: int) -> int:
