@@ -92,7 +92,7 @@ def _given_names() -> re.Pattern[str]:
     )
     return re.compile(
         rf"^\s*(?P<greeting>{given}{more}{{0,5}}\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+)\s*"
-        rf"(?!(?:and|or|who|which|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))\b)(?P<rest>\S.*)$"
+        rf"(?!(?:and|or|who|which|with)\b|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))(?P<rest>\S.*)$"
     )
 
 

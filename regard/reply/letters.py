@@ -33,7 +33,7 @@ _UNMISTAKABLE = (
 )
 """Closings that are not words of a sentence, so that they may follow it after one space."""
 _THANKS = (
-    r"(?:(?:many )?thank(?:s| you)(?: in advance)?(?: so much)? for (?:your|all|the) [\w ]{3,40}|"
+    r"(?:(?:many )?thank(?:s| you)(?: in advance)?(?: (?:so|very) much)? for (?:your|all|the) [\w ]{3,40}|"
     r"thank(?:s| you) for everything|best wishes for [\w ]{3,40})(?=[,!-])"
 )
 """`Thanks for your patience,` as a closing; with a full stop it is a sentence."""
@@ -92,7 +92,7 @@ _SIGNED = re.compile(
 )
 _FILE = re.compile(_FILES, re.IGNORECASE)
 _EXTENSION = re.compile(rf"^{_NUMBER}$")
-_LONE_NAME = re.compile(r"^\s*[a-z]{2,12}\s*$")
+_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{2,12}\s*$")
 """A name without a capital, alone at the end."""
 _CONTACT = re.compile(
     r"(?:\+?\(?\d[\d().\s-]{6,}\d)|[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b(?:phone|tel|telefon|fax|mobile|cell|pager|"
