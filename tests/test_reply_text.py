@@ -3,7 +3,6 @@
 import gzip
 import json
 import mailbox
-import random
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from regard.reply.mail import html_to_text, parse_mail
 from regard.reply.placeholders import replace_entities
 from regard.reply.preprocessing import MOST_CHARACTERS, clean_chat, clean_mail, normalise_response
 from regard.reply.quotations import remove_quotations
+from tests.mail_fuzzer import fuzzed_mails
 from tests.mail_templates import composed_mails
 
 MAILS = list(composed_mails())
@@ -119,15 +119,10 @@ def test_html_becomes_text() -> None:
     assert html_to_text("<p>One</p><p>Two<br>three &amp; four</p><script>x</script>") == "One\n\nTwo\nthree & four"
 
 
-def test_random_bytes_are_never_an_error() -> None:
-    generator = random.Random(1)
-    templates = [mail.content for mail in MAILS]
-    for _ in range(200):
-        content = bytearray(generator.choice(templates))
-        for _ in range(generator.randrange(1, 40)):
-            place = generator.randrange(len(content))
-            content[place : place + generator.randrange(3)] = generator.randbytes(generator.randrange(4))
-        clean_mail(parse_mail(bytes(content)).text)
+def test_damaged_mails_are_never_an_error() -> None:
+    """A thousand of them: `benchmarks/programs/fuzz_mail.py`."""
+    for content in fuzzed_mails(150, seed=1):
+        clean_mail(parse_mail(content).text)
 
 
 def exchanges(path: Path) -> list[tuple[str, str]]:

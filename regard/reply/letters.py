@@ -62,24 +62,27 @@ _INLINE_NAME = re.compile(
 )
 _DASHED_NAME = re.compile(rf"^(?P<text>.*\w.*?)\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
 _FILES = r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip|tif|jpg|gif|html?)\b"
-_SEE_ATTACHED = r"\s*\(See attached file: [^)\n]*\)"
 _FOOTERS = (
     re.compile(
-        r"\s*(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
-        r"(?:Send|Share) (?:and receive|your) .{3,40} (?:on|with) (?:MSN|your)|_{8,}\s*Get ).*$",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    re.compile(
-        r"(?:^|(?<=\s))[*\s]*(?:this|the information (?:contained )?in this) (?:e-?mail|message|transmission)"
-        r"\b[^.]{0,200}\b(?:confidential|privileged|intended (?:only|solely)|property of)\b.{0,1500}$",
-        re.IGNORECASE | re.DOTALL,
-    ),
-    re.compile(
-        rf"(?:{_SEE_ATTACHED})+$|(?:{_SEE_ATTACHED})*(?:\s+-\s\S[^\n]{{0,60}}?{_FILES})+$|(?:\s*<<[^>\n]*>>)+$",
+        r"(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
+        r"(?:Send|Share) (?:and receive|your) .{3,40} (?:on|with) (?:MSN|your)|(?<!_)_{8,}\s{0,9}Get )",
         re.IGNORECASE,
     ),
+    re.compile(
+        r"(?<![\w<])(?:this|the information (?:contained )?in this) (?:e-?mail|message|transmission)"
+        r"\b[^.]{0,200}\b(?:confidential|privileged|intended (?:only|solely)|property of)\b(?=.{0,1500}$)",
+        re.IGNORECASE | re.DOTALL,
+    ),
 )
-"""Advertisements that mail services append, confidentiality notices, and lists of attachments."""
+"""The beginnings of advertisements that mail services append, and of confidentiality notices."""
+_SEE_ATTACHED = r"(?:\(See attached file: [^)\n]*\)\s{0,9})"
+_ATTACHMENTS = re.compile(
+    rf"(?:{_SEE_ATTACHED}+|{_SEE_ATTACHED}*(?:(?<=\s)-\s\S[^\n]{{0,60}}?{_FILES}\s{{0,9}})+|(?:<<[^>\n]*>>\s{{0,9}})+)$",
+    re.IGNORECASE,
+)
+"""The list of attachments that a program has appended."""
+_LONGEST_LIST = 600
+"""Characters of a list of attachments."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
     r"^\s*(?:sent from my|get outlook for|sent via|gesendet von meinem|von meinem .{2,20} gesendet|envoyé de mon|"
@@ -137,9 +140,12 @@ def split_letter(text: str) -> Letter:
 
 def _remove_footers(text: str) -> str:
     """Return a text without what programs append to it."""
+    text = text.rstrip()
     for footer in _FOOTERS:
-        text = footer.sub("", text).rstrip() or text
-    return text
+        if (found := footer.search(text)) and found.start():
+            text = text[: found.start()].rstrip("* \t\n")
+    found = _ATTACHMENTS.search(text, max(0, len(text) - _LONGEST_LIST))
+    return text[: found.start()].rstrip() if found and found.start() else text
 
 
 def _split_last_line(line: str) -> list[str]:
