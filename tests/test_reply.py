@@ -208,6 +208,16 @@ class TestMeasures:
         low, high = ranking.interval()
         assert low < ranking.mrr < high
 
+    def test_rankings_are_compared_in_pairs(self) -> None:
+        """A small advantage on every message is certain, however much the messages differ."""
+        ranks = np.random.default_rng(1).integers(1, 50, size=200).astype(float)
+        better, worse = Ranking(ranks), Ranking(ranks * 1.1)
+        difference, low, high = better.advantage(worse)
+        assert difference == pytest.approx(better.mrr - worse.mrr)
+        assert 0 < low < difference < high
+        assert better.interval()[0] < worse.mrr
+        assert worse.advantage(better)[2] < 0
+
     def test_suggestions(self) -> None:
         found = summarise(
             [
@@ -367,6 +377,9 @@ class TestBundle:
         found = json.loads(capsys.readouterr().out)
         ranking = found["ranking"]
         assert ranking["scorer"]["mrr"] > ranking["frequency"]["mrr"]
+        ahead = found["advantage"]["frequency"]
+        assert ahead["mrr"] == pytest.approx(ranking["scorer"]["mrr"] - ranking["frequency"]["mrr"])
+        assert ahead["low"] < ahead["mrr"] < ahead["high"]
         assert found["suggesting"]["diverse, without trigger"]["duplicates"] == 0.0
         assert found["suggesting"]["all messages, without trigger"]["coverage"] == 1.0
         assert main(["reply", "evaluate", str(bundle), "--most", "30"]) == 0

@@ -53,7 +53,12 @@ def build(
         float, typer.Option("--hold-out", min=0, max=0.9, help="Share of conversations kept for evaluation.")
     ] = 0.1,
     model: Annotated[str, typer.Option("--model", help="Scorer: lstm or transformer.")] = "lstm",
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps of the scorer.")] = 1500,
+    steps: Annotated[
+        int,
+        typer.Option(
+            "--steps", min=1, help="Training steps of the scorer's first phase; its second and the others get fewer."
+        ),
+    ] = 1500,
 ) -> None:
     """Build everything from conversations: the responses, the scorer, and what decides whether to reply.
 
@@ -179,6 +184,9 @@ def _print_evaluation(found: dict[str, Any]) -> None:
         shares = [f"{facts[f'p@{k}']:.1%}" for k in (1, 3, 10)]
         rows.append([name, f"{facts['mrr']:.3f}", f"{low:.3f}–{high:.3f}", *shares])
     print(columns(rows, right=[1, 2, 3, 4, 5]))
+    for name, facts in found["advantage"].items():
+        low, high = f"{facts['low']:+.3f}", f"{facts['high']:+.3f}"
+        print(f"MRR of the scorer minus that of {name}: {facts['mrr']:+.3f}, 95 % interval {low} to {high} (paired).")
     print()
     rows = [["suggesting", "messages", "coverage", "intent right", "use", "duplicates", "at 1, 2, 3"]]
     for name, facts in found["suggesting"].items():

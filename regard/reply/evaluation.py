@@ -15,6 +15,8 @@ from regard.reply.preprocessing import normalise_response
 from regard.reply.selection import Scored
 from regard.reply.suggester import Suggester
 
+SCORER, FREQUENCY, BAG_OF_WORDS = "scorer", "frequency", "bag of words"
+BASELINES = (FREQUENCY, BAG_OF_WORDS)
 MOST = 2000
 """Messages of each part, so that an evaluation takes minutes; chosen evenly."""
 
@@ -30,6 +32,7 @@ def evaluate(
         raise RegardError(f"No reply in {conversations} is in responses.yaml, so nothing can be ranked.")
     known, sampled = _spread(known, most), _spread(exchanges, most)
     true = [index[normalise_response(exchange.reply)] for exchange in known]
+    rankings = _rankings(suggester, known, true, progress)
     found: dict[str, Any] = {
         "conversations": str(conversations),
         "exchanges": len(exchanges),
@@ -37,7 +40,12 @@ def evaluate(
         / len(exchanges),
         "responses": len(suggester.responses),
         "ranked": len(known),
-        "ranking": {name: _facts(ranking) for name, ranking in _rankings(suggester, known, true, progress).items()},
+        "ranking": {name: _facts(ranking) for name, ranking in rankings.items()},
+        "advantage": {
+            name: dict(zip(("mrr", "low", "high"), rankings[SCORER].advantage(rankings[name]), strict=True))
+            for name in rankings
+            if name in BASELINES
+        },
         "suggesting": _suggesting(suggester, known, sampled, progress),
     }
     return found
@@ -61,9 +69,9 @@ def _rankings(
             progress("ranking all responses", number, len(known))
     counts = np.array([response.count for response in suggester.responses], dtype=float)
     return {
-        "scorer": Ranking(np.array(plain)),
+        SCORER: Ranking(np.array(plain)),
         "scorer, generic responses penalised": Ranking(np.array(penalised)),
-        "frequency": Ranking(np.array([_rank(counts, wanted) for wanted in true])),
+        FREQUENCY: Ranking(np.array([_rank(counts, wanted) for wanted in true])),
         **_bag_of_words(suggester, known, true),
     }
 
@@ -76,10 +84,10 @@ def _bag_of_words(suggester: Suggester, known: Sequence[Exchange], true: Sequenc
     except ImportError:
         return {}
     index = {response.normal: number for number, response in enumerate(suggester.responses)}
-    path = suggester.directory / "data" / "pairs.tsv"
-    if not path.is_file():
+    paths = [suggester.directory / "data" / name for name in ("pairs.tsv", "validation.tsv")]
+    rows = [line.split("\t") for path in paths if path.is_file() for line in path.read_text("utf-8").splitlines()]
+    if not rows:
         return {}
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     pairs = [(row[0], index[row[1]]) for row in rows if len(row) == 2 and row[1] in index]
     vectors = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
     sources = vectors.fit_transform([message for message, _ in pairs])
@@ -90,7 +98,7 @@ def _bag_of_words(suggester: Suggester, known: Sequence[Exchange], true: Sequenc
     ranks = [
         _rank(row, columns[wanted]) if wanted in columns else np.inf for row, wanted in zip(scores, true, strict=True)
     ]
-    return {"bag of words": Ranking(np.array(ranks))}
+    return {BAG_OF_WORDS: Ranking(np.array(ranks))}
 
 
 def _rank(scores: Any, wanted: int) -> float:
