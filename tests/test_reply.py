@@ -75,6 +75,9 @@ class TestTrie:
             assert [one.log_prob for one in found] == pytest.approx(everything[best].tolist(), abs=1e-4)
             assert len({one.output for one in found}) == 20
             assert scorer.score_by_trie(message) == pytest.approx(everything, abs=1e-4)
+            order = np.argsort(-scorer.score_by_trie(message), kind="stable")
+            for rank in (1, 2, len(order) // 2, len(order)):
+                assert scorer.rank_of(message, int(order[rank - 1])) == rank
 
     def test_a_narrow_beam_finds_true_scores(self, run) -> None:
         outputs = self.random_outputs(run, 150)

@@ -120,7 +120,7 @@ def test_html_becomes_text() -> None:
 
 
 def test_damaged_mails_are_never_an_error() -> None:
-    """A thousand of them: `benchmarks/programs/fuzz_mail.py`."""
+    """A thousand of them: `tests/run_mail_fuzzer.py`."""
     for content in fuzzed_mails(150, seed=1):
         clean_mail(parse_mail(content).text)
 

@@ -150,7 +150,7 @@ def evaluate(
         Path | None,
         typer.Option("--conversations", help="By default those that the build held out.", metavar="FILE"),
     ] = None,
-    most: Annotated[int, typer.Option("--most", min=1, help="Number of messages, evenly chosen.")] = 2000,
+    most: Annotated[int, typer.Option("--most", min=1, help="Messages that get suggestions; all are ranked.")] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Measure suggestions on conversations that were not trained on, next to simple baselines."""
@@ -178,12 +178,12 @@ def _print_evaluation(found: dict[str, Any]) -> None:
         f"{found['exchanges']:,} messages with replies; {found['share_in_responses']:.1%} of the replies are among the "
         f"{found['responses']:,} responses.\n"
     )
-    rows = [[f"ranking {found['ranked']:,} real replies", "MRR", "95 % interval", "P@1", "P@3", "P@10"]]
+    rows = [["ranking real replies", "messages", "MRR", "95 % interval", "P@1", "P@3", "P@10"]]
     for name, facts in found["ranking"].items():
         low, high = facts["interval"]
         shares = [f"{facts[f'p@{k}']:.1%}" for k in (1, 3, 10)]
-        rows.append([name, f"{facts['mrr']:.3f}", f"{low:.3f}–{high:.3f}", *shares])
-    print(columns(rows, right=[1, 2, 3, 4, 5]))
+        rows.append([name, f"{facts['messages']:,}", f"{facts['mrr']:.3f}", f"{low:.3f}–{high:.3f}", *shares])
+    print(columns(rows, right=[1, 2, 3, 4, 5, 6]))
     for name, facts in found["advantage"].items():
         low, high = f"{facts['low']:+.3f}", f"{facts['high']:+.3f}"
         print(f"MRR of the scorer minus that of {name}: {facts['mrr']:+.3f}, 95 % interval {low} to {high} (paired).")

@@ -271,7 +271,7 @@ def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: boo
     model: dict[str, Any] = {"width": width, "encoder": side, "decoder": side, "join": {"kind": "attention"}}
     if options.model == "transformer":
         model = {"width": 128, "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}}
-    steps = max(1, options.steps // 4) if second else options.steps
+    steps = max(1, options.steps // 2) if second else options.steps
     return from_mapping(
         {
             "data": {
@@ -287,7 +287,7 @@ def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: boo
             },
             "training": {
                 "steps": steps,
-                "batch_tokens": 4096,
+                "batch_tokens": 2048,
                 "label_smoothing": 0.0,
                 "validate_every": max(1, steps // (20 if second else 5)),
                 "validation_sample": 20,
@@ -301,7 +301,7 @@ def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: boo
 
 def _language_config(data: Path, options: BuildOptions, count: int) -> RunConfig:
     """Return the configuration of the language model of replies."""
-    steps = max(1, options.steps // 5)
+    steps = max(1, options.steps // 3)
     return from_mapping(
         {
             "task": {"kind": "language-model", "length": 64},
@@ -310,7 +310,7 @@ def _language_config(data: Path, options: BuildOptions, count: int) -> RunConfig
             "model": {"width": 128, "dropout": 0.1, "decoder": {"kind": "rnn", "cell": "lstm", "layers": 1}},
             "training": {
                 "steps": steps,
-                "batch_tokens": 4096,
+                "batch_tokens": 2048,
                 "label_smoothing": 0.0,
                 "validate_every": max(1, steps // 3),
                 "schedule": {"kind": "cosine", "warmup": min(100, max(1, steps // 10))},
