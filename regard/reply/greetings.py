@@ -5,6 +5,8 @@ from functools import cache
 from importlib import resources
 
 NAME = r"[A-ZÀ-Þ][\w.'’&/-]*"
+_PERSON = r"[A-ZÀ-Þ][\w.'’-]*"
+"""A name without the marks that separate names, so that a line can be read in one way only."""
 _TITLES = r"(?:mr|mrs|ms|dr|prof|herrn?|frau|monsieur|madame|señora?|signora?)\.?"
 _GREETING_WORDS = (
     r"hi|hello|hey|howdy|hiya|dear|greetings|good morning|good afternoon|good evening|morning|to all|aloha|"
@@ -40,8 +42,8 @@ _JOINED_STARTERS = (
     r"here|i|i'm|i've|we|please|can|could|would|attached|the|thanks|what|when|how|do|did|are|is|let|you|this"
 )
 """Those that follow a name and a hyphen without a space: `Bart-here is …`."""
-_ADDRESSED = rf"(?!(?i:{_NOT_NAMES})\b)(?![A-Z]{{3,}}\b|[A-Z]+\d|[A-Z]\b)(?:(?i:{_TITLES})\s+)?{NAME}"
-_SEVERAL = rf"(?:\s*(?:,?\s*and\b|[/&,])\s*(?!(?i:{_NOT_NAMES})\b){NAME})*"
+_ADDRESSED = rf"(?!(?i:{_NOT_NAMES})\b)(?![A-Z]{{3,}}\b|[A-Z]+\d|[A-Z]\b)(?:(?i:{_TITLES})\s+)?{_PERSON}"
+_SEVERAL = rf"(?:\s*(?:,?\s*and\b|[/&,])\s*(?!(?i:{_NOT_NAMES})\b){_PERSON}){{0,8}}"
 _SENTENCE_START = (
     r"(?:I (?:am|have|had|will|would|was|just|think|need|got|don't|wanted|want)|here (?:is|are)|"
     r"please(?! find)|can you|could you|did you|do you|are you|attached (?:is|are))\b"
@@ -52,25 +54,25 @@ _VERBS = (
 )
 _GREETING = re.compile(
     rf"^\s*(?i:{_GREETING_WORDS})\b[ ,]*"
-    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{NAME}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—-]*\s*$"
+    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_PERSON}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—-]*\s*$"
 )
 _ADDRESS = re.compile(
-    rf"^\s*(?!(?i:{_NOT_NAMES})\b)(?:{_TITLES}\s+)?(?:(?:{NAME})(?:\s*(?:,|/|&|and)?\s*(?:{NAME})){{0,5}}|{_ALL}|"
+    rf"^\s*(?!(?i:{_NOT_NAMES})\b)(?:{_TITLES}\s+)?(?:{_PERSON}(?:(?:\s*[,/&]\s*|\s+(?:and\s+)?){_PERSON}){{0,5}}|{_ALL}|"
     r"(?i:all|gentlemen|ladies))\s*(?:[,:;–—]|--?|\s-)+\s*$"
 )
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{_GREETING_WORDS})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{NAME}))*(?: {NAME}){{0,5}}"
+    rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*{_PERSON}){{0,8}}(?: {_PERSON}){{0,5}}"
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
-    rf"|{_ADDRESSED}{_SEVERAL}(?:\s+{NAME})?"
+    rf"|{_ADDRESSED}{_SEVERAL}(?:\s+{_PERSON})?"
     rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z]))"
-    rf"|(?i:{_TITLES})\s+{NAME}(?:\s+{NAME})?\s*,(?=\s)"
+    rf"|(?i:{_TITLES})\s+{_PERSON}(?:\s+{_PERSON})?\s*,(?=\s)"
     rf"|(?!(?:{_NOT_NAMES})\b)[a-z]{{2,12}},\s\s(?=[A-Z])"
     rf"|(?!(?i:{_VERBS})\b)(?!(?i:{_NOT_NAMES})\b)[A-Z][a-z]+(?=\s{_SENTENCE_START})"
-    rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{NAME})*\s*"
+    rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{_PERSON}){{0,8}}\s*"
     rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{_STARTERS})\b)"
     rf"|-(?=\s+[A-Z])|-(?=\s+(?:{_STARTERS})\b)|-(?=(?:{_JOINED_STARTERS})\b)))"
     rf"[,:;!.\s–—-]*)(?P<rest>.*)$"

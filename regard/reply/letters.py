@@ -41,6 +41,8 @@ _NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d[\d().-]{2,}"
 """A telephone number or extension: `x35816`, `(3-9166)`."""
 _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
+_LONG_SPACE = re.compile(r"[^\S\n]{9,}")
+"""White space that would make the search for two spaces slow."""
 _ENCODED = re.compile(r"(?:\s*=(?:09|20))+$")
 """White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
@@ -126,6 +128,7 @@ def split_letter(text: str) -> Letter:
 
     A greeting may share its line with the first sentence (`Hi Ann, could you …`).
     """
+    text = _LONG_SPACE.sub(" " * 8, text)
     lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", _ENCODED.sub("", text.replace("\r\n", "\n")))).split("\n")
     lines[-1:] = _split_last_line(lines[-1])
     greeting, start, rest = find_greeting(lines)
