@@ -66,6 +66,7 @@ _INLINE = re.compile(
     rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*{_PERSON}){{0,8}}(?: {_PERSON}){{0,5}}"
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
+    rf"|(?i:hi|hello|hey) (?i:{_ALL})(?=\s+[a-zI])"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
     rf"|{_ADDRESSED}{_SEVERAL}(?:\s+{_PERSON})?"
     rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z]))"

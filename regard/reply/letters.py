@@ -57,7 +57,9 @@ _INLINE_CLOSING = re.compile(
 _FORMAL = rf"(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}})"
 _FORMAL_CLOSING = re.compile(rf"^(?P<text>.*?\S)\s(?P<closing>{_FORMAL})\s*$")
 _FORMAL_LINE = re.compile(rf"^\s*{_FORMAL}\s*$")
-_GLUED_CLOSING = re.compile(rf"^(?P<text>.*[.!?])(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$")
+_GLUED_CLOSING = re.compile(
+    rf"^(?P<text>.*(?:[.!?]|[\w)],\s))(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$"
+)
 """`Please let me know...Thanks!`"""
 _INLINE_NAME = re.compile(
     rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
@@ -208,13 +210,16 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
         index -= 1
     while index < last and not lines[index].strip():
         index += 1
-    return index
+    only_contact = all("@" in line and len(line.split()) == 1 for line in lines[index:last] if line.strip())
+    return last if only_contact else index
 
 
 def _is_contact(line: str) -> bool:
     """Return whether a line holds contact details, or a name with a title, an extension or an address."""
     words = line.split()
     if line.rstrip()[-1] in ".!?:>" or _FILE.search(line) or _HEADER.match(line):
+        return False
+    if sum(word[0].islower() for word in words) > max(2, len(words) / 2) or (line.isupper() and len(words) > 5):
         return False
     if len(line) < 80 and _CONTACT.search(line):
         return True
