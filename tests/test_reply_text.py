@@ -205,7 +205,8 @@ AESLC = Path(__file__).resolve().parents[2] / "shared" / "data" / "aeslc"
 def test_letters_of_real_business_mail() -> None:
     """300 mails read by hand: the lengths of the greeting, and of closing and signature without white space.
 
-    The rules were written with the first 200 in view. Of the last 100, 91 were right when they were read once.
+    The rules were written with the first 200 in view. Of the last 100, 91 were right when they were
+    read once, and of 100 further mails 89.
     """
     gold = json.loads((Path(__file__).parent / "fixtures" / "letters.json").read_text())
     right = total = 0
