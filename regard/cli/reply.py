@@ -55,9 +55,7 @@ def build(
     model: Annotated[str, typer.Option("--model", help="Scorer: lstm or transformer.")] = "lstm",
     steps: Annotated[
         int,
-        typer.Option(
-            "--steps", min=1, help="Training steps of the scorer's first phase; its second and the others get fewer."
-        ),
+        typer.Option("--steps", min=1, help="Training steps of each of the scorer's two phases."),
     ] = 1500,
 ) -> None:
     """Build everything from conversations: the responses, the scorer, and what decides whether to reply.

@@ -68,7 +68,7 @@ class BuildOptions:
     model: str = "lstm"
     """The scorer: `lstm`, as in the paper, or `transformer`."""
     steps: int = 1500
-    """Training steps of the scorer's first phase; its second phase and the other members need fewer."""
+    """Training steps of each phase of the scorer, at most; the other members need fewer."""
 
     def __post_init__(self) -> None:
         if self.least < 1:
@@ -260,18 +260,20 @@ def _vocabulary(count: int) -> dict[str, Any]:
     return {"kind": "bpe", "lower": True, **({"vocabulary": VOCABULARY} if count > MANY else {})}
 
 
+def _scorer_model(options: BuildOptions, count: int) -> dict[str, Any]:
+    if options.model == "transformer":
+        return {"width": 128, "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}}
+    side = {"kind": "rnn", "cell": "lstm", "layers": 1}
+    return {"width": 256 if count > MANY else 128, "encoder": side, "decoder": side, "join": {"kind": "attention"}}
+
+
 def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: bool) -> RunConfig:
     """Return the configuration of the scorer's first or second phase.
 
-    The second phase is shorter and more careful: the responses are few, and are learned by heart within some epochs. So
-    dropout is higher, the learning rate is lower, and the best validation decides.
+    The responses are few and are learned by heart within some epochs, so dropout is higher in the second phase, and the
+    best validation decides.
     """
-    width = 256 if count > MANY else 128
-    side = {"kind": "rnn", "cell": "lstm", "layers": 1}
-    model: dict[str, Any] = {"width": width, "encoder": side, "decoder": side, "join": {"kind": "attention"}}
-    if options.model == "transformer":
-        model = {"width": 128, "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}}
-    steps = max(1, options.steps // 2) if second else options.steps
+    steps = options.steps
     return from_mapping(
         {
             "data": {
@@ -281,7 +283,7 @@ def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: boo
             },
             "text": {} if second else {"tokenizer": _vocabulary(count)},
             "model": {
-                **model,
+                **_scorer_model(options, count),
                 "dropout": 0.4 if second else 0.2,
                 **({"start_from": str(data.parent / START)} if second else {}),
             },
@@ -291,9 +293,9 @@ def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: boo
                 "label_smoothing": 0.0,
                 "validate_every": max(1, steps // (20 if second else 5)),
                 "validation_sample": 20,
-                "schedule": {"kind": "cosine", "warmup": min(200, max(1, steps // 10))},
-                "optimizer": {"learning_rate": 0.001 if second else 0.002},
-                "early_stopping": {"metric": "loss", "patience": 5 if second else 100},
+                "schedule": {"kind": "cosine", "warmup": min(200, max(1, steps // (20 if second else 10)))},
+                "optimizer": {"learning_rate": 0.0015 if second else 0.002},
+                "early_stopping": {"metric": "loss", "patience": 6 if second else 100},
             },
         }
     )
@@ -321,8 +323,12 @@ def _language_config(data: Path, options: BuildOptions, count: int) -> RunConfig
 
 
 def _classifier_config(name: str, data: Path, options: BuildOptions, count: int) -> RunConfig:
-    """Return the configuration of the trigger or of the sensitivity classifier."""
+    """Return the configuration of the trigger or of the sensitivity classifier.
+
+    Both start from the scorer's encoder, which has read many more messages than they have labels for.
+    """
     steps = max(1, options.steps // 6)
+    model = _scorer_model(options, count)
     return from_mapping(
         {
             "task": {"kind": "classification"},
@@ -331,13 +337,18 @@ def _classifier_config(name: str, data: Path, options: BuildOptions, count: int)
                 "held_out": max(1, min(500, count // 20)),
                 "cleaning": {"max_length": 80, "duplicates": "keep"},
             },
-            "text": {"tokenizer": {"kind": "words", "lower": True}},
-            "model": {"width": 96, "dropout": 0.4, "encoder": {"kind": "rnn", "cell": "gru", "direction": "both"}},
+            "model": {
+                "width": model["width"],
+                "encoder": model["encoder"],
+                "dropout": 0.4,
+                "start_from": str(data.parent / "scorer"),
+            },
             "training": {
                 "steps": steps,
                 "batch_tokens": 2048,
-                "validate_every": max(1, steps // 4),
-                "schedule": {"kind": "cosine", "warmup": min(50, max(1, steps // 10))},
+                "validate_every": max(1, steps // 8),
+                "schedule": {"kind": "cosine", "warmup": min(30, max(1, steps // 10))},
+                "optimizer": {"learning_rate": 0.001},
             },
         }
     )
