@@ -19,6 +19,7 @@ from regard.reply.conversations import Exchange
 from regard.reply.feedback import log_choice, read_feedback
 from regard.reply.intents import assign_intents, built_in_seeds, propagate
 from regard.reply.measures import Ranking, Suggested, summarise
+from regard.reply.preprocessing import clean_chat
 from regard.reply.responses import Candidate, Response, collect_responses, read_responses, write_responses
 from regard.reply.scorer import Scorer
 from regard.reply.selection import Scored, choose_suggestions
@@ -318,13 +319,20 @@ class TestBundle:
         assert found.texts == []
         assert "sensitive" in (found.reason or "")
 
+    def test_sensitive_words_with_capitals_are_no_names(self, suggester: Suggester) -> None:
+        assert "<name>" in clean_chat("She has Alzheimer now.")
+        found = suggester("She has Alzheimer now.", rate=1.0)
+        assert found.reason == "The message is sensitive (illness: “Alzheimer”)."
+        mail = suggester.suggest_for_mail("Hi Ann,\nshe has Alzheimer now.\nBo", rate=1.0)
+        assert mail.reason == found.reason
+
     def test_messages_in_another_language_get_no_suggestions(self, suggester: Suggester) -> None:
         assert suggester.settings.language in (None, "en")
         english = Suggester.open(suggester.directory)
         english.settings = replace(english.settings, language="en")
         found = english("Kommst du heute Abend mit uns ins Kino, oder musst du noch arbeiten?", rate=1.0)
         assert found.reason == "The message is in German, but the responses are in English."
-        assert english("are you coming to the cinema with us this evening?", rate=1.0).texts
+        assert english(" ".join([*QUESTIONS][:2]), rate=1.0).texts
 
     def test_the_rate_is_kept(self, suggester: Suggester, bundle: Path) -> None:
         rows = [json.loads(line) for line in (bundle / "held-out.jsonl").read_text().splitlines()][:150]
