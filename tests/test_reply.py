@@ -258,6 +258,12 @@ class TestSensitivity:
         assert len(messages) == 100
         assert [message for message in messages if suggester(message, rate=1.0).texts] == []
 
+    def test_the_list_knows_most_messages_that_it_was_not_written_for(self) -> None:
+        """100 messages that were written before the list was read; it knew 84 of them when it was tried on them."""
+        messages = (Path(__file__).parent / "fixtures" / "sensitive_unseen.txt").read_text().splitlines()
+        assert len(messages) == 100
+        assert sum(find_topic(self.TOPICS, message) is not None for message in messages) >= 80
+
     @pytest.mark.parametrize("message", ["are you coming tonight?", "i like the song", "what a studied answer"])
     def test_ordinary_messages_pass(self, message: str) -> None:
         assert find_topic(self.TOPICS, message) is None
