@@ -13,7 +13,7 @@ from regard.search.trie import Found, Trie, best_outputs
 from regard.tasks.loaded import LoadedRun
 from regard.text.specials import UNK
 
-WIDTH = 24
+WIDTH = 20
 """Nodes of the trie that are kept at each depth."""
 TOLERANCE = 1e-3
 """Largest difference of a log-probability between batches of different sizes."""

@@ -25,7 +25,7 @@ from regard.tasks.results import Label
 from regard.text.languages import language_name
 
 KIND = "reply"
-CANDIDATES = 24
+CANDIDATES = 16
 """Responses that are scored by both models."""
 WANTED = "reply"
 """The label of messages that a short reply answers."""
