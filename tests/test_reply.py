@@ -19,6 +19,7 @@ from regard.reply.conversations import Exchange
 from regard.reply.feedback import log_choice, read_feedback
 from regard.reply.intents import assign_intents, built_in_seeds, propagate
 from regard.reply.measures import Ranking, Suggested, summarise
+from regard.reply.preprocessing import clean_chat
 from regard.reply.responses import Candidate, Response, collect_responses, read_responses, write_responses
 from regard.reply.scorer import Scorer
 from regard.reply.selection import Scored, choose_suggestions
@@ -75,6 +76,9 @@ class TestTrie:
             assert [one.log_prob for one in found] == pytest.approx(everything[best].tolist(), abs=1e-4)
             assert len({one.output for one in found}) == 20
             assert scorer.score_by_trie(message) == pytest.approx(everything, abs=1e-4)
+            order = np.argsort(-scorer.score_by_trie(message), kind="stable")
+            for rank in (*range(1, len(order), 12), len(order)):
+                assert scorer.rank_of(message, int(order[rank - 1])) == rank
 
     def test_a_narrow_beam_finds_true_scores(self, run) -> None:
         outputs = self.random_outputs(run, 150)
@@ -208,6 +212,16 @@ class TestMeasures:
         low, high = ranking.interval()
         assert low < ranking.mrr < high
 
+    def test_rankings_are_compared_in_pairs(self) -> None:
+        """A small advantage on every message is certain, however much the messages differ."""
+        ranks = np.random.default_rng(1).integers(1, 50, size=200).astype(float)
+        better, worse = Ranking(ranks), Ranking(ranks * 1.1)
+        difference, low, high = better.advantage(worse)
+        assert difference == pytest.approx(better.mrr - worse.mrr)
+        assert 0 < low < difference < high
+        assert better.interval()[0] < worse.mrr
+        assert worse.advantage(better)[2] < 0
+
     def test_suggestions(self) -> None:
         found = summarise(
             [
@@ -243,6 +257,12 @@ class TestSensitivity:
         messages = (Path(__file__).parent / "fixtures" / "sensitive_messages.txt").read_text().splitlines()
         assert len(messages) == 100
         assert [message for message in messages if suggester(message, rate=1.0).texts] == []
+
+    def test_the_list_knows_most_messages_that_it_was_not_written_for(self) -> None:
+        """100 messages that were written before the list was read; it knew 84 of them when it was tried on them."""
+        messages = (Path(__file__).parent / "fixtures" / "sensitive_unseen.txt").read_text().splitlines()
+        assert len(messages) == 100
+        assert sum(find_topic(self.TOPICS, message) is not None for message in messages) >= 80
 
     @pytest.mark.parametrize("message", ["are you coming tonight?", "i like the song", "what a studied answer"])
     def test_ordinary_messages_pass(self, message: str) -> None:
@@ -305,13 +325,20 @@ class TestBundle:
         assert found.texts == []
         assert "sensitive" in (found.reason or "")
 
+    def test_sensitive_words_with_capitals_are_no_names(self, suggester: Suggester) -> None:
+        assert "<name>" in clean_chat("She has Alzheimer now.")
+        found = suggester("She has Alzheimer now.", rate=1.0)
+        assert found.reason == "The message is sensitive (illness: “Alzheimer”)."
+        mail = suggester.suggest_for_mail("Hi Ann,\nshe has Alzheimer now.\nBo", rate=1.0)
+        assert mail.reason == found.reason
+
     def test_messages_in_another_language_get_no_suggestions(self, suggester: Suggester) -> None:
         assert suggester.settings.language in (None, "en")
         english = Suggester.open(suggester.directory)
         english.settings = replace(english.settings, language="en")
         found = english("Kommst du heute Abend mit uns ins Kino, oder musst du noch arbeiten?", rate=1.0)
         assert found.reason == "The message is in German, but the responses are in English."
-        assert english("are you coming to the cinema with us this evening?", rate=1.0).texts
+        assert english(" ".join([*QUESTIONS][:2]), rate=1.0).texts
 
     def test_the_rate_is_kept(self, suggester: Suggester, bundle: Path) -> None:
         rows = [json.loads(line) for line in (bundle / "held-out.jsonl").read_text().splitlines()][:150]
@@ -367,6 +394,9 @@ class TestBundle:
         found = json.loads(capsys.readouterr().out)
         ranking = found["ranking"]
         assert ranking["scorer"]["mrr"] > ranking["frequency"]["mrr"]
+        ahead = found["advantage"]["frequency"]
+        assert ahead["mrr"] == pytest.approx(ranking["scorer"]["mrr"] - ranking["frequency"]["mrr"])
+        assert ahead["low"] < ahead["mrr"] < ahead["high"]
         assert found["suggesting"]["diverse, without trigger"]["duplicates"] == 0.0
         assert found["suggesting"]["all messages, without trigger"]["coverage"] == 1.0
         assert main(["reply", "evaluate", str(bundle), "--most", "30"]) == 0

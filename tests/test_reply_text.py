@@ -3,7 +3,7 @@
 import gzip
 import json
 import mailbox
-import random
+import time
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from regard.reply.mail import html_to_text, parse_mail
 from regard.reply.placeholders import replace_entities
 from regard.reply.preprocessing import MOST_CHARACTERS, clean_chat, clean_mail, normalise_response
 from regard.reply.quotations import remove_quotations
+from tests.mail_fuzzer import fuzzed_mails
 from tests.mail_templates import composed_mails
 
 MAILS = list(composed_mails())
@@ -57,6 +58,21 @@ def test_ordinary_text_is_not_taken_for_a_quotation(text: str) -> None:
         ),
         ("It works.\n\nSent from my iPhone", ("", "It works.", "", "Sent from my iPhone")),
         ("Please call me.\nVince", ("", "Please call me.", "", "Vince")),
+        ("Kevin, given the costs, no.", ("Kevin,", "given the costs, no.", "", "")),
+        ("Mark,  Tom, and Holden,  It is done.", ("Mark,  Tom, and Holden,", "It is done.", "", "")),
+        ("Jim I am late.", ("Jim", "I am late.", "", "")),
+        ("Start Date: 2/5/02; it is late.", ("", "Start Date: 2/5/02; it is late.", "", "")),
+        ("Message Text:  Late.  Message Date:  May 1", ("", "Message Text:  Late.  Message Date:  May 1", "", "")),
+        ("See you in May Kind regards", ("", "See you in May", "Kind regards", "")),
+        ("Do you agree...Thanks!", ("", "Do you agree...", "Thanks!", "")),
+        ("Please see the note.\n- Matt (3-9166)", ("", "Please see the note.", "", "- Matt (3-9166)")),
+        (
+            "It is done.\nThanks.\nCall with any questions.",
+            ("", "It is done.\nThanks.\nCall with any questions.", "", ""),
+        ),
+        ('He said "go."\n- David Bailey', ("", 'He said "go."\n- David Bailey', "", "")),
+        ("Yes.\nAnn  (See attached file: a.doc)", ("", "Yes.", "", "Ann")),
+        ("Yes.\nAnn\nThis e-mail is confidential.\nDelete it.", ("", "Yes.", "", "Ann")),
         ("Are you there?", ("", "Are you there?", "", "")),
         ("Hello Ann", ("", "Hello Ann", "", "")),
         ("", ("", "", "", "")),
@@ -104,15 +120,19 @@ def test_html_becomes_text() -> None:
     assert html_to_text("<p>One</p><p>Two<br>three &amp; four</p><script>x</script>") == "One\n\nTwo\nthree & four"
 
 
-def test_random_bytes_are_never_an_error() -> None:
-    generator = random.Random(1)
-    templates = [mail.content for mail in MAILS]
-    for _ in range(200):
-        content = bytearray(generator.choice(templates))
-        for _ in range(generator.randrange(1, 40)):
-            place = generator.randrange(len(content))
-            content[place : place + generator.randrange(3)] = generator.randbytes(generator.randrange(4))
-        clean_mail(parse_mail(bytes(content)).text)
+@pytest.mark.parametrize(
+    "text", ["AUSTIN-BRAZOS-" * 40 + "X", "A/B&" * 60 + "?", " " * 20_000 + "x", "Ann, " * 500 + "?"]
+)
+def test_long_lines_take_no_time(text: str) -> None:
+    begin = time.process_time()
+    clean_mail(f"{text}\nPlease come.\n{text}")
+    assert time.process_time() - begin < 2.0
+
+
+def test_damaged_mails_are_never_an_error() -> None:
+    """A thousand of them: `tests/run_mail_fuzzer.py`."""
+    for content in fuzzed_mails(100, seed=1):
+        clean_mail(parse_mail(content).text)
 
 
 def exchanges(path: Path) -> list[tuple[str, str]]:
@@ -178,25 +198,26 @@ def test_missing_and_unknown_files_are_wrong_usage(tmp_path: Path) -> None:
             list(read_exchanges(tmp_path / name))
 
 
-AESLC = Path(__file__).resolve().parents[2] / "shared" / "data" / "aeslc" / "dev.jsonl.gz"
+AESLC = Path(__file__).resolve().parents[2] / "shared" / "data" / "aeslc"
 
 
-@pytest.mark.skipif(not AESLC.is_file(), reason="needs the AESLC corpus")
+@pytest.mark.skipif(not AESLC.is_dir(), reason="needs the AESLC corpus")
 def test_letters_of_real_business_mail() -> None:
-    """200 mails read by hand: the lengths of the greeting, and of closing and signature without white space.
+    """300 mails read by hand: the lengths of the greeting, and of closing and signature without white space.
 
-    The rules were written with these mails in view. Of 100 further mails, 85 were right when they were read once.
+    The rules were written with the first 200 in view. Of the last 100, 91 were right when they were
+    read once, and of 100 further mails 89.
     """
     gold = json.loads((Path(__file__).parent / "fixtures" / "letters.json").read_text())
     right = total = 0
-    with gzip.open(AESLC, "rt", encoding="utf-8") as file:
-        for line in file:
-            row = json.loads(line)
-            wanted = gold.get(f"{row['id']} {len(row['email'])}")
-            if wanted is not None:
-                letter = split_letter(row["email"])
-                found = [len(letter.greeting), len("".join((letter.closing + letter.signature).split()))]
-                total += 1
-                right += found == wanted
-    assert total == len(gold) == 200
+    for name in ("dev", "train"):
+        with gzip.open(AESLC / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+            for row in map(json.loads, file):
+                wanted = gold.get(f"{row['id']} {len(row['email'])}")
+                if wanted is not None:
+                    letter = split_letter(row["email"])
+                    found = [len(letter.greeting), len("".join((letter.closing + letter.signature).split()))]
+                    total += 1
+                    right += found == wanted
+    assert total >= len(gold) == 300
     assert right >= 0.95 * total, right

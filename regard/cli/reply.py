@@ -53,7 +53,10 @@ def build(
         float, typer.Option("--hold-out", min=0, max=0.9, help="Share of conversations kept for evaluation.")
     ] = 0.1,
     model: Annotated[str, typer.Option("--model", help="Scorer: lstm or transformer.")] = "lstm",
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps of the scorer.")] = 1500,
+    steps: Annotated[
+        int,
+        typer.Option("--steps", min=1, help="Training steps of each of the scorer's two phases."),
+    ] = 1500,
 ) -> None:
     """Build everything from conversations: the responses, the scorer, and what decides whether to reply.
 
@@ -145,7 +148,7 @@ def evaluate(
         Path | None,
         typer.Option("--conversations", help="By default those that the build held out.", metavar="FILE"),
     ] = None,
-    most: Annotated[int, typer.Option("--most", min=1, help="Number of messages, evenly chosen.")] = 2000,
+    most: Annotated[int, typer.Option("--most", min=1, help="Messages that get suggestions; all are ranked.")] = 1000,
     as_json: AsJson = False,
 ) -> None:
     """Measure suggestions on conversations that were not trained on, next to simple baselines."""
@@ -173,12 +176,15 @@ def _print_evaluation(found: dict[str, Any]) -> None:
         f"{found['exchanges']:,} messages with replies; {found['share_in_responses']:.1%} of the replies are among the "
         f"{found['responses']:,} responses.\n"
     )
-    rows = [[f"ranking {found['ranked']:,} real replies", "MRR", "95 % interval", "P@1", "P@3", "P@10"]]
+    rows = [["ranking real replies", "messages", "MRR", "95 % interval", "P@1", "P@3", "P@10"]]
     for name, facts in found["ranking"].items():
         low, high = facts["interval"]
         shares = [f"{facts[f'p@{k}']:.1%}" for k in (1, 3, 10)]
-        rows.append([name, f"{facts['mrr']:.3f}", f"{low:.3f}–{high:.3f}", *shares])
-    print(columns(rows, right=[1, 2, 3, 4, 5]))
+        rows.append([name, f"{facts['messages']:,}", f"{facts['mrr']:.3f}", f"{low:.3f}–{high:.3f}", *shares])
+    print(columns(rows, right=[1, 2, 3, 4, 5, 6]))
+    for name, facts in found["advantage"].items():
+        low, high = f"{facts['low']:+.3f}", f"{facts['high']:+.3f}"
+        print(f"MRR of the scorer minus that of {name}: {facts['mrr']:+.3f}, 95 % interval {low} to {high} (paired).")
     print()
     rows = [["suggesting", "messages", "coverage", "intent right", "use", "duplicates", "at 1, 2, 3"]]
     for name, facts in found["suggesting"].items():

@@ -1,6 +1,8 @@
 """Build suggested replies from conversations: responses, scorer, language model, trigger and sensitivity classifier.
 
-Every step leaves its result in the directory, so that an interrupted build continues where it stopped.
+The scorer learns in two phases: first from all short replies, which teach it language and what messages are about
+(`start`); then only from replies that are responses, until the loss on held-out ones of these no longer falls. Every
+step leaves its result in the directory, so that an interrupted build continues where it stopped.
 """
 
 import json
@@ -30,8 +32,12 @@ from regard.tasks.loaded import load_run
 from regard.training.loop import train
 
 MEMBERS = ("scorer", "language", "trigger", "sensitivity")
+START = "start"
+"""The run of the scorer's first phase, which is no member: it is not needed after the build."""
 UNWANTED = "none"
-ALPHA = 0.3
+ALPHA = 0.1
+"""Weight of log P(response). On validation pairs of the Self-dialogue corpus, more costs rank, and less suggests fewer
+different responses."""
 RATE = 0.5
 SEED = 1
 VOCABULARY = 4000
@@ -45,7 +51,12 @@ LOOKED_AT = 500
 CALIBRATED_ON = 2000
 """Held-out messages on which the trigger's probabilities are ranked."""
 
+VALIDATED_ON = 1000
+"""Pairs on which the loss of the scorer is measured, at most."""
+
 Report = Callable[[str], None]
+Pair = tuple[str, str]
+"""A message and its reply, both normalised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +70,7 @@ class BuildOptions:
     model: str = "lstm"
     """The scorer: `lstm`, as in the paper, or `transformer`."""
     steps: int = 1500
-    """Training steps of the scorer; the other members need fewer."""
+    """Training steps of each phase of the scorer, at most; the other members need fewer."""
 
     def __post_init__(self) -> None:
         if self.least < 1:
@@ -91,7 +102,7 @@ def build(
     _write_data(data, directory, rest, responses)
     if held_out:
         _write_conversations(directory / "held-out.jsonl", held_out)
-    for name in MEMBERS:
+    for name in (START, *MEMBERS):
         run = directory / name
         started = (run / "run.json").is_file()
         if started and Run.open(run).status == "finished":
@@ -175,29 +186,34 @@ def _write_data(data: Path, directory: Path, exchanges: Sequence[Exchange], resp
     """Write the training files of all members."""
     known = {response.normal for response in responses}
     pairs = [(exchange.message.lower(), normalise_response(exchange.reply)) for exchange in exchanges]
-    short = _scorer_pairs(pairs, known)
-    _write_lines(data / "pairs.tsv", (f"{message}\t{reply}" for message, reply in short))
-    _write_lines(data / "replies.txt", (reply for _, reply in short))
+    inside, others, validation = _scorer_pairs(pairs, known)
+    mixed = [*inside, *others]
+    random.Random(SEED).shuffle(mixed)
+    _write_pairs(data / "pairs.tsv", mixed)
+    _write_pairs(data / "responses.tsv", inside)
+    _write_pairs(data / "validation.tsv", validation)
+    _write_lines(data / "replies.txt", (reply for _, reply in [*mixed, *validation]))
     _write_lines(data / "trigger.txt", _trigger_lines(pairs, known))
     topics = read_topics(directory / "sensitive.yaml") or parse_topics(built_in_list())
     examples = [example for topic in topics for example in topic.examples]
     _write_lines(data / "sensitivity.txt", _sensitivity_lines(examples, pairs))
 
 
-def _scorer_pairs(pairs: Sequence[tuple[str, str]], known: set[str]) -> list[tuple[str, str]]:
-    """Return what the scorer learns from: all pairs whose reply is a response, and `OTHERS` times as many short ones.
+def _scorer_pairs(pairs: Sequence[Pair], known: set[str]) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Return what the scorer learns from: pairs whose reply is a response, others, and pairs for its validation.
 
-    The others teach it language, so that it can score responses that people add by hand.
+    There are `OTHERS` times as many others, with short replies. They teach it language, so that it can score responses
+    that people add by hand. The validation pairs are a twentieth of those whose reply is a response.
     """
     inside = [pair for pair in pairs if pair[1] in known]
     others = [pair for pair in pairs if pair[1] and pair[1] not in known and len(pair[1].split()) <= LONGEST]
+    random.Random(SEED).shuffle(inside)
     random.Random(SEED).shuffle(others)
-    chosen = inside + others[: max(OTHERS * len(inside), FEWEST)]
-    random.Random(SEED).shuffle(chosen)
-    return chosen
+    held_out = max(1, min(VALIDATED_ON, len(inside) // 20))
+    return inside[held_out:], others[: max(OTHERS * len(inside), FEWEST)], inside[:held_out]
 
 
-def _trigger_lines(pairs: Sequence[tuple[str, str]], known: set[str]) -> Iterator[str]:
+def _trigger_lines(pairs: Sequence[Pair], known: set[str]) -> Iterator[str]:
     """Yield labelled messages: all that were answered by a response, and twice as many others."""
     wanted = [message for message, reply in pairs if reply in known]
     others = [message for message, reply in pairs if reply not in known]
@@ -208,7 +224,7 @@ def _trigger_lines(pairs: Sequence[tuple[str, str]], known: set[str]) -> Iterato
     yield from lines
 
 
-def _sensitivity_lines(examples: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _sensitivity_lines(examples: Sequence[str], pairs: Sequence[Pair]) -> Iterator[str]:
     """Yield labelled messages: the examples of the list, several times, and ordinary messages."""
     ordinary = [message for message, _ in pairs]
     random.Random(SEED).shuffle(ordinary)
@@ -224,72 +240,117 @@ def _write_lines(path: Path, lines: Iterator[str]) -> None:
     durable.write(path, "".join(f"{line}\n" for line in lines))
 
 
+def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
+    _write_lines(path, (f"{message}\t{reply}" for message, reply in pairs))
+
+
 def _write_conversations(path: Path, exchanges: Sequence[Exchange]) -> None:
     rows = ({"message": exchange.message, "reply": exchange.reply} for exchange in exchanges)
     durable.write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _config(name: str, data: Path, options: BuildOptions, count: int) -> RunConfig:
-    """Return the configuration of a member."""
-    held_out = max(1, min(1000, count // 20))
-    vocabulary = {"kind": "bpe", "lower": True, **({"vocabulary": VOCABULARY} if count > MANY else {})}
-    cleaning = {"max_length": 80, "max_ratio": 100.0, "duplicates": "keep"}
+    """Return the configuration of a member, or of the scorer's first phase."""
+    if name in (START, "scorer"):
+        return _scorer_config(data, options, count, second=name == "scorer")
+    return (
+        _language_config(data, options, count) if name == "language" else _classifier_config(name, data, options, count)
+    )
+
+
+def _vocabulary(count: int) -> dict[str, Any]:
+    return {"kind": "bpe", "lower": True, **({"vocabulary": VOCABULARY} if count > MANY else {})}
+
+
+def _scorer_model(options: BuildOptions, count: int) -> dict[str, Any]:
+    if options.model == "transformer":
+        return {"width": 128, "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}}
+    side = {"kind": "rnn", "cell": "lstm", "layers": 1}
+    return {"width": 256 if count > MANY else 128, "encoder": side, "decoder": side, "join": {"kind": "attention"}}
+
+
+def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: bool) -> RunConfig:
+    """Return the configuration of the scorer's first or second phase.
+
+    The responses are few and are learned by heart within some epochs, so dropout is higher in the second phase, and the
+    best validation decides.
+    """
     steps = options.steps
-    every = {"validate_every": max(1, steps // 6), "label_smoothing": 0.0, "batch_tokens": 4096}
-    cosine = {"kind": "cosine", "warmup": min(200, max(1, steps // 10))}
-    lstm = {"kind": "rnn", "cell": "lstm", "layers": 1}
-    if name == "scorer":
-        width = 256 if count > MANY else 128
-        sides: dict[str, Any] = {"width": width, "encoder": lstm, "decoder": lstm, "join": {"kind": "fixed"}}
-        if options.model == "transformer":
-            sides = {"width": 128, "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}}
-        return from_mapping(
-            {
-                "data": {"train": {"tsv": str(data / "pairs.tsv")}, "held_out": held_out, "cleaning": cleaning},
-                "text": {"tokenizer": vocabulary},
-                "model": {**sides, "dropout": 0.2},
-                "training": {
-                    **every,
-                    "steps": steps,
-                    "schedule": cosine,
-                    "optimizer": {"learning_rate": 0.002},
-                    "early_stopping": {"metric": "loss", "patience": 100},
-                },
-            }
-        )
-    if name == "language":
-        short = max(1, steps // 4)
-        return from_mapping(
-            {
-                "task": {"kind": "language-model", "length": 64},
-                "data": {"train": {"text": str(data / "replies.txt")}, "held_out": held_out},
-                "text": {"tokenizer": vocabulary},
-                "model": {"width": 128, "dropout": 0.1, "decoder": lstm},
-                "training": {
-                    **every,
-                    "steps": short,
-                    "validate_every": max(1, short // 3),
-                    "schedule": {"kind": "cosine", "warmup": min(100, max(1, short // 10))},
-                    "optimizer": {"learning_rate": 0.003},
-                },
-            }
-        )
-    short = max(1, steps // 5)
+    return from_mapping(
+        {
+            "data": {
+                "train": {"tsv": str(data / ("responses.tsv" if second else "pairs.tsv"))},
+                "validation": {"tsv": str(data / "validation.tsv")},
+                "cleaning": {"max_length": 80, "max_ratio": 100.0, "duplicates": "keep"},
+            },
+            "text": {} if second else {"tokenizer": _vocabulary(count)},
+            "model": {
+                **_scorer_model(options, count),
+                "dropout": 0.4 if second else 0.2,
+                **({"start_from": str(data.parent / START)} if second else {}),
+            },
+            "training": {
+                "steps": steps,
+                "batch_tokens": 2048,
+                "label_smoothing": 0.0,
+                "validate_every": max(1, steps // (20 if second else 5)),
+                "validation_sample": 20,
+                "schedule": {"kind": "cosine", "warmup": min(200, max(1, steps // (20 if second else 10)))},
+                "optimizer": {"learning_rate": 0.0015 if second else 0.002},
+                "early_stopping": {"metric": "loss", "patience": 6 if second else 100},
+            },
+        }
+    )
+
+
+def _language_config(data: Path, options: BuildOptions, count: int) -> RunConfig:
+    """Return the configuration of the language model of replies."""
+    steps = max(1, options.steps // 3)
+    return from_mapping(
+        {
+            "task": {"kind": "language-model", "length": 64},
+            "data": {"train": {"text": str(data / "replies.txt")}, "held_out": max(1, min(1000, count // 20))},
+            "text": {"tokenizer": _vocabulary(count)},
+            "model": {"width": 128, "dropout": 0.1, "decoder": {"kind": "rnn", "cell": "lstm", "layers": 1}},
+            "training": {
+                "steps": steps,
+                "batch_tokens": 2048,
+                "label_smoothing": 0.0,
+                "validate_every": max(1, steps // 3),
+                "schedule": {"kind": "cosine", "warmup": min(100, max(1, steps // 10))},
+                "optimizer": {"learning_rate": 0.003},
+            },
+        }
+    )
+
+
+def _classifier_config(name: str, data: Path, options: BuildOptions, count: int) -> RunConfig:
+    """Return the configuration of the trigger or of the sensitivity classifier.
+
+    Both start from the scorer's encoder, which has read many more messages than they have labels for.
+    """
+    steps = max(1, options.steps // 6)
+    model = _scorer_model(options, count)
     return from_mapping(
         {
             "task": {"kind": "classification"},
             "data": {
                 "train": {"labelled": str(data / f"{name}.txt")},
-                "held_out": max(1, min(held_out, 500)),
+                "held_out": max(1, min(500, count // 20)),
                 "cleaning": {"max_length": 80, "duplicates": "keep"},
             },
-            "text": {"tokenizer": {"kind": "words", "lower": True}},
-            "model": {"width": 96, "dropout": 0.4, "encoder": {"kind": "rnn", "cell": "gru", "direction": "both"}},
+            "model": {
+                "width": model["width"],
+                "encoder": model["encoder"],
+                "dropout": 0.4,
+                "start_from": str(data.parent / "scorer"),
+            },
             "training": {
-                "steps": short,
+                "steps": steps,
                 "batch_tokens": 2048,
-                "validate_every": max(1, short // 4),
-                "schedule": {"kind": "cosine", "warmup": min(50, max(1, short // 10))},
+                "validate_every": max(1, steps // 8),
+                "schedule": {"kind": "cosine", "warmup": min(30, max(1, steps // 10))},
+                "optimizer": {"learning_rate": 0.001},
             },
         }
     )

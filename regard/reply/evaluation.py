@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,13 @@ from regard.reply.preprocessing import normalise_response
 from regard.reply.selection import Scored
 from regard.reply.suggester import Suggester
 
-MOST = 2000
-"""Messages of each part, so that an evaluation takes minutes; chosen evenly."""
+T = TypeVar("T")
+SCORER, FREQUENCY, BAG_OF_WORDS = "scorer", "frequency", "bag of words"
+BASELINES = (FREQUENCY, BAG_OF_WORDS)
+MOST = 1000
+"""Messages that get suggestions, so that an evaluation takes minutes; chosen evenly."""
+PENALISED = 400
+"""Messages for which all responses are scored, which is slow; chosen evenly."""
 
 
 def evaluate(
@@ -28,8 +33,8 @@ def evaluate(
     known = [exchange for exchange in exchanges if normalise_response(exchange.reply) in index]
     if not known:
         raise RegardError(f"No reply in {conversations} is in responses.yaml, so nothing can be ranked.")
-    known, sampled = _spread(known, most), _spread(exchanges, most)
     true = [index[normalise_response(exchange.reply)] for exchange in known]
+    rankings = _rankings(suggester, known, true, progress)
     found: dict[str, Any] = {
         "conversations": str(conversations),
         "exchanges": len(exchanges),
@@ -37,33 +42,48 @@ def evaluate(
         / len(exchanges),
         "responses": len(suggester.responses),
         "ranked": len(known),
-        "ranking": {name: _facts(ranking) for name, ranking in _rankings(suggester, known, true, progress).items()},
-        "suggesting": _suggesting(suggester, known, sampled, progress),
+        "ranking": {name: _facts(ranking) for name, ranking in rankings.items()},
+        "advantage": {
+            name: dict(zip(("mrr", "low", "high"), rankings[SCORER].advantage(rankings[name]), strict=True))
+            for name in rankings
+            if name in BASELINES
+        },
+        "suggesting": _suggesting(suggester, _spread(known, most), _spread(exchanges, most), progress),
     }
     return found
 
 
 def _facts(ranking: Ranking) -> dict[str, Any]:
     low, high = ranking.interval()
-    return {"mrr": ranking.mrr, "interval": [low, high], **{f"p@{k}": ranking.precision_at(k) for k in (1, 3, 10)}}
+    return {
+        "messages": len(ranking.ranks),
+        "mrr": ranking.mrr,
+        "interval": [low, high],
+        **{f"p@{k}": ranking.precision_at(k) for k in (1, 3, 10)},
+    }
 
 
 def _rankings(
     suggester: Suggester, known: Sequence[Exchange], true: Sequence[int], progress: Progress | None
 ) -> dict[str, Ranking]:
     """Return the ranks of real replies by the scorer, with and without α, and by the frequency of responses."""
-    plain, penalised = [], []
+    plain = []
     for number, (exchange, wanted) in enumerate(zip(known, true, strict=True), start=1):
+        plain.append(suggester.scorer.rank_of(exchange.message.lower(), wanted))
+        if progress:
+            progress("ranking real replies", number, len(known))
+    penalised = []
+    few = _spread(list(zip(known, true, strict=True)), PENALISED)
+    for number, (exchange, wanted) in enumerate(few, start=1):
         scores = suggester.scorer.score_by_trie(exchange.message.lower())
-        plain.append(_rank(scores, wanted))
         penalised.append(_rank(scores - suggester.settings.alpha * suggester.priors, wanted))
         if progress:
-            progress("ranking all responses", number, len(known))
+            progress("ranking all responses", number, len(few))
     counts = np.array([response.count for response in suggester.responses], dtype=float)
     return {
-        "scorer": Ranking(np.array(plain)),
+        SCORER: Ranking(np.array(plain)),
         "scorer, generic responses penalised": Ranking(np.array(penalised)),
-        "frequency": Ranking(np.array([_rank(counts, wanted) for wanted in true])),
+        FREQUENCY: Ranking(np.array([_rank(counts, wanted) for wanted in true])),
         **_bag_of_words(suggester, known, true),
     }
 
@@ -76,10 +96,10 @@ def _bag_of_words(suggester: Suggester, known: Sequence[Exchange], true: Sequenc
     except ImportError:
         return {}
     index = {response.normal: number for number, response in enumerate(suggester.responses)}
-    path = suggester.directory / "data" / "pairs.tsv"
-    if not path.is_file():
+    paths = [suggester.directory / "data" / name for name in ("pairs.tsv", "validation.tsv")]
+    rows = [line.split("\t") for path in paths if path.is_file() for line in path.read_text("utf-8").splitlines()]
+    if not rows:
         return {}
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     pairs = [(row[0], index[row[1]]) for row in rows if len(row) == 2 and row[1] in index]
     vectors = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
     sources = vectors.fit_transform([message for message, _ in pairs])
@@ -90,7 +110,7 @@ def _bag_of_words(suggester: Suggester, known: Sequence[Exchange], true: Sequenc
     ranks = [
         _rank(row, columns[wanted]) if wanted in columns else np.inf for row, wanted in zip(scores, true, strict=True)
     ]
-    return {"bag of words": Ranking(np.array(ranks))}
+    return {BAG_OF_WORDS: Ranking(np.array(ranks))}
 
 
 def _rank(scores: Any, wanted: int) -> float:
@@ -128,8 +148,8 @@ def _intents(suggestions: Sequence[Scored]) -> tuple[str, ...]:
     return tuple(scored.response.intent for scored in suggestions)
 
 
-def _spread(exchanges: Sequence[Exchange], most: int) -> list[Exchange]:
-    """Return at most `most` exchanges, evenly chosen."""
-    if len(exchanges) <= most:
-        return list(exchanges)
-    return [exchanges[index] for index in np.linspace(0, len(exchanges) - 1, most).astype(int)]
+def _spread(items: Sequence[T], most: int) -> list[T]:
+    """Return at most `most` items, evenly chosen."""
+    if len(items) <= most:
+        return list(items)
+    return [items[index] for index in np.linspace(0, len(items) - 1, most).astype(int)]

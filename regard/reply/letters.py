@@ -6,165 +6,87 @@ The lists cover English, German, French, Spanish and Italian business mail.
 import re
 from typing import NamedTuple
 
-_NAME = r"[A-ZÀ-Þ][\w.'’&/-]*"
-_TITLES = r"(?:mr|mrs|ms|dr|prof|herrn?|frau|monsieur|madame|señora?|signora?)\.?"
-_GREETING_WORDS = (
-    *("hi", "hello", "hey", "hiya", "dear", "greetings", "good morning", "good afternoon", "good evening", "morning"),
-    *("hallo", "liebe[rs]?", "sehr geehrte[rs]?", "guten (?:tag|morgen|abend)", "moin", "servus"),
-    *("bonjour", "bonsoir", "salut", "cher", "chère", "chers", "chères", "coucou"),
-    *("to all", "aloha", "hola", "buenos d[ií]as", "buenas (?:tardes|noches)", "querid[oa]s?", "estimad[oa]s?"),
-    *("ciao", "salve", "buongiorno", "buonasera", "car[oaie]", "gentile", "egregi[oa]?"),
-)
-_ALL = r"(?:all|everyone|everybody|team|folks|guys|gang|there|both|alle|zusammen|tous|toutes|todos|todas|tutti)"
-_NOT_NAMES = (
-    *(
-        "when",
-        "where",
-        "what",
-        "why",
-        "how",
-        "who",
-        "which",
-        "recently",
-        "well",
-        "fyi",
-        "today",
-        "tomorrow",
-        "yesterday",
-    ),
-    *(
-        "last",
-        "next",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "here",
-        "also",
-        "note",
-        "please",
-        "subject",
-        "re",
-        "per",
-    ),
-    *("however", "first", "second", "third", "finally", "attached", "attachment", "attention", "as", "in", "on", "at"),
-    *(
-        "ok",
-        "okay",
-        "yes",
-        "no",
-        "yeah",
-        "sure",
-        "sorry",
-        "thanks",
-        "thank",
-        "unfortunately",
-        "currently",
-        "now",
-        "then",
-    ),
-    *("so", "but", "and", "or", "if", "for", "from", "to", "date", "time", "place", "location", "reminder", "update"),
-    *("question", "answer", "summary", "agenda", "important", "urgent", "confidential", "warning", "notice", "just"),
-    *("again", "anyway", "anyways", "additionally", "meanwhile", "otherwise", "instead", "basically", "actually"),
-    *(
-        "weekly",
-        "daily",
-        "monthly",
-        "quarterly",
-        "obviously",
-        "hopefully",
-        "congratulations",
-        "congrats",
-        "happy",
-        "merry",
-        "btw",
-        "ps",
-        "memo",
-        "memorandum",
-    ),
-    *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "earlier", "later", "usa", "news"),
-    *("after", "before", "since", "while", "although", "because", "once", "until", "with", "without", "by", "under"),
-    *(
-        "it",
-        "i",
-        "we",
-        "you",
-        "they",
-        "he",
-        "she",
-        "my",
-        "our",
-        "your",
-        "their",
-        "his",
-        "her",
-        "the",
-        "a",
-        "an",
-        "all of",
-    ),
-)
-"""Words that begin a first sentence and may be followed by a comma or a colon."""
-_GREETING = re.compile(
-    rf"^\s*(?i:{'|'.join(_GREETING_WORDS)})\b[ ,]*"
-    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_NAME}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—-]*\s*$"
-)
-_ADDRESS = re.compile(
-    rf"^\s*(?!(?i:{'|'.join(_NOT_NAMES)})\b)(?:{_TITLES}\s+)?(?:(?:{_NAME})(?:\s*(?:,|/|&|and)?\s*(?:{_NAME})){{0,5}}|{_ALL}|(?i:all|gentlemen|ladies))"
-    r"\s*(?:[,:;–—]|--?|\s-)+\s*$"
-)
-"""Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
+from regard.reply.greetings import NAME, find_greeting
 
 _CLOSING_WORDS = (
-    *("thanks", "thank you", "thx", "tks", "many thanks", "thanks? again", "thanks in advance", "thank you in advance"),
-    *(
-        "much thanks",
-        "thanks so much",
-        "thanks (?:very|so) much",
-        "thanks all",
-        "thanx",
-        "thank you (?:very|so) much",
-        "thanks a lot",
-        "thanks for everything",
-    ),
-    *("best", "best regards", "best wishes", "all the best", "kind regards", "kindest regards", "warm regards"),
-    *("warmest regards", "regards", "rgds", "sincerely", "sincerely yours", "yours(?: truly| sincerely| faithfully)?"),
-    *("very truly yours", "respectfully", "cordially", "cheers", "love", "take care", "talk to you (?:soon|later)"),
-    *("see you(?: soon| then| later| there)?", "have a (?:nice|good|great) (?:day|weekend|evening|one|trip)"),
-    *("mit freundlichen grüßen", "mit freundlichen gruessen", "freundliche grüße", "viele grüße", "liebe grüße"),
-    *("beste grüße", "schöne grüße", "herzliche grüße", "grüße", "gruß", "lg", "vg", "mfg", "danke", "vielen dank"),
-    *(
-        "cordialement",
-        "bien cordialement",
-        "bien à (?:toi|vous)",
-        "amicalement",
-        "merci",
-        "merci (?:d'avance|beaucoup)",
-    ),
-    *("meilleures salutations", "sincères salutations", "à bientôt", "bises"),
-    *("saludos", "un saludo", "saludos cordiales", "atentamente", "un abrazo", "gracias", "muchas gracias"),
-    *("cordiali saluti", "distinti saluti", "saluti", "un saluto", "a presto", "grazie", "grazie mille"),
+    r"thanks|thank you|thx|tks|thanx|many thanks|much thanks|thanks? (?:once |yet )?again|thanks once more|"
+    r"(?:thanks|thank you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
+    r"thanks a (?:lot|million|bunch|ton)|thanks all|thanks (?:everyone|guys)|thanks for everything|thank you again|"
+    r"best|best regards|best wishes|best of luck|good luck|all the best|with best|(?:lots of )?love(?: and prayers?)?|"
+    r"(?:my )?(?:kind|kindest|warm|warmest|good) regards|"
+    r"with (?:best|kind|warm) regards|regards|b?rgds|sincerely|sincerely yours|very truly yours|"
+    r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
+    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
+    r"see you(?: soon| then| later| there)?|"
+    r"see ya|have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
+    r"mit freundlichen grüßen|mit freundlichen gruessen|freundliche grüße|viele grüße|liebe grüße|beste grüße|"
+    r"schöne grüße|herzliche grüße|grüße|gruß|lg|vg|mfg|danke|vielen dank|"
+    r"cordialement|bien cordialement|bien à (?:toi|vous)|amicalement|merci|merci (?:d'avance|beaucoup)|"
+    r"meilleures salutations|sincères salutations|à bientôt|bises|"
+    r"saludos|un saludo|saludos cordiales|atentamente|un abrazo|gracias|muchas gracias|"
+    r"cordiali saluti|distinti saluti|saluti|un saluto|a presto|grazie|grazie mille"
 )
-_CLOSINGS = "|".join(sorted(_CLOSING_WORDS, key=len, reverse=True)).replace(" ", r"\s+")
-_THANKS = r"(?:many )?thank(?:s| you)(?: in advance)?(?: so much)? for (?:your|all|the) [\w ]{3,40}(?=[,!-])"
+_CLOSINGS = rf"(?:{_CLOSING_WORDS})(?!\w)".replace(" ", r"\s+")
+_UNMISTAKABLE = (
+    r"(?:(?:my |with )?(?:kind|kindest|warm|warmest|best)\s+(?:regards|wishes)|regards|b?rgds|sincerely(?: yours)?|"
+    r"yours\s+(?:very\s+)?(?:truly|sincerely|faithfully)|respectfully(?: yours| submitted)?)"
+)
+"""Closings that are not words of a sentence, so that they may follow it after one space."""
+_THANKS = (
+    r"(?:(?:many )?thank(?:s| you)(?: in advance)?(?: (?:so|very) much)? for (?:your|all|the) [\w ]{3,40}|"
+    r"thank(?:s| you) for everything|best wishes for [\w ]{3,40})(?=[,!-])"
+)
 """`Thanks for your patience,` as a closing; with a full stop it is a sentence."""
+_NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d[\d().-]{2,}"
+"""A telephone number or extension: `x35816`, `(3-9166)`."""
+_BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
+"""An extension that sentence segmentation has put on a line of its own."""
+_LONG_SPACE = re.compile(r"[^\S\n]{9,}")
+"""White space that would make the search for two spaces slow."""
+_ENCODED = re.compile(r"(?:\s*=(?:09|20))+$")
+"""White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
-    rf"(?:(?:{_NAME}[\s,.]*){{0,3}}|[a-z]{{1,8}}[.,]?)$"
+    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?)\s*$"
 )
 _INLINE_CLOSING = re.compile(
-    rf"^(?P<text>.*\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))"
-    rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{_NAME}){{0,2}})\s*$"
+    rf"^(?P<text>.*?\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))"
+    rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{NAME}){{0,3}}(?:\s+{_NUMBER})?)\s*$"
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
-_INLINE_NAME = re.compile(rf"^(?P<text>.*[.!?)])\s\s+(?P<closing>{_NAME})\s*$")
-_FOOTER = re.compile(
-    r"\s*(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
-    r"(?:Send|Share) (?:and receive|your) .{3,40} (?:on|with) (?:MSN|your)|_{8,}\s*Get ).*$",
-    re.IGNORECASE | re.DOTALL,
+_FORMAL = rf"(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}})"
+_FORMAL_CLOSING = re.compile(rf"^(?P<text>.*?\S)\s(?P<closing>{_FORMAL})\s*$")
+_FORMAL_LINE = re.compile(rf"^\s*{_FORMAL}\s*$")
+_GLUED_CLOSING = re.compile(
+    rf"^(?P<text>.*(?:[.!?]|[\w)],\s))(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$"
 )
-"""Advertisements that mail services append."""
+"""`Please let me know...Thanks!`"""
+_INLINE_NAME = re.compile(
+    rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
+)
+_DASHED_NAME = re.compile(rf"^(?P<text>.*\w.*?)\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
+_FILES = r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip|tif|jpg|gif|html?)\b"
+_FOOTERS = (
+    re.compile(
+        r"(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
+        r"(?:Send|Share) (?:and receive|your) .{3,40} (?:on|with) (?:MSN|your)|(?<!_)_{8,}\s{0,9}Get )",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?<![\w<])(?:this|the information (?:contained )?in this) (?:e-?mail|message|transmission)"
+        r"\b[^.]{0,200}\b(?:confidential|privileged|intended (?:only|solely)|property of)\b(?=.{0,1500}$)",
+        re.IGNORECASE | re.DOTALL,
+    ),
+)
+"""The beginnings of advertisements that mail services append, and of confidentiality notices."""
+_SEE_ATTACHED = r"(?:\(See attached file: [^)\n]*\)\s{0,9})"
+_ATTACHMENTS = re.compile(
+    rf"(?:{_SEE_ATTACHED}+|{_SEE_ATTACHED}*(?:(?<=\s)-\s\S[^\n]{{0,60}}?{_FILES}\s{{0,9}})+|(?:<<[^>\n]*>>\s{{0,9}})+)$",
+    re.IGNORECASE,
+)
+"""The list of attachments that a program has appended."""
+_LONGEST_LIST = 600
+"""Characters of a list of attachments."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
     r"^\s*(?:sent from my|get outlook for|sent via|gesendet von meinem|von meinem .{2,20} gesendet|envoyé de mon|"
@@ -172,17 +94,24 @@ _SENT_FROM = re.compile(
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
-    rf"^\s*[-–—~*!]*\s*(?:{_NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:\s+(?:and\s+|&\s*)?(?:{_NAME}|[A-Z]\.?)){{0,3}}\s*[.,~*]*\s*(?:[:;=]-?[)D])?\s*$"
+    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|call|phone|if)\b)(?!\(.*[^)]$)[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
+    rf"\s*[.,~*)]*\s*(?:[:;=]-?[)D]|{_NUMBER})?\s*$"
 )
-_FILE = re.compile(r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip)\b", re.IGNORECASE)
-_EXTENSION = re.compile(r"^[xX]?\d[\d().-]{2,}$")
-_LONE_NAME = re.compile(r"^\s*[a-z]{2,12}\s*$")
+_FILE = re.compile(_FILES, re.IGNORECASE)
+_EXTENSION = re.compile(rf"^{_NUMBER}$")
+_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{2,12}\s*$")
 """A name without a capital, alone at the end."""
 _CONTACT = re.compile(
     r"(?:\+?\(?\d[\d().\s-]{6,}\d)|[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b(?:phone|tel|telefon|fax|mobile|cell|pager|"
     r"e-?mail|direct|office|ext)\b\.?\s*[:#]|^\s*(?:\d+\s+\w+\s+(?:street|st|avenue|ave|road|rd|suite|floor)\b)",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"\b[A-Z]\w+,? (?:[A-Z]{2}|[A-Z][a-z]+),? \d{5}\b|\b\d{3}[-.)] ?\d{3}[-.]\d{4}\b|\S@\w")
+"""A town with a postal code, a telephone number or a mail address."""
+_HEADER = re.compile(
+    r"^\s*(?:sender|subject|to|from|date|when|where|place|location|time|dial-?in|call-?in)\b.*:", re.IGNORECASE
+)
+"""A line of a form, which is not a signature."""
 LONGEST_SIGNATURE = 10
 """Lines; a longer text after a closing is not a signature."""
 
@@ -201,10 +130,10 @@ def split_letter(text: str) -> Letter:
 
     A greeting may share its line with the first sentence (`Hi Ann, could you …`).
     """
-    lines = _FOOTER.sub("", text.replace("\r\n", "\n")).rstrip().split("\n")
-    if found := _INLINE_CLOSING.match(lines[-1]) or _INLINE_NAME.match(lines[-1]):
-        lines[-1:] = [found["text"], found["closing"]]
-    greeting, start, rest = _find_greeting(lines)
+    text = _LONG_SPACE.sub(" " * 8, text)
+    lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", _ENCODED.sub("", text.replace("\r\n", "\n")))).split("\n")
+    lines[-1:] = _split_last_line(lines[-1])
+    greeting, start, rest = find_greeting(lines)
     closing, end = _find_end(lines, start, begun=bool(rest))
     body = "\n".join([*([rest] if rest else []), *lines[start:end]]).strip()
     if not body and greeting and rest == "" and end <= start and not closing:
@@ -214,57 +143,24 @@ def split_letter(text: str) -> Letter:
     return Letter(greeting, body, closing, signature)
 
 
-def _find_greeting(lines: list[str]) -> tuple[str, int, str]:
-    """Return the greeting, the index of the first line after it, and the rest of its own line."""
-    first = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
-    if first == len(lines):
-        return "", first, ""
-    line = lines[first]
-    if _GREETING.match(line) or _ADDRESS.match(line):
-        return line.strip(), first + 1, ""
-    inline = _INLINE.match(line)
-    if inline and inline["rest"].strip():
-        return inline["greeting"].strip(), first + 1, inline["rest"].strip()
-    return "", first, ""
+def _remove_footers(text: str) -> str:
+    """Return a text without what programs append to it."""
+    text = text.rstrip()
+    for footer in _FOOTERS:
+        if (found := footer.search(text)) and found.start():
+            text = text[: found.start()].rstrip("* \t\n")
+    found = _ATTACHMENTS.search(text, max(0, len(text) - _LONGEST_LIST))
+    return text[: found.start()].rstrip() if found and found.start() else text
 
 
-_STARTERS = (
-    *("thanks", "thank", "can", "could", "would", "will", "please", "i", "i'm", "i've", "we", "do", "did", "are", "is"),
-    *(
-        "have",
-        "has",
-        "here",
-        "just",
-        "per",
-        "as",
-        "attached",
-        "what",
-        "when",
-        "how",
-        "if",
-        "in",
-        "to",
-        "for",
-        "fyi",
-        "let",
-    ),
-    *("sorry", "good", "great", "hope", "see", "there", "this", "the", "my", "you", "it", "not", "any", "per", "where"),
-)
-"""Words that begin a sentence after a name and a comma."""
-_ADDRESSED = rf"(?!(?i:{'|'.join(_NOT_NAMES)})\b)(?![A-Z]{{3,}}\b)(?:(?i:{_TITLES})\s+)?{_NAME}"
-_INLINE = re.compile(
-    rf"^\s*(?P<greeting>(?:(?i:{'|'.join(_GREETING_WORDS)})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{_NAME}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*(?:{_NAME}))*(?:\s+{_NAME}){{0,5}}"
-    rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-]))?"
-    rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
-    rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
-    rf"|{_ADDRESSED}(?:\s*(?:[/&,]|and)\s*{_NAME})*(?:\s+{_NAME})?"
-    rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z]))"
-    rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{_NAME})*\s*"
-    rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{'|'.join(_STARTERS)})\b)|-(?=\s+[A-Z])))"
-    rf"[,:;!.\s–—-]*)(?P<rest>.*)$"
-)
-"""`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
+def _split_last_line(line: str) -> list[str]:
+    """Return the last line, and on a line of its own the closing or signature that it ends with."""
+    if _is_closing(line):
+        return [line]
+    for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _INLINE_NAME, _DASHED_NAME):
+        if found := pattern.match(line):
+            return [found["text"], found["closing"]]
+    return [line]
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
@@ -279,7 +175,7 @@ def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
         line = lines[index]
         if _DELIMITER.match(line) and index > start:
             return _step_back(lines, start, index)
-        if (begun or index > start) and _CLOSING.match(line) and _is_signature(lines[index + 1 : last]):
+        if (begun or index > start) and _is_closing(line) and _is_signature(lines[index + 1 : last]):
             return line.strip(), index
     return _step_back(lines, start, _unsigned_end(lines, start, last))
 
@@ -289,11 +185,16 @@ def _step_back(lines: list[str], start: int, end: int) -> tuple[str, int]:
     index = end
     while index > start and not lines[index - 1].strip():
         index -= 1
-    if index > start and _CLOSING.match(lines[index - 1]):
+    if index > start and _is_closing(lines[index - 1]):
         return lines[index - 1].strip(), index - 1
-    if index - 1 > start and _SIGNED.match(lines[index - 1]) and _CLOSING.match(lines[index - 2]):
+    if index - 1 > start and _SIGNED.match(lines[index - 1]) and _is_closing(lines[index - 2]):
         return lines[index - 2].strip(), index - 2
     return "", end
+
+
+def _is_closing(line: str) -> bool:
+    """Return whether a line is a closing, perhaps with the name of the writer."""
+    return _CLOSING.match(line) is not None or _FORMAL_LINE.match(line) is not None
 
 
 def _unsigned_end(lines: list[str], start: int, last: int) -> int:
@@ -301,26 +202,32 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
     index = last
     while index > start + 1 and last - index < LONGEST_SIGNATURE:
         line = lines[index - 1]
+        if line.lstrip().startswith("-") and lines[index - 2].rstrip().endswith(('"', "”")):
+            break  # the author of a quotation
         alone = index == last and _LONE_NAME.match(line) and lines[index - 2].rstrip().endswith((".", "!", "?"))
         if line.strip() and not (alone or _SENT_FROM.match(line) or _SIGNED.match(line) or _is_contact(line)):
             break
         index -= 1
     while index < last and not lines[index].strip():
         index += 1
-    return index
+    only_contact = all("@" in line and len(line.split()) == 1 for line in lines[index:last] if line.strip())
+    return last if only_contact else index
 
 
 def _is_contact(line: str) -> bool:
-    """Return whether a line holds contact details, or a name with a title or an extension."""
+    """Return whether a line holds contact details, or a name with a title, an extension or an address."""
     words = line.split()
-    if len(line) >= 120 or line.rstrip()[-1] in ".!?" or _FILE.search(line):
+    if line.rstrip()[-1] in ".!?:>" or _FILE.search(line) or _HEADER.match(line):
+        return False
+    if sum(word[0].islower() for word in words) > max(2, len(words) / 2) or (line.isupper() and len(words) > 5):
         return False
     if len(line) < 80 and _CONTACT.search(line):
         return True
-    capitals = sum(word[0].isupper() or _EXTENSION.match(word) is not None for word in words)
-    has_title = len(words) <= 5 or "," in line or _EXTENSION.match(words[-1]) is not None
+    capitals = sum(word[0].isupper() or word[0].isdigit() or word[0] in "&|/(" for word in words)
+    has_title = len(words) <= 5 or "," in line or _EXTENSION.match(words[-1]) is not None or "@" in line
     begins = _SIGNED.match(" ".join(words[: 1 if len(words) == 2 else 2])) is not None
-    return 2 <= len(words) <= 12 and has_title and begins and capitals >= 0.75 * len(words)
+    longest = 30 if _ADDRESS.search(line) else 12
+    return 2 <= len(words) <= longest and has_title and begins and capitals >= 0.75 * len(words)
 
 
 def _is_signature(lines: list[str]) -> bool:
@@ -332,6 +239,8 @@ def _is_signature(lines: list[str]) -> bool:
 
 
 def _is_sentence(line: str) -> bool:
-    """Return whether a line reads as a sentence of the body: many words and a final mark, and no contact details."""
+    """Return whether a line reads as a sentence of the body: lower-case words and a final mark, no contact details."""
     words = line.split()
-    return len(words) > 5 and line.rstrip()[-1] in ".!?" and not _CONTACT.search(line) and not _SENT_FROM.match(line)
+    if line.rstrip()[-1] not in ".!?" or _CONTACT.search(line) or _SENT_FROM.match(line):
+        return False
+    return len(words) > 5 or (len(words) > 2 and sum(word[0].islower() for word in words) > len(words) / 2)

@@ -34,13 +34,27 @@ class Ranking:
         """Share of messages whose real reply is among the best k."""
         return float(np.mean(self.ranks <= k)) if len(self.ranks) else 0.0
 
-    def interval(self, seed: int = 1) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float]:
         """Return the 95 % interval of the MRR, by resampling messages."""
-        random = np.random.default_rng(seed)
-        reciprocal = 1.0 / self.ranks
-        means = [reciprocal[random.integers(len(reciprocal), size=len(reciprocal))].mean() for _ in range(RESAMPLES)]
-        low, high = np.quantile(means, [0.025, 0.975]) if len(reciprocal) else (0.0, 0.0)
-        return float(low), float(high)
+        return _interval(1.0 / self.ranks)
+
+    def advantage(self, other: "Ranking") -> tuple[float, float, float]:
+        """Return by how much the MRR exceeds that of another ranking of the same messages, and its 95 % interval.
+
+        The messages are resampled in pairs (paired bootstrap), because both rankings find the same messages hard.
+        """
+        differences = 1.0 / self.ranks - 1.0 / other.ranks
+        return (float(differences.mean()), *_interval(differences))
+
+
+def _interval(values: NDArray[np.float64], seed: int = 1) -> tuple[float, float]:
+    """Return the 95 % interval of a mean, by resampling."""
+    if not len(values):
+        return 0.0, 0.0
+    random = np.random.default_rng(seed)
+    means = [values[random.integers(len(values), size=len(values))].mean() for _ in range(RESAMPLES)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,14 @@ _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "`": "'", "“": '"', "”
 _END = re.compile(r"[\s.!?,;:…~]+$")
 
 
+def join_lines(text: str) -> str:
+    """Return a text on one line, with straight quotation marks."""
+    return " ".join(text.translate(_APOSTROPHES).split())
+
+
 def clean_chat(text: str) -> str:
     """Return a chat message as the model reads it: on one line, with placeholders for entities."""
-    text = " ".join(text.translate(_APOSTROPHES).split())
+    text = join_lines(text)
     return _shorten(replace_entities(text, names=text != text.lower()))
 
 

@@ -1,5 +1,6 @@
 """How probable each response is for a message: a sequence-to-sequence run over the trie of responses."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +13,10 @@ from regard.search.trie import Found, Trie, best_outputs
 from regard.tasks.loaded import LoadedRun
 from regard.text.specials import UNK
 
-WIDTH = 24
+WIDTH = 20
 """Nodes of the trie that are kept at each depth."""
+TOLERANCE = 1e-3
+"""Largest difference of a log-probability between batches of different sizes."""
 LONGEST_MESSAGE = 80
 """Tokens; of a longer message the last ones are read, which usually ask for the reply."""
 
@@ -33,11 +36,23 @@ class Scorer:
                 )
         self.trie = Trie(self.ids)
 
-    def rank(self, message: str, count: int, width: int = WIDTH) -> list[Found]:
-        """Return the most probable responses for a message, best first."""
+    def rank(self, message: str, count: int, width: int = WIDTH, least: float = -math.inf) -> list[Found]:
+        """Return the most probable responses for a message, best first; none whose log-probability is below `least`."""
         rows = self._rows(message)
         steps, source = self.run.input.step_model(self.run.model, [message], rows, with_attention=False)
-        return best_outputs(steps, source, self.trie, width=max(width, count), count=count)
+        return best_outputs(steps, source, self.trie, width=max(width, count), count=count, least=least)
+
+    def rank_of(self, message: str, response: int) -> float:
+        """Return the rank of a response among all, from 1; ties count half.
+
+        The search leaves out what is less probable than the response, so this is much faster than scoring all.
+        """
+        own = sum(log_probs(self.run.model, self._rows(message), [self.ids[response]])[0])
+        found = self.rank(message, count=len(self.ids), width=len(self.trie), least=own - TOLERANCE)
+        scores = {one.output: one.log_prob for one in found}
+        exact = scores.get(response, own)
+        others = np.array([score for output, score in scores.items() if output != response])
+        return 1 + float(np.sum(others > exact)) + float(np.sum(others == exact)) / 2
 
     def score_all(self, message: str) -> NDArray[np.float64]:
         """Return log P of every response: exhaustive, and much slower than `rank`."""

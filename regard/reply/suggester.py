@@ -13,7 +13,8 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.reply.feedback import read_feedback
 from regard.reply.filters import is_intimate
 from regard.reply.language import identify_language
-from regard.reply.preprocessing import clean_chat, clean_mail
+from regard.reply.preprocessing import clean_chat, clean_mail, join_lines
+from regard.reply.quotations import remove_quotations
 from regard.reply.responses import read_responses
 from regard.reply.scorer import Scorer, response_priors
 from regard.reply.selection import Scored, choose_suggestions
@@ -24,7 +25,7 @@ from regard.tasks.results import Label
 from regard.text.languages import language_name
 
 KIND = "reply"
-CANDIDATES = 24
+CANDIDATES = 16
 """Responses that are scored by both models."""
 WANTED = "reply"
 """The label of messages that a short reply answers."""
@@ -117,24 +118,28 @@ class Suggester:
             return [self(one, rate=rate) for one in message]
         if not isinstance(message, str):
             raise UsageError(f"The message is of type {type(message).__name__}. It must be a text.")
-        return self.suggest(clean_chat(message), rate=rate)
+        return self.suggest(clean_chat(message), rate=rate, original=message)
 
     def suggest_for_mail(self, text: str, *, rate: float | None = None) -> Suggestions:
         """Return the suggestions for the text of a mail, from which quotations and the signature are removed."""
-        return self.suggest(clean_mail(text), rate=rate)
+        return self.suggest(clean_mail(text), rate=rate, original=remove_quotations(text))
 
-    def suggest(self, message: str, *, rate: float | None = None, diverse: bool = True) -> Suggestions:
+    def suggest(
+        self, message: str, *, rate: float | None = None, diverse: bool = True, original: str = ""
+    ) -> Suggestions:
         """Return the suggestions for a cleaned message.
 
         Args:
             message: The message as `clean_chat` or `clean_mail` return it.
             rate: The share of messages that get suggestions, between 0 and 1; 1 asks no trigger.
             diverse: Whether the suggestions differ in intent and polarity.
+            original: The message before it was cleaned. The list of sensitive topics reads it, too, because capitalised
+                words such as Alzheimer become placeholders.
         """
         message = message.lower()
         if not message.strip():
             return Suggestions((), "The message is empty.", message, None)
-        if reason := self._refusal(message):
+        if reason := self._refusal(message, join_lines(original)):
             return Suggestions((), reason, message, None)
         wanted = self.probability(message)
         if wanted < self.settings.threshold(rate):
@@ -151,13 +156,13 @@ class Suggester:
         """Return the probability that a short reply is wanted."""
         return label_probability(self.trigger, message, WANTED)
 
-    def _refusal(self, message: str) -> str | None:
+    def _refusal(self, message: str, original: str) -> str | None:
         """Return why a message must not get suggestions; `None` if it may."""
         language = identify_language(message) if self.settings.language else None
         if language is not None and language != self.settings.language:
             names = language_name(language), language_name(self.settings.language or "")
             return f"The message is in {names[0]}, but the responses are in {names[1]}."
-        if found := find_topic(self.topics, message):
+        if found := find_topic(self.topics, message) or find_topic(self.topics, original):
             return f"The message is sensitive ({found[0]}: “{found[1]}”)."
         share = label_probability(self.sensitivity, message, "sensitive")
         return f"The message is sensitive (with a probability of {share:.0%})." if share >= THRESHOLD else None

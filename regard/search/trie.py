@@ -3,6 +3,7 @@
 Axes: A active nodes of the trie, V vocabulary.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -64,12 +65,15 @@ class Trie:
 
 
 @torch.inference_mode()
-def best_outputs(model: StepModel[Any], source: Source, trie: Trie, *, width: int, count: int) -> list[Found]:
+def best_outputs(
+    model: StepModel[Any], source: Source, trie: Trie, *, width: int, count: int, least: float = -math.inf
+) -> list[Found]:
     """Return the `count` most probable outputs for one source, best first.
 
     At each depth the best `width` nodes are kept, so the cost does not depend on the number of outputs. A node is also
     dropped once `count` complete outputs are at least as probable: log-probabilities only fall, so this loses nothing,
-    and a beam as wide as the trie gives exactly the best outputs.
+    and a beam as wide as the trie gives exactly the best outputs. Outputs whose log-probability is below `least` are
+    not searched.
     """
     state = model.start(source)
     nodes = np.zeros(1, dtype=np.int64)
@@ -78,17 +82,28 @@ def best_outputs(model: StepModel[Any], source: Source, trie: Trie, *, width: in
     while len(nodes):
         tokens = torch.from_numpy(trie.tokens[nodes]).to(source.device)
         log_probs, state = model.step(tokens, state)  # A×V
-        table = log_probs.double().cpu().numpy()
         ends = np.flatnonzero(trie.output[nodes] != NOT_COMPLETE)
-        found += [Found(int(trie.output[nodes[row]]), float(scores[row] + table[row, EOS])) for row in ends]
+        totals = scores[ends] + _pick(log_probs, ends, np.full(len(ends), EOS))
+        found += [
+            Found(int(output), float(total))
+            for output, total in zip(trie.output[nodes[ends]], totals, strict=True)
+            if total >= least
+        ]
         found = sorted(found, key=lambda one: (-one.log_prob, one.output))[:count]
         children, parents = trie.expand(nodes)
-        reached = scores[parents] + table[parents, trie.tokens[children]]
-        least = found[-1].log_prob if len(found) == count else -np.inf
-        kept = np.flatnonzero(reached > least)
+        reached = scores[parents] + _pick(log_probs, parents, trie.tokens[children])
+        worst = found[-1].log_prob if len(found) == count else -math.inf
+        kept = np.flatnonzero((reached > worst) & (reached >= least))
         if len(kept) > width:
             kept = np.sort(kept[np.argpartition(-reached[kept], width - 1)[:width]])
         nodes, scores, parents = children[kept], reached[kept], parents[kept]
         if len(nodes):
             state = state.select(torch.from_numpy(parents).to(source.device))
     return found
+
+
+def _pick(log_probs: torch.Tensor, rows: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the log-probabilities A×V of some tokens, each in its row."""
+    places = (torch.from_numpy(rows).to(log_probs.device), torch.from_numpy(tokens).to(log_probs.device))
+    picked: NDArray[np.float64] = log_probs[places].double().cpu().numpy()
+    return picked
