@@ -12,7 +12,7 @@ from regard.inspection.indexing import build_index
 from regard.runs.run import Run
 from regard.tasks.loaded import load_run
 from tests.stored_runs import FIXTURES
-from tests.test_browser_layout import axe, violations  # noqa: F401
+from tests.test_browser_layout import violations
 from tests.test_browser_pages import NARROW, WIDE, all_of, one_of, opened
 from tests.test_browser_results import TEXT
 from tests.test_inspect_results import unknown_numbers
@@ -36,7 +36,7 @@ def results(tmp_path_factory):
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("name", ["nearest", "reference"])
-def test_the_page_shows_no_number_that_the_json_lacks(browser, results, axe, name, width):  # noqa: F811
+def test_the_page_shows_no_number_that_the_json_lacks(browser, results, axe, name, width):
     place, found = results
     opened(browser, place / f"{name}.html", width=width)
     shown = browser.execute_script(TEXT, one_of(browser, "main"))

@@ -431,6 +431,8 @@ def test_a_report_shows_what_applies_to_a_run_and_says_why_the_rest_does_not(kin
         "heads",
         "probe",
         "prune",
+        "nearest",
+        "reference",
     }
     assert set(said["results"]) | set(said["left_out"]) == every
     assert all(reason.endswith(".") and len(reason) < 300 for reason in said["left_out"].values())

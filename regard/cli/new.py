@@ -151,7 +151,8 @@ def _ask_task(found: str, reason: str) -> str:
 def _yaml(examples: "Examples", chosen: tuple[str, str], task: str, place: Path) -> str:
     """Return the configuration, with a comment on every choice."""
     sources, targets = (examples.column(name) for name in chosen)
-    held = max(1, min(500, 8 * examples.count // 100)) if examples.kind != "conllu" else 500
+    held = max(1, min(500, examples.count // 10)) if examples.kind != "conllu" else 500
+    tested = max(1, min(500, (examples.count - held) // 10)) if examples.kind != "conllu" else 500  # of the others
     parts = [
         f"# Written by `regard new {' '.join(examples.files)}`. Change what you like;",
         f"# `regard config show {place}` prints every other setting with its value.",
@@ -163,7 +164,7 @@ def _yaml(examples: "Examples", chosen: tuple[str, str], task: str, place: Path)
         "data:",
         f"  train: {{{_corpus(examples, chosen)}}}",
         f"  held_out: {held:<12}# examples held out to choose the best step",
-        f"  held_out_test: {held:<7}# examples held out to score once, at the end",
+        f"  held_out_test: {tested:<7}# examples held out to score once, at the end",
         "",
     ]
     if task == "translation" and _is_short(sources) and _is_short(targets):

@@ -183,7 +183,7 @@ def open_index(run: Path | str) -> StateIndex:
     directory = Path(run) / DIRECTORY
     path = directory / HEADER
     if not path.is_file():
-        raise UsageError(f"{run} has no index of its training examples. Build it once with: regard index {run}")
+        raise UsageError(f"{run} has no index of its training examples. Build it once with `regard index {run}`.")
     return _open(directory, path.stat().st_mtime_ns)
 
 
