@@ -112,13 +112,56 @@ def test_an_image_is_uploaded_and_a_label_has_its_probabilities(server: RunningS
         ({"model": "captions", "file": "%%%"}, 400),
         ({"model": "captions", "file": "QUJD"}, 400),
         ({"model": "transformer", "input": "a", "more": 1}, 400),
+        ({"model": "captions", "input": "/etc/passwd"}, 400),
+        ({"model": "captions", "input": ["/etc/hostname", "a"]}, 400),
+        ({"model": "transformer", "input": "a" * 6000}, 400),
+        (
+            {
+                "model": "transformer",
+                "input": "a",
+                "changes": [{"kind": "overwrite", "tap": "\\ud800", "position": 0, "source": "\ud800 x"}],
+            },
+            400,
+        ),
+        ({"model": "transformer", "input": "a b", "changes": [{"kind": "attend", "position": 99, "to": 0}]}, 400),
+        ({"model": "transformer", "input": "a b", "changes": [{"kind": "attend", "position": -1, "to": 0}]}, 400),
+        (
+            {
+                "model": "transformer",
+                "input": "a b",
+                "changes": [{"kind": "attend", "position": 0, "to": 1, "attention": "decoder.layers.0.attention"}],
+            },
+            400,
+        ),
+        (
+            {
+                "model": "transformer",
+                "input": "a b",
+                "changes": [{"kind": "scale-head", "attention": "decoder.layers.0.attention", "head": 0, "by": 1e200}],
+            },
+            400,
+        ),
     ],
 )
 def test_wrong_requests_get_a_sentence(server: RunningServer, body: dict, status: int) -> None:
     with server.client() as client:
-        answer = client.post("/v1/watch", json=body)
+        answer = client.post("/v1/watch", content=json.dumps(body), headers={"Content-Type": "application/json"})
     assert answer.status_code == status, answer.text
     assert len(answer.json()["error"]) > 15 and "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"corpus": "/etc/passwd"}, {"progress": 1}, {"how": 1}, {"methods": 5}, {"methods": [["a"]]}, {"instead": 5}],
+)
+def test_wrong_options_of_analyses_are_refused(server: RunningServer, options: dict) -> None:
+    with server.client() as client:
+        answer = client.post("/v1/inspect/attribute", json={"model": "rnn", "input": "a b", "options": options})
+        path = client.post("/v1/inspect/attention", json={"model": "captions", "input": "/etc/passwd"})
+        predicted = client.post("/v1/predict", json={"model": "captions", "inputs": ["/etc/passwd"]})
+    assert answer.status_code == 400 and "Traceback" not in answer.text, answer.text
+    assert path.status_code == 400 and "passwd" not in path.text
+    assert predicted.status_code == 400 and "passwd" not in predicted.text
 
 
 def test_progress_is_streamed_and_what_nobody_waits_for_is_given_up(server: RunningServer, models: dict) -> None:
@@ -172,6 +215,8 @@ def test_the_page_is_small_and_fetches_nothing_else(server: RunningServer) -> No
 
 @pytest.fixture
 def studio(server: RunningServer, browser) -> Callable[..., None]:
+    browser.studio = server.url
+
     def open_page(**state: object) -> None:
         browser.get("about:blank")
         browser.set_window_size(1280, 900)
@@ -456,6 +501,13 @@ def test_nothing_is_logged_as_an_error_and_problems_are_told(studio, browser) ->
     }
     browser.execute_script("location.hash = arguments[0]", quote(json.dumps(state)))
     wait(browser, "return document.querySelector('.problem')?.textContent.includes('contradict')")
+    assert words(browser)  # what was refused is taken back
+    assert "changes" not in browser.execute_script("return decodeURIComponent(location.hash)")
+    for wrong in ("{", quote(json.dumps({"tab": "nix", "method": "nix", "position": 1.5})), "%%%"):
+        browser.get("about:blank")
+        browser.get(f"{browser.studio}/#{wrong}")
+        wait(browser, "return document.querySelector('textarea')")
+        assert not browser.find_elements("css selector", ".problem")
 
 
 def test_a_lost_connection_is_found_again_and_nothing_is_lost(browser, transformer_run: Path) -> None:

@@ -21,6 +21,10 @@ Examples:
 """
 
 
+LARGEST_BODY = 100_000_000
+"""Bytes of a request: an image, or everything that an exported page has."""
+
+
 def studio(
     runs: Annotated[list[str], typer.Argument(help="Directories of trained runs, or NAME=RUN.", metavar="RUN...")],
     corpus: Annotated[
@@ -65,7 +69,8 @@ def studio(
     if export is not None:
         _export(models, text, export)
         return
-    settings = settings_from({"host": "127.0.0.1", "port": port, "log": "none", "engine": "native"}, "The command")
+    given = {"host": "127.0.0.1", "port": port, "log": "none", "engine": "native", "limits": {"body": LARGEST_BODY}}
+    settings = settings_from(given, "The command")
     service = Service(Catalogue(models), settings, workers=1)
     if corpus is not None:
         service.corpora.append(_corpus(*corpus))

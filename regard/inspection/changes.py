@@ -27,6 +27,7 @@ from regard.nn.taps import Write
 from regard.tasks.trace import Trace
 
 MOST_CHANGES = 200
+MOST_FACTOR = 1000.0
 ENDS = ("encoder", "decoder")
 
 Claim = tuple[str, int | None, int | None]
@@ -74,6 +75,8 @@ class ScaleHead:
     def claims(self, model: nn.Module) -> list[Claim]:
         """The outputs of the head."""
         check_head(model, self.attention, self.head)
+        if not abs(self.by) <= MOST_FACTOR:  # also of NaN
+            raise UsageError(f"A head cannot be multiplied by {self.by:g}. Use at most {MOST_FACTOR:g}.")
         return [(f"{self.attention}.head_outputs", self.head, None)]
 
     def writes(self, model: nn.Module, around: Around) -> dict[str, Write]:
@@ -113,6 +116,9 @@ class Attend:
 
     def claims(self, model: nn.Module) -> list[Claim]:
         """The weights at the position."""
+        for path in self._paths(model):
+            if path.startswith("decoder") and not path.endswith("source_attention") and self.to > self.position:
+                raise UsageError(f"Position {self.position} of {path} cannot look at {self.to}, which comes later.")
         return [(f"{path}.weights", self.head, self.position) for path in self._paths(model)]
 
     def writes(self, model: nn.Module, around: Around) -> dict[str, Write]:
@@ -297,6 +303,19 @@ def check(model: nn.Module, changes: Sequence[Change]) -> None:
     for (one, ones), (two, twos) in combinations(zip(changes, claims, strict=True), 2):
         if any(_overlap(first, second) for first in ones for second in twos):
             raise UsageError(f"{one} and {two} contradict each other. Undo one of them.")
+
+
+def check_reached(changes: Sequence[Change], trace: Trace) -> None:
+    """Raise `UsageError` if a change is at a position that the source, or the output, does not have."""
+    for change in changes:
+        if isinstance(change, Attend | Overwrite):
+            name = change.tap if isinstance(change, Overwrite) else change.attention or "decoder"
+            side, noun = (trace.source, "source") if name.startswith("encoder") else (trace.target, "output")
+            side = trace.target if trace.reads_only and len(trace.target) > 1 and noun == "output" else side
+            if not 0 <= change.position < max(len(side), len(trace.source) if trace.reads_only else 0):
+                raise UsageError(
+                    f"There is no position {change.position}: the {noun} has positions 0 to {len(side) - 1}."
+                )
 
 
 def _overlap(one: Claim, two: Claim) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from regard.foundation.errors import UsageError
-from regard.inspection.changes import Change, applied, check
+from regard.inspection.changes import Change, applied, check, check_reached
 from regard.inspection.watched import Candidate, Prediction, Watched
 from regard.search import Hypothesis, Search, SearchTree
 from regard.tasks.loaded import LoadedRun
@@ -55,6 +55,7 @@ def watch(
         own = run.trace(source)  # for what it predicts now
     with applied(run.model, changes, around):
         trace = own.again({})
+    check_reached(changes, trace)
     return _watched(run, trace, changes, top)
 
 
@@ -108,6 +109,7 @@ def _watch_writing(
     best = found[0]
     with applied(run.model, changes, around) if changes else nullcontext():
         trace = trace_output(run, source, best.tokens)
+    check_reached(changes, trace)
     watched = _watched(run, trace, changes, top)
     names = run.target_tokenizer.vocabulary
     return replace(

@@ -103,7 +103,7 @@ def _bag_of_words(suggester: Suggester, known: Sequence[Exchange], true: Sequenc
     pairs = [(row[0], index[row[1]]) for row in rows if len(row) == 2 and row[1] in index]
     vectors = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
     sources = vectors.fit_transform([message for message, _ in pairs])
-    model = SGDClassifier(loss="log_loss", alpha=1e-6, max_iter=12, random_state=1, n_jobs=2)
+    model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=12, random_state=1, n_jobs=2)
     model.fit(sources, [number for _, number in pairs])
     columns = {int(number): column for column, number in enumerate(model.classes_)}
     scores = model.decision_function(vectors.transform([exchange.message.lower() for exchange in known]))

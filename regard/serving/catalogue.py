@@ -70,6 +70,8 @@ class ServedModel:
     """The verb of the command line that it answers to: `translate`, `predict`, `generate`, `reply`, …"""
     languages: Languages | None = None
     version: int = 0
+    reads_files: bool = False
+    """Whether an input is a file, an image or a sound: then a text of a client must never be taken for a path."""
 
     @property
     def key(self) -> ModelKey:
@@ -89,7 +91,9 @@ class ServedModel:
         verb = config.task.verb
         if verb == "translate":
             languages = languages or Languages.of_run(config)
-        return cls(name, run, engine if verb == "translate" else "native", config.task.kind, verb, languages)
+        kind = config.task.input_kind()
+        chosen = engine if verb == "translate" else "native"
+        return cls(name, run, chosen, config.task.kind, verb, languages, reads_files=kind.image or kind.sound)
 
 
 class Catalogue:

@@ -130,6 +130,15 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8") if any("\ud800" <= c <= "\udfff" for c in text) else text
 
 
+def clean_data(data: Any) -> Any:
+    """Return JSON data with all its texts, and the names of its fields, cleaned."""
+    if isinstance(data, str):
+        return clean(data)
+    if isinstance(data, dict):
+        return {clean(str(name)): clean_data(value) for name, value in data.items()}
+    return [clean_data(value) for value in data] if isinstance(data, list) else data
+
+
 async def unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
     """Return the result of some work, which is cancelled if the client closes the connection first."""
 

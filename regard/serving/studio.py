@@ -58,7 +58,6 @@ def export_page(models: Sequence[ServedModel], inputs: Sequence[str], progress: 
         requests = list(_requests(model.name, about, inputs))
         for done, (path, task, body) in enumerate(requests if number == 0 else requests[:1]):
             options = {key: value for key, value in body.items() if key not in ("model", "input")}
-            options |= options.pop("options", {})
             if task != "watch":
                 options["analysis"] = task
                 options["panels"] = True

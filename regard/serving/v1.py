@@ -32,8 +32,13 @@ from regard.serving.bodies import (
 )
 from regard.serving.catalogue import ServedModel
 from regard.serving.errors import RequestError
-from regard.serving.requests import clean, unless_gone
+from regard.serving.requests import clean, clean_data, unless_gone
 from regard.serving.service import Service
+
+MOST_STUDIED = 5000
+"""Characters of a text that is watched or inspected."""
+SCENE = "shapes:"
+"""How the text of a generated image begins, which is not a path."""
 
 
 class API:
@@ -127,6 +132,8 @@ class API:
         """Predict with a model; each output has the fields of `regard predict --json`."""
         model = self._model(body.model, "predict")
         inputs = [_cleaned(item) for item in body.inputs]
+        for item in inputs:
+            _check_no_path(model, item)
         self.service.check_texts([part for item in inputs for part in ([item] if isinstance(item, str) else item)])
         outputs = await unless_gone(request, self.service.answer(model, "predict", inputs, {}))
         return Outputs(model=model.name, outputs=outputs)
@@ -192,7 +199,8 @@ class API:
         self, request: HTTPRequest, analysis: Annotated[str, InPath(max_length=50)], body: InspectRequest
     ) -> Any:
         """Return the data of an analysis of `regard inspect`, as its JSON file has it."""
-        options = {**body.options, "analysis": analysis, "target": body.target, "panels": body.panels}
+        own = {"analysis": analysis, "target": body.target, "panels": body.panels}
+        options = clean_data({"options": body.options, **own})
         if not body.stream:
             return await self._study(request, body, "inspect", options)
         return StreamingResponse(self._progress(request, body, options), media_type="text/event-stream")
@@ -216,7 +224,9 @@ class API:
     async def watch(self, request: HTTPRequest, body: WatchRequest) -> Outputs:
         """Return each prediction with its candidates, the search and, if wanted, where the model looked."""
         names = set(WatchRequest.model_fields) - set(Attached.model_fields)
-        return await self._study(request, body, "watch", body.model_dump(include=names, exclude_defaults=True))
+        return await self._study(
+            request, body, "watch", clean_data(body.model_dump(include=names, exclude_defaults=True))
+        )
 
     async def describe(self, request: HTTPRequest, name: Annotated[str, InPath(max_length=200)]) -> dict[str, Any]:
         """Return the parts of a model by name, and which analyses apply to it."""
@@ -243,7 +253,12 @@ class API:
 
         models = list(self.service.catalogue.models.values())
         return HTMLResponse(
-            studio_page(models, state=body.state, recording=body.recording, corpora=self.service.corpora)
+            studio_page(
+                models,
+                state=clean_data(body.state),
+                recording=clean_data(body.recording),
+                corpora=self.service.corpora,
+            )
         )
 
     async def _study(
@@ -259,7 +274,10 @@ class API:
         item = _cleaned(body.input)
         texts = [item] if isinstance(item, str) else item
         self.service.check_texts(texts)
+        if sum(map(len, texts)) > MOST_STUDIED:
+            raise RequestError(400, f"The text is too long to look into. Give at most {MOST_STUDIED:,} characters.")
         if body.file is None:
+            _check_no_path(model, item)
             if not any(text.strip() for text in texts):
                 raise RequestError(400, "The input is empty. Write something.")
             work = self.service.answer(model, task, [item], options, show)
@@ -313,3 +331,10 @@ class API:
 
 def _cleaned(item: str | list[str]) -> str | list[str]:
     return clean(item) if isinstance(item, str) else [clean(part) for part in item]
+
+
+def _check_no_path(model: ServedModel, item: str | list[str]) -> None:
+    """Refuse a text for a model that reads files: it would be the path of a file of the server."""
+    first = item if isinstance(item, str) else next(iter(item), "")
+    if model.reads_files and not first.startswith(SCENE):
+        raise RequestError(400, f"The model `{model.name}` reads a file. Send its content, as base64, as `file`.")

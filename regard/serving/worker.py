@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     worker = Worker()
     signal.signal(signal.SIGUSR1, worker.interrupt)
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
     os.dup2(2, 1)
     worker.run(sys.stdin, replies)
 

@@ -221,17 +221,22 @@ class WorkerModel:
 
         `show` gets the progress as JSON: what is done, how many steps of it, and of how many.
         """
-        options = dict(options)
         from regard.pages.shell import finite
 
-        how, target, as_panels = options.pop("analysis"), options.pop("target", None), options.pop("panels", False)
+        how, target, as_panels = options["analysis"], options.get("target"), options.get("panels", False)
+        given_options = _checked_options(how, options.get("options") or {})
         given = [tuple(item) if isinstance(item, list) else item for item in inputs]
 
         def progress(task: str, done: int, count: int | None) -> None:
             if show is not None:
                 show(json.dumps([task, done, count]))
 
-        found = [self.model.explain(item, how, target, progress=progress, **options) for item in given]
+        try:
+            found = [self.model.explain(item, how, target, progress=progress, **given_options) for item in given]
+        except (TypeError, AttributeError) as error:
+            if not given_options:
+                raise
+            raise UsageError(f"An option of {how} has a value that does not fit ({str(error)[:200]}).") from None
         return [panels_of(result) if as_panels else finite(result.to_json()) for result in found]
 
     def watch(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -283,6 +288,18 @@ class WorkerModel:
 
         steps = Run.open(self.key.run).checkpoint_steps
         return [{**describe(self.model.loaded), "steps": steps} for _ in inputs]
+
+
+def _checked_options(analysis: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an analysis of one input; others, such as paths of corpora, are refused."""
+    from regard.inspection import registry
+
+    found = registry.get(analysis)
+    known = [parameter.name for parameter in found.parameters] if found is not None else list(options)
+    for name in options:
+        if name not in known:
+            raise UsageError(f"{name!r} is not an option of {analysis}. It has {', '.join(known) or 'none'}.")
+    return dict(options)
 
 
 def panels_of(result: Any) -> dict[str, Any]:

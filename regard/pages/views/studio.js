@@ -20,7 +20,7 @@ export function show(modules, data) {
   const state = readState(data);
   const status = el("span", { class: "status", role: "status" });
   const api = makeApi(data.recording, (isThere) => { document.body.dataset.connection = isThere ? "yes" : "lost"; status.textContent = isThere ? "" : "The connection is lost; trying again …"; });
-  let about = null, watched = null, unchanged = null, last = "", file = typeof data.state?.attached === "string" ? { name: data.state.attached, content: null } : data.state?.attached || null, asking = null, timer = null, steps = null, pins = [];
+  let about = null, watched = null, unchanged = null, last = "", file = typeof data.state?.attached === "string" ? { name: data.state.attached, content: null } : data.state?.attached || null, asking = null, timer = null, steps = null, pins = [], good = { changes: [], prefix: [] };
 
   // --- the parts of the page ---
   const models = data.models.filter((model) => model.verb !== "reply");
@@ -109,13 +109,22 @@ export function show(modules, data) {
       if (signal.aborted) return;
       const previous = watched;
       watched = found;
+      good = { changes: state.changes, prefix: state.prefix };
       state.position = Math.min(state.position, Math.max(0, watched.target.tokens.length - 1));
       document.body.dataset.milliseconds = Math.round(performance.now() - started);
       status.textContent = "";
       putOutput(previous);
       showTab();
       document.body.dataset.answered = String(Number(document.body.dataset.answered || 0) + 1);
-    } catch (error) { if (error.name !== "AbortError") tellError(error); } finally { clearTimeout(slow); if (status.textContent === "computing …") status.textContent = ""; }
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      const isUndone = error instanceof Refused && !api.readOnly && (JSON.stringify(state.changes) !== JSON.stringify(good.changes) || JSON.stringify(state.prefix) !== JSON.stringify(good.prefix));
+      if (isUndone) {  // what was refused is taken back, and the reason stays
+        Object.assign(state, good);
+        await ask();
+        before.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message));
+      } else tellError(error);
+    } finally { clearTimeout(slow); if (status.textContent === "computing …") status.textContent = ""; }
   }
   function tellError(error) {
     output.replaceChildren(el("p", { class: "problem", role: "alert" }, error instanceof Refused ? error.message : `Something went wrong: ${error.message}`));
@@ -130,7 +139,7 @@ export function show(modules, data) {
     before.replaceChildren(...(reference && reference !== watched.text ? [unchanged ? "unchanged model: " : "before: ", differenceLine(reference, watched.text)] : []));
     last = watched.text;
     const ends = { length: "cut at the length limit", repetition: "cut where it began to repeat itself" };
-    facts.textContent = best ? [`score ${formatNumber(best.score, 3)}`, `log P ${formatNumber(best.logProb, 2)}`, `${best.length} tokens`, ends[watched.ended], watched.rating ? `confidence ${formatPercent(watched.rating.confidence)} (calibrated, also of each word)` : null,
+    facts.textContent = best ? [`score ${formatNumber(best.score, 3)}`, `log P ${formatNumber(best.logProb, 2)}`, `${best.length} tokens`, ends[watched.ended], watched.rating ? `confidence ${formatPercent(watched.rating.confidence)} (calibrated; of a word: point at it)` : null,
       about.trainedLength && watched.source.tokens.length > about.trainedLength + 1 ? `longer than the training data (${about.trainedLength} tokens): regard translate splits such texts` : null].filter(Boolean).join(" · ") : "";
     putForks();
   }
@@ -145,10 +154,17 @@ export function show(modules, data) {
   }
 
   // --- what else was likely: a menu at a word, from which the model goes on ---
-  let menu = null;
-  function closeMenu() { if (menu) { menu.remove(); menu = null; } }
+  let menu = null, opener = null;
+  function closeMenu() {
+    if (!menu) return;
+    const hadFocus = menu.contains(document.activeElement);
+    menu.remove();
+    menu = null;
+    if (hadFocus) (opener?.isConnected ? opener : output.querySelector(`.word[data-position="${opener?.dataset.position}"]`) || output.querySelector(".word"))?.focus();
+  }
   function openMenu(position, anchor) {
     closeMenu();
+    opener = anchor;
     state.position = position;
     output.querySelectorAll(".word").forEach((one) => one.classList.toggle("picked", one === anchor));
     writeState(state);
@@ -383,7 +399,7 @@ export function show(modules, data) {
   }
   async function exportPage() {
     const page = await fetch("/v1/studio/export", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ state: { ...state, attached: file }, recording: api.recording() }) });
-    if (!page.ok) { status.textContent = "The page could not be exported."; return; }
+    if (!page.ok) { status.textContent = `The page could not be exported: ${(await page.json().catch(() => ({}))).error || page.status}`; return; }
     const link = el("a", { href: URL.createObjectURL(await page.blob()), download: "studio.html" });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

@@ -15,7 +15,13 @@ export function readState(data) {
   if (!data.models.some((model) => model.name === found.model)) found.model = data.models[0]?.name;
   return found;
 }
+const CHOICES = {
+  tab: ["step", "beam", "look", "change", "why", "nearest", "compare", "corpus"], whyMethod: ["gradient", "integrated", "occlusion"], side: ["decoder", "encoder"],
+  method: ["weights", "effective", "contributions", "gradient", "integrated", "occlusion", "lens", "direct"], against: ["model", "text", "step"],
+};
 function fits(name, value) {
+  if (name in CHOICES) return CHOICES[name].includes(value);
+  if (name === "position" || name === "sourcePosition") return Number.isInteger(value) && value >= 0;
   if (name === "model") return typeof value === "string";
   if (!(name in START)) return false;
   if (Array.isArray(START[name])) return Array.isArray(value) && value.every((one) => (name === "texts" ? typeof one === "string" : name === "prefix" ? Number.isInteger(one) : typeof one === "object"));

@@ -29,10 +29,7 @@ export function doubt(probability) {
   const share = Math.min(1, Math.max(0, 1 - probability));
   return share < 0.08 ? null : mix(colour("--cell-0"), colour("--doubt"), share ** 1.3);
 }
-/**
- * Words of a side with the probability of each: [{word, tokens: [positions], probability}]. A calibrated rating of the output
- * gives the confidence in each word instead.
- */
+/** Words of a side with the probability of each: [{word, tokens: [positions], probability}], and the confidence of a calibrated rating. */
 export function wordsOf(target, predictions, rating = null) {
   const words = target.wordTexts.map((text, word) => ({ word, text, tokens: [], probability: 1, special: false }));
   target.words.forEach((word, position) => {
@@ -41,7 +38,7 @@ export function wordsOf(target, predictions, rating = null) {
     if (predictions[position]) words[word].probability *= predictions[position].probability;
   });
   const said = words.filter((one) => !one.special);
-  if (rating?.words.length === said.length) said.forEach((one, place) => { one.probability = rating.words[place].confidence; });
+  if (rating?.words.length === said.length) said.forEach((one, place) => { one.confidence = rating.words[place].confidence; });
   return words;
 }
 /**
@@ -68,7 +65,7 @@ export function outputWords(watched, { given = 0, picked = null, chosen = null }
   return el("div", { class: "output-words", role: "group", "aria-label": "output" }, made);
 }
 function alternatives(watched, word) {
-  const lines = [];
+  const lines = word.confidence === undefined ? [] : [`confidence ${formatPercent(word.confidence)} (calibrated)`];
   for (const position of word.tokens) {
     const prediction = watched.predictions[position];
     if (!prediction) continue;
