@@ -110,6 +110,14 @@ def test_the_alignment_has_the_fewest_chunks():
     assert one(Meteor("other", NLTK), "on the mat sat the cat", "the cat sat on the mat") == pytest.approx(93.75)
 
 
+def test_few_chunks_count_more_than_exact_words():
+    def match(word: str, other: str) -> float:
+        return 1.0 if word == other else 0.6 if word.rstrip("s") == other.rstrip("s") else 0.0
+
+    links = align("the cats run".split(), "the cat run cats".split(), match)
+    assert [link.reference for link in links] == [0, 1, 2]  # not the exact cats, which would make three chunks
+
+
 def test_the_alignment_is_the_best_of_all():
     letters = "aab", "aba", "bba", "abab", "bab"
     for said, wanted in itertools.product(letters, repeat=2):

@@ -3,6 +3,7 @@
 import builtins
 import gzip
 import json
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, read
+from regard.data.tables import _read_separated
 from regard.foundation.errors import RegardError
 
 ROWS = [("raw", "clean", "note"), ("ab-1", "AB1", ""), ("cd, 2", "CD2", 'says "x"'), ("ef\n3", "EF3", "z")]
@@ -183,3 +185,11 @@ def test_training_reports_columns_and_too_few_examples(tmp_path: Path, monkeypat
     (tmp_path / "dev.csv").write_text("clean,raw\nA1,a1\nA2,a2\n")
     assert main(["evaluate", "runs/few", "--data", "dev.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
+
+
+def test_line_numbers_count_the_line_breaks_inside_of_cells(tmp_path: Path) -> None:
+    path = tmp_path / "lines.csv"
+    path.write_text('source,target\n"a\nb\nc",x\nd,y\n"e,z\n', encoding="utf-8")
+    assert [number for number, _ in islice(_read_separated(str(path), ","), 3)] == [1, 2, 5]
+    with pytest.raises(RegardError, match=r"lines\.csv:6 "):
+        list(_read_separated(str(path), ","))
