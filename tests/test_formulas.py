@@ -296,3 +296,15 @@ def test_the_summary_of_other_encoders_is_the_mean_of_real_states(encoder):
     memory = model.encode(source)
     for row, tokens in enumerate(source):
         torch.testing.assert_close(memory.summary[row], memory.states[row][tokens != PAD].mean(0), **CLOSE)
+
+
+def test_an_lstm_remembers_at_first():
+    """Its forget gate begins with a bias of 1: of a state without any input, σ(1) = 0.731 is kept, not a half."""
+    from regard.nn.recurrence import RecurrentLayer
+
+    recurrence = RecurrentLayer("lstm", 4, 8)
+    for parameter in (recurrence.input_weight, recurrence.state_weight):
+        torch.nn.init.zeros_(parameter)
+    state = torch.cat([torch.zeros(1, 8), torch.ones(1, 8)], dim=1)  # h and c
+    after = recurrence.step(torch.zeros(1, 4), state)
+    torch.testing.assert_close(after[:, 8:], torch.full((1, 8), torch.tensor(1.0).sigmoid().item()))
