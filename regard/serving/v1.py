@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, UploadFile
 from fastapi import Path as InPath
 from fastapi import Request as HTTPRequest
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from regard.foundation.errors import UsageError
 from regard.serving.bodies import (
@@ -202,7 +202,7 @@ class API:
         own = {"analysis": analysis, "target": body.target, "panels": body.panels}
         options = clean_data({"options": body.options, **own})
         if not body.stream:
-            return await self._study(request, body, "inspect", options)
+            return _as_response(await self._study(request, body, "inspect", options))
         return StreamingResponse(self._progress(request, body, options), media_type="text/event-stream")
 
     async def _progress(
@@ -221,12 +221,11 @@ class API:
         finally:
             work.cancel()  # the client is gone, or all is sent
 
-    async def watch(self, request: HTTPRequest, body: WatchRequest) -> Outputs:
+    async def watch(self, request: HTTPRequest, body: WatchRequest) -> Any:
         """Return each prediction with its candidates, the search and, if wanted, where the model looked."""
         names = set(WatchRequest.model_fields) - set(Attached.model_fields)
-        return await self._study(
-            request, body, "watch", clean_data(body.model_dump(include=names, exclude_defaults=True))
-        )
+        options = clean_data(body.model_dump(include=names, exclude_defaults=True))
+        return _as_response(await self._study(request, body, "watch", options))
 
     async def describe(self, request: HTTPRequest, name: Annotated[str, InPath(max_length=200)]) -> dict[str, Any]:
         """Return the parts of a model by name, and which analyses apply to it."""
@@ -331,6 +330,12 @@ class API:
 
 def _cleaned(item: str | list[str]) -> str | list[str]:
     return clean(item) if isinstance(item, str) else [clean(part) for part in item]
+
+
+def _as_response(found: Outputs) -> Response:
+    """Return large outputs as they are: to check and copy them again, as is done with models, takes longer than all."""
+    content = json.dumps({"model": found.model, "outputs": found.outputs}, ensure_ascii=False, separators=(",", ":"))
+    return Response(content, media_type="application/json")
 
 
 def _check_no_path(model: ServedModel, item: str | list[str]) -> None:

@@ -10,7 +10,7 @@ import { show as showCorpus } from "./studio_corpus.js";
 import { readState, writeState } from "./studio_state.js";
 import { saveView } from "./studio_export.js";
 
-const PAUSE = 120;  // milliseconds after the last key before the model is asked
+const PAUSE = 80;  // milliseconds after the last key before the model is asked
 const TABS = [["step", "Step"], ["beam", "Beam"], ["look", "Look"], ["change", "Change"], ["why", "Why"], ["nearest", "Where from"], ["compare", "Compare"], ["corpus", "Corpus"]];
 const METHODS = [["weights", "attention weights", null, {}], ["effective", "effective attention", "identify", {}], ["contributions", "contributions and rollout", "contributions", {}],
   ["gradient", "gradients", "attribute", { methods: ["gradient"] }], ["integrated", "integrated gradients", "attribute", { methods: ["integrated"] }],
