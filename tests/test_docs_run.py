@@ -56,7 +56,7 @@ NOT_EXECUTED = {
     "data path": "needs a downloaded corpus",
     "help": "prints help",
     "serve": "runs until it is stopped; executed by tests/test_serving.py",
-    "studio": "runs until it is stopped; executed by tests/test_studio.py",
+    "studio": "runs until it is stopped; executed by tests/test_browser_studio.py",
     "client": "needs a server; executed by tests/test_serving_faults.py",
     "calibrate": "needs more examples than the stored data has; executed by tests/test_confidence.py",
 }

@@ -120,8 +120,8 @@ class Watched(Result):
         rows = [["output", "probability", "also probable"]]
         for token, prediction in zip(self.trace.target.tokens, self.predictions, strict=False):
             others = [candidate for candidate in prediction.candidates if candidate.text.strip() != token][:3]
-            told = ", ".join(f"{candidate.text.strip()} {candidate.probability:.2f}" for candidate in others)
-            rows.append([token, f"{prediction.probability:.3f}", told])
+            listed = ", ".join(f"{candidate.text.strip()} {candidate.probability:.2f}" for candidate in others)
+            rows.append([token, f"{prediction.probability:.3f}", listed])
         return f"{self.text}\n\n{columns(rows)}"
 
     def draw(self) -> "Figure":

@@ -17,7 +17,7 @@ GROUP = 8 * LARGEST_BATCH
 
 
 MOST_LATER = 1000
-"""Jobs that are not due yet, above which those that nobody waits for are dropped early."""
+"""Jobs that are not due yet, above which those that no request waits for are dropped early."""
 
 
 class QueueKey(NamedTuple):
@@ -104,7 +104,7 @@ class JobQueue:
             self._batches.appendleft([job])
 
     def oldest(self) -> Job | None:
-        """Return the job that is served next; jobs that nobody waits for any more are dropped."""
+        """Return the job that is served next; jobs that no request waits for any more are dropped."""
         while self._batches:
             self._batches[0] = [job for job in self._batches[0] if not job.result.done()]
             if self._batches[0]:

@@ -20,7 +20,7 @@ from regard.serving.worker_model import ModelKey
 
 STUDIES = ("watch", "inspect", "corpus", "describe")
 """Tasks of the studio: one may take long, and its output is large. They are not cached, they do not count for the pace
-of translation, and they are interrupted if nobody waits for them any more."""
+of translation, and they are interrupted if no request waits for them any more."""
 PACE_BATCHES = 32
 """Recent batches, taken while more jobs waited, from which the waiting time is estimated."""
 FEWEST_PACE_BATCHES = 4
@@ -124,7 +124,7 @@ class Scheduler:
     ) -> list[dict[str, Any]]:
         """Return the output for each input, in order; `deadline` is a time of `time.monotonic`.
 
-        `show` gets what a worker tells before it has the output of a single input. Raises `RequestError` if the server
+        `show` gets the progress of a worker that computes the output of a single input. Raises `RequestError` if the server
         is overloaded (unless `is_admitted`: this is a later part of a request that was admitted), the deadline passes,
         or an input cannot be answered. If the caller is cancelled, its jobs that still wait are dropped.
         """
@@ -363,9 +363,11 @@ class Scheduler:
 
 
 async def _call(worker: WorkerProcess, request: Mapping[str, Any], batch: Sequence[Job]) -> dict[str, Any]:
-    """Return a worker's reply to a batch; a computation for the studio that nobody waits for is interrupted."""
+    """Return a worker's reply to a batch; a computation for the studio that no request waits for is interrupted."""
+    if request["task"] not in STUDIES:
+        return await worker.call(request, batch[0].show)
     interrupt = partial(_interrupt_unless_wanted, worker, batch)
-    for job in batch if request["task"] in STUDIES else ():
+    for job in batch:
         job.result.add_done_callback(interrupt)
     try:
         return await worker.call(request, batch[0].show)
@@ -375,7 +377,7 @@ async def _call(worker: WorkerProcess, request: Mapping[str, Any], batch: Sequen
 
 
 def _interrupt_unless_wanted(worker: WorkerProcess, batch: Sequence[Job], _: object) -> None:
-    """Interrupt a worker if nobody waits for any output of its batch."""
+    """Interrupt a worker if no request waits for any output of its batch."""
     if all(job.result.done() for job in batch):
         worker.interrupt()
 

@@ -96,7 +96,7 @@ class Service:
         options: Mapping[str, Any],
         show: Callable[[str], None] | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the output of a model for each input; `show` gets what a worker tells before."""
+        """Return the output of a model for each input; `show` gets the progress of a worker."""
         deadline = time.monotonic() + self.limits.seconds
         return await self.scheduler.answer(model.name, task, inputs, options, deadline=deadline, show=show)
 

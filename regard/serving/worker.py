@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Interrupted(BaseException):
-    """Nobody waits for what is computed."""
+    """No request waits for what is computed."""
 
 
 class Worker:

@@ -4,7 +4,7 @@ import { Refused, makeApi } from "./studio_api.js";
 import { differenceLine, outputWords } from "./words.js";
 import { meanLook, show as showSteps } from "./steps.js";
 import { show as showTree } from "./tree.js";
-import { show as showChanges, tell } from "./studio_changes.js";
+import { show as showChanges, describeChange } from "./studio_changes.js";
 import { formula } from "./studio_formula.js";
 import { show as showCorpus } from "./studio_corpus.js";
 import { readState, writeState } from "./studio_state.js";
@@ -63,7 +63,7 @@ export function show(modules, data) {
     about = null;
     putInputs({ reads: { caption: "image", transcribe: "sound", generate: "prompt" }[verb] || "text", texts: state.texts.length, writes: verb !== "predict" });  // until the model is there
     output.replaceChildren(el("p", { class: "quiet" }, "The model is being loaded …"));
-    try { about = await api.describe(state.model); } catch (error) { return tellError(error); }
+    try { about = await api.describe(state.model); } catch (error) { return showError(error); }
     cell.textContent = `${about.arrow} · ${about.cell}`;
     while (state.texts.length < (about.texts || 1)) state.texts.push("");
     state.texts.length = about.reads === "image" ? Math.max(1, about.texts - 1) : about.texts || 1;
@@ -123,10 +123,10 @@ export function show(modules, data) {
         Object.assign(state, good);
         await ask();
         before.replaceChildren(el("p", { class: "problem", role: "alert" }, error.message));
-      } else tellError(error);
+      } else showError(error);
     } finally { clearTimeout(slow); if (status.textContent === "computing …") status.textContent = ""; }
   }
-  function tellError(error) {
+  function showError(error) {
     output.replaceChildren(el("p", { class: "problem", role: "alert" }, error instanceof Refused ? error.message : `Something went wrong: ${error.message}`));
     for (const one of [before, facts]) one.replaceChildren();
     if (!(error instanceof Refused)) console.error(error);
@@ -146,7 +146,7 @@ export function show(modules, data) {
   function putForks() {
     const parts = [];
     if (state.prefix.length) parts.push(el("button", { type: "button", onclick: () => { state.prefix = []; ask(); } }, "Back to the model's own output"));
-    if (state.changes.length) parts.push(el("span", { class: "quiet" }, `${state.changes.length} ${state.changes.length === 1 ? "change" : "changes"}: ${state.changes.map((one) => tell(one, unchanged)).join("; ")} `), el("button", { type: "button", onclick: () => { state.changes = []; ask(); } }, "Undo all"));
+    if (state.changes.length) parts.push(el("span", { class: "quiet" }, `${state.changes.length} ${state.changes.length === 1 ? "change" : "changes"}: ${state.changes.map((one) => describeChange(one, unchanged)).join("; ")} `), el("button", { type: "button", onclick: () => { state.changes = []; ask(); } }, "Undo all"));
     if (about.writes) parts.push(el("button", { type: "button", onclick: () => { pins.push({ text: watched.text, prefix: state.prefix, changes: state.changes, logProb: watched.hypotheses[0]?.logProb }); putForks(); } }, "Pin this output"));
     forks.replaceChildren(el("div", { class: "fork-buttons" }, parts), pins.length ? el("ul", { class: "pins", "aria-label": "pinned outputs" }, pins.map((pin, place) => el("li", {},
       el("button", { type: "button", class: "pin", onclick: () => { state.prefix = pin.prefix; state.changes = pin.changes; ask(); } }, pin.text === watched.text ? pin.text : differenceLine(watched.text, pin.text)),
@@ -215,9 +215,10 @@ export function show(modules, data) {
   function putCorpus() {
     const root = el("div"), search = about.analyses.find((one) => one.name === "reference");
     if (!tables.has(state.model)) tables.set(state.model, { rows: [], running: false, by: null, order: "rising", words: "", which: "all" });
-    view.replaceChildren(root, formula("corpus", {}));
+    const kept = tables.get(state.model);
+    view.replaceChildren(root, formula("corpus", {}), saveView(root, () => ({ state: { ...state }, rows: kept.rows }), `${state.model}-corpus`));
     showCorpus(root, {
-      corpora: data.corpora || [], kept: tables.get(state.model), readOnly: api.readOnly, canExplain: Boolean(search) && !search.reason,
+      corpora: data.corpora || [], kept, readOnly: api.readOnly, canExplain: Boolean(search) && !search.reason,
       ask: (corpus, start, count) => api.ask("/v1/corpus", { model: state.model, corpus, start, count }).then((found) => found.outputs),
       open: (row) => { state.texts = row.source.split("\t"); state.prefix = []; state.changes = []; state.tab = "step"; state.position = 0; putInputs(about); ask(); },
       explain: (place, row) => putAnalysisOf(place, "reference", { model: state.model, input: row.source, target: row.reference, options: {} }),
@@ -288,11 +289,11 @@ export function show(modules, data) {
     return putAnalysisOf(root, analysis, body);
   }
   async function putAnalysisOf(root, analysis, body) {
-    const cancel = new AbortController(), bar = el("progress", { "aria-label": "progress" }), told = el("span", {}, " computing … "), waiting = el("p", { class: "waiting" }, bar, told, el("button", { type: "button", onclick: () => { cancel.abort(); waiting.replaceChildren("Cancelled."); } }, "Cancel"));
+    const cancel = new AbortController(), bar = el("progress", { "aria-label": "progress" }), label = el("span", {}, " computing … "), waiting = el("p", { class: "waiting" }, bar, label, el("button", { type: "button", onclick: () => { cancel.abort(); waiting.replaceChildren("Cancelled."); } }, "Cancel"));
     if (!api.knows(analysis, body)) root.append(waiting);
     try {
       const found = await api.inspect(analysis, body, { signal: cancel.signal, progress: (task, done, count) => {
-        told.textContent = ` ${task}: ${done}${count ? ` of ${count}` : ""} `;
+        label.textContent = ` ${task}: ${done}${count ? ` of ${count}` : ""} `;
         if (count) { bar.max = count; bar.value = done; }
       } });
       waiting.remove();

@@ -5,7 +5,7 @@ import { differenceLine } from "./words.js";
 const KINDS = { source: "to the source", encoder: "inside the source", decoder: "inside the output", between: "between the texts", picture: "to the picture", places: "inside the picture" };
 
 /** A change in words. */
-export function tell(change, watched) {
+export function describeChange(change, watched) {
   const head = change.head === null || change.head === undefined ? "all heads" : `head ${change.head}`;
   const source = (place) => watched?.source.tokens[place] ?? place, target = (place) => watched?.target.tokens[place] ?? place;
   const isEncoder = (change.attention || change.tap || "").startsWith("encoder");
@@ -36,14 +36,14 @@ export function python(run, request, changes) {
 }
 
 /**
- * The pane: `about` describes the model, `watched` is what it said with the changes, `unchanged` without them.
+ * The pane: `about` describes the model, `watched` is its output with the changes, `unchanged` without them.
  * `set(changes)` applies other changes.
  */
 export function show(root, { about, watched, unchanged, changes, request, set }) {
   const heads = about.attentions, list = el("ol", { class: "change-list" });
   const add = (change) => set([...changes, change]);
   const remove = (place) => set(changes.filter((_, one) => one !== place));
-  list.append(...changes.map((change, place) => el("li", {}, tell(change, unchanged || watched), " ", el("button", { type: "button", class: "small", onclick: () => remove(place) }, "Undo"))));
+  list.append(...changes.map((change, place) => el("li", {}, describeChange(change, unchanged || watched), " ", el("button", { type: "button", class: "small", onclick: () => remove(place) }, "Undo"))));
   const code = python(about.run, request, changes);
   root.append(
     el("div", { class: "card changed-outputs" },

@@ -16,11 +16,11 @@ export function show(root, { corpora, kept, ask, open, explain, canExplain, read
     return;
   }
   const corpus = corpora[0], rows = kept.rows;
-  const bar = el("progress", { max: corpus.size, value: rows.length, "aria-label": "examples done" }), told = el("span", { class: "quiet", role: "status" });
+  const bar = el("progress", { max: corpus.size, value: rows.length, "aria-label": "examples done" }), status = el("span", { class: "quiet", role: "status" });
   const button = el("button", { type: "button", onclick: () => (kept.running ? stop() : run()) });
   const field = el("input", { type: "search", placeholder: "words", "aria-label": "filter by words", value: kept.words, oninput: () => { kept.words = field.value; put(); } });
   const table = el("div"), detail = el("div", { class: "corpus-detail" });
-  root.append(controls(bar, told, button, el("label", {}, el("span", { class: "name" }, "containing"), field),
+  root.append(controls(bar, status, button, el("label", {}, el("span", { class: "name" }, "containing"), field),
     choice("show", [["all", "all"], ["wrong", "worst half"], ["left", "reference more probable"]], kept.which, (which) => { kept.which = which; put(); })), table, detail);
 
   async function run() {
@@ -32,7 +32,7 @@ export function show(root, { corpora, kept, ask, open, explain, canExplain, read
         if (!root.isConnected) { kept.running = false; return; }
         put();
       }
-    } catch (error) { told.textContent = error.message; kept.running = false; button.textContent = "Go on"; return; }
+    } catch (error) { status.textContent = error.message; kept.running = false; button.textContent = "Go on"; return; }
     kept.running = false;
     put();
   }
@@ -44,7 +44,7 @@ export function show(root, { corpora, kept, ask, open, explain, canExplain, read
   function put() {
     bar.value = rows.length;
     bar.hidden = rows.length >= corpus.size;
-    told.textContent = `${corpus.name}: ${formatNumber(rows.length, 0)} of ${formatNumber(corpus.size, 0)}`;
+    status.textContent = `${corpus.name}: ${formatNumber(rows.length, 0)} of ${formatNumber(corpus.size, 0)}`;
     button.textContent = kept.running ? "Stop" : rows.length ? "Go on" : "Translate it";
     button.hidden = readOnly || (rows.length >= corpus.size && !kept.running);
     const shown = columns();

@@ -4,8 +4,8 @@ import { el } from "./kit.js";
 /** Buttons that save what a root shows. */
 export function saveView(root, numbers, name) {
   const button = (text, save) => el("button", { type: "button", class: "small", onclick: async (event) => {
-    const told = event.currentTarget;
-    try { await save(); document.body.dataset.saved = text; } catch (error) { told.textContent = `${text}: ${error.message}`; }
+    const pressed = event.currentTarget;
+    try { await save(); document.body.dataset.saved = text; } catch (error) { pressed.textContent = `${text}: ${error.message}`; }
   } }, text);
   return el("div", { class: "save quiet" }, "Save this view: ",
     button("PNG", async () => download(await picture(root, "png"), `${name}.png`)), button("SVG", async () => download(await picture(root, "svg"), `${name}.svg`)),

@@ -1,4 +1,4 @@
-// The equation behind each view, with the numbers of this sentence, and the lecture's term for it.
+// The equation of each view, with the numbers of this sentence, and the lecture's term for it.
 import { el, formatNumber } from "./kit.js";
 
 const sub = (text) => el("sub", {}, text), sup = (text) => el("sup", {}, text), term = (text) => el("p", { class: "quiet" }, "In the lecture: ", text);

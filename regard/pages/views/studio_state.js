@@ -29,7 +29,7 @@ function fits(name, value) {
 }
 /** Put what differs from the start into the address. */
 export function writeState(state) {
-  const told = { model: state.model };
-  for (const name of Object.keys(START)) if (JSON.stringify(state[name]) !== JSON.stringify(START[name])) told[name] = state[name];
-  history.replaceState(null, "", `#${encodeURIComponent(JSON.stringify(told))}`);
+  const changed = { model: state.model };
+  for (const name of Object.keys(START)) if (JSON.stringify(state[name]) !== JSON.stringify(START[name])) changed[name] = state[name];
+  history.replaceState(null, "", `#${encodeURIComponent(JSON.stringify(changed))}`);
 }

@@ -37,8 +37,8 @@ export function wordsOf(target, predictions, rating = null) {
     words[word].special = target.special[position];
     if (predictions[position]) words[word].probability *= predictions[position].probability;
   });
-  const said = words.filter((one) => !one.special);
-  if (rating?.words.length === said.length) said.forEach((one, place) => { one.confidence = rating.words[place].confidence; });
+  const written = words.filter((one) => !one.special);
+  if (rating?.words.length === written.length) written.forEach((one, place) => { one.confidence = rating.words[place].confidence; });
   return words;
 }
 /**
@@ -50,7 +50,7 @@ export function outputWords(watched, { given = 0, picked = null, chosen = null }
   const made = words.map((one) => {
     const first = one.tokens[0], ground = watched.predictions.length ? doubt(one.probability) : null;
     const isGiven = one.tokens.every((position) => position < given);
-    const text = el("span", { class: "said" }, one.special ? "end" : one.text);
+    const text = el("span", { class: "word-text" }, one.special ? "end" : one.text);
     if (ground) { text.style.background = ground; text.style.color = inkOn(ground); }
     const number = watched.predictions.length ? el("span", { class: "chance" }, isGiven ? "given" : formatPercent(one.probability)) : null;
     const button = el("button", {
