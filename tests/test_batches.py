@@ -60,7 +60,7 @@ def same(first: Batch, second: Batch) -> bool:
     seed=st.integers(0, 2**40),
 )
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_the_ranks_share_out_every_pair_in_equally_many_batches(
+def test_the_ranks_share_the_rows_of_every_batch_of_one_process(
     lengths: list[tuple[int, int]], tokens: int, world_size: int, seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     store = make(tmp_path_factory.mktemp("any") / "store", lengths)
@@ -68,15 +68,29 @@ def test_the_ranks_share_out_every_pair_in_equally_many_batches(
         with pytest.raises(RegardError, match="too few"):
             Batches(store, tokens, seed, 0, world_size)
         return
+    whole = epoch(Batches(store, tokens, seed))
     ranks = [epoch(Batches(store, tokens, seed, rank, world_size)) for rank in range(world_size)]
-    assert len({len(batches) for batches in ranks}) == 1
-    every = [batch for batches in ranks for batch in batches]
-    rows = [row for batch in every for row in batch.rows.tolist()]
-    assert set(rows) == set(range(len(store)))
-    if len(rows) > len(store):  # only where single pairs cannot be shared out evenly does one come twice
-        assert len(rows) < len(store) + world_size and max(map(len, every)) == 1
-    for batch in every:
-        assert len(batch) == 1 or max(batch.source.numel(), batch.target.numel()) <= tokens
+    for batch, *shares in zip(whole, *ranks, strict=True):
+        rows = [row for share in shares if not share.stands_in for row in share.rows.tolist()]
+        assert rows == batch.rows.tolist()
+        assert all(len(share) == 1 for share in shares if share.stands_in)
+        sizes = [0 if share.stands_in else len(share) for share in shares]
+        assert max(sizes) - min(sizes) <= 1
+
+
+@given(steps=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 30)), min_size=1, max_size=6))
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_other_numbers_of_processes_continue_after_any_cursor(store: TokenStore, steps: list[tuple[int, int]]) -> None:
+    """Resumed by 4, 1 or 2 processes, a run skips no example and repeats none."""
+    cursor, seen = Cursor(), []
+    for world_size, count in steps:
+        ranks = [Batches(store, 256, 7, rank, world_size).after(cursor) for rank in range(world_size)]
+        for shares in islice(zip(*ranks, strict=True), count):
+            seen.append([int(row) for share, _ in shares if not share.stands_in for row in share.rows])
+            assert len({after for _, after in shares}) == 1
+            cursor = shares[0][1]
+    alone = [batch.rows.tolist() for batch, _ in islice(Batches(store, 256, 7).after(), len(seen))]
+    assert seen == alone
 
 
 def test_every_pair_comes_exactly_once_an_epoch(store: TokenStore) -> None:
@@ -145,8 +159,8 @@ def test_a_million_pairs_are_ordered_and_cut_whole() -> None:
     count = 1_000_000  # benchmarks/store.py measures ten million
     lengths = rng.integers(1, 60, count, dtype=np.int32)
     order = bucket(lengths, lengths, rng)
-    spans = cut(lengths[order] + 2, 4096, 4)
-    assert len(order) == count and spans[-1, 1] == count and len(spans) % 4 == 0
+    spans = cut(lengths[order] + 2, 4096)
+    assert len(order) == count and spans[-1, 1] == count
 
 
 @pytest.mark.skipif(not MULTI30K.exists(), reason=f"needs Multi30k in {MULTI30K}")
@@ -192,7 +206,7 @@ def test_bpe_dropout_is_seeded_by_epoch_and_pair(tmp_path: Path) -> None:
 @example([5, 5, 5], 10)  # two fill the budget exactly
 @settings(deadline=None, max_examples=200)
 def test_a_batch_fits_its_budget_and_takes_all_that_fits(lengths: list[int], tokens: int) -> None:
-    spans = cut(np.asarray(lengths, dtype=np.int32), tokens, 1).tolist()
+    spans = cut(np.asarray(lengths, dtype=np.int32), tokens).tolist()
     assert [place for start, end in spans for place in range(start, end)] == list(range(len(lengths)))
     for start, end in spans:
         assert end - start == 1 or (end - start) * max(lengths[start:end]) <= tokens

@@ -146,13 +146,13 @@ def work_and_die(overrides, directory, moment):
     """A life that ends in the middle of a certain act, on the second time."""
     from regard.foundation import durable
     from regard.runs import checkpoints
-    from regard.training import outcome
+    from regard.training import outcome, trainer
 
     module, name, times_until = {
         "checkpoint": (checkpoints, "write_tensors", 4),
         "prune": (checkpoints.shutil, "rmtree", 4),
         "pointer": (durable, "write", 4),
-        "weights": (outcome, "put_weights", 1),
+        "weights": (trainer.Trainer, "plain_model", 1),
         "card": (outcome, "write_card", 1),
     }.get(moment, (durable, "write", int(moment[-1]) if "manifest" in moment else 0))
     ending = {"pointer": "latest", "prune": ""}.get(moment, "manifest.json" if "manifest" in moment else "")

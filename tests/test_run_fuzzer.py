@@ -103,7 +103,8 @@ def test_the_pointer_to_the_newest_checkpoint_cannot_leave_the_run(run, tmp_path
     outside = tmp_path / "outside"
     shutil.copytree(run / "checkpoints" / "step-00000012", outside)
     (run / "checkpoints" / "latest").write_text(pointer.format(outside=outside))
-    assert Checkpoints(run / "checkpoints").latest_weights() == run / "checkpoints" / "step-00000012/model.safetensors"
+    weights = run / "checkpoints" / "step-00000012/model.safetensors"
+    assert Checkpoints(run / "checkpoints").latest_weights() == (weights, weights.stat().st_size)
 
 
 def test_weights_of_an_unfinished_run_are_compared_with_their_checksum(run):

@@ -149,7 +149,7 @@ def test_processes_that_cannot_meet_are_told_with_a_remedy(monkeypatch, environm
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("regard.training.ranks.TIMEOUT", __import__("datetime").timedelta(seconds=2))
+    monkeypatch.setenv("REGARD_TIMEOUT", "2")
     with pytest.raises(RegardError, match=told) as error, Ranks.from_environment().together(torch.device("cpu")):
         pass
     assert "torchrun" in str(error.value)
@@ -170,8 +170,8 @@ def test_a_process_that_is_gone_is_no_bug(monkeypatch, call):
 
     for name in ("barrier", "all_reduce", "all_gather"):
         monkeypatch.setattr(torch.distributed, name, gone)
-    ranks, device = Ranks(rank=0, world_size=2), torch.device("cpu")
-    arguments = {"wait": (), "total": ([1.0], device), "add_up": ([torch.ones(2)],), "gather": (torch.ones(2), device)}
+    ranks = Ranks(rank=0, world_size=2)
+    arguments = {"wait": (), "total": ([1.0],), "add_up": ([torch.ones(2)],), "gather": ({"a": 1},)}
     with pytest.raises(RegardError, match="--resume"):
         getattr(ranks, call)(*arguments[call])
 

@@ -16,7 +16,7 @@ Examples:
   regard train my.yaml model.encoder.kind=rnn --run runs/mine
   regard train --resume runs/mine                 resume after Ctrl-C or a crash
   regard train --resume runs/mine training.steps=9000
-  torchrun --nproc-per-node 4 -m -- regard train my.yaml --run runs/mine
+  torchrun --nproc-per-node 4 -m regard train my.yaml -r runs/mine
 """
 
 
@@ -29,7 +29,8 @@ def train(
         ),
     ] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", help="Directory of the new run; by default runs/NAME of the configuration.")
+        Path | None,
+        typer.Option("--run", "-r", help="Directory of the new run; by default runs/NAME of the configuration."),
     ] = None,
     resume: Annotated[
         Path | None, typer.Option("--resume", help="Continue this run, exactly where it stopped.")
@@ -59,7 +60,8 @@ def train(
             raise UsageError("Name a configuration. For example: regard train copy (`regard recipes` lists more)")
         config = load(configuration_file(given[0]), given[1:])
         directory = run or Path("runs") / Path(given[0]).stem
-        Run.refuse_occupied(directory)
+        if "TORCHELASTIC_RUN_ID" not in os.environ:  # torchrun restarts a job with the same command
+            Run.refuse_occupied(directory)
 
     from regard.training.loop import train as train_run
 

@@ -108,7 +108,7 @@ class Training(Section):
     steps: int = Field(default=6000, ge=1)
     """Largest number of updates."""
     batch_tokens: int = Field(default=2048, ge=1)
-    """Padded tokens per batch on its longer side; small batches give more updates, which suits small corpora."""
+    """Padded tokens per batch on its longer side, of all processes together; small batches suit small corpora."""
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients are accumulated for one update."""
     optimizer: Optimizer = Optimizer()
@@ -149,6 +149,8 @@ class Training(Section):
     """Consecutive steps with a loss or gradient that is not finite, which are skipped, before the run stops."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """`auto`: bfloat16 on GPUs that have it, otherwise float32."""
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+    """With torchrun: `ddp` copies the model to every process; `fsdp` divides it and its optimizer state among them."""
     device: str = "auto"
     """`auto` takes CUDA, then Apple's GPU, then the CPU."""
     seed: int = Field(default=1, ge=0)

@@ -1,7 +1,7 @@
 """Batches: length buckets within a token budget, in an order that any process can compute and resume."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,8 @@ class Batch:
     """B: how many of the first outputs are context and are not scored; by default none."""
     pictures: Tensor | None = None
     """B×3×H×W, uint8: the images, if a source is or contains one."""
+    stands_in: bool = False
+    """Whether the only row belongs to another process, because there are fewer rows than processes: it counts zero."""
 
     @property
     def inputs(self) -> Tensor:
@@ -66,7 +68,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A position in the endless sequence of batches: the epoch and the number of its batches already served."""
+    """A position in the endless sequence of batches: the epoch and the number of its batches already served.
+
+    It does not depend on the number of processes, which share every batch.
+    """
 
     epoch: int = 0
     position: int = 0
@@ -76,13 +81,14 @@ START = Cursor()
 
 
 class Batches:
-    """The batches of one process, a pure function of (seed, epoch, rank, world size).
+    """The share of one process in all batches: a pure function of (seed, epoch, rank, world size).
 
     Each epoch, pairs are sorted by target length and then by source length, alternately ascending and descending, with
     a little noise and ties shuffled. They are cut into batches of at most `tokens` padded tokens on the longer side (a
-    longer pair gets its own batch). Batches of similar length are distributed over the processes in groups, and the
-    groups are shuffled. `source_lengths` are the positions that each source takes in the model, for stores that hold
-    only the number of an image or a sound. `alike`: BPE dropout cuts equal words of both sides alike.
+    longer pair gets its own batch), and the batches are shuffled. The processes share the rows of every batch, so that
+    batches and their order do not depend on the number of processes. `source_lengths` are the positions that each
+    source takes in the model, for stores that hold only the number of an image or a sound. `alike`: BPE dropout cuts
+    equal words of both sides alike.
     """
 
     def __init__(
@@ -113,10 +119,10 @@ class Batches:
         epoch, position = cursor.epoch, cursor.position
         while True:
             order, spans = self._plan(epoch)
-            mine = self._share(epoch, len(spans))
-            for index in range(position, len(mine)):
-                start, end = spans[mine[index]]
-                yield self._batch(order[start:end], epoch), Cursor(epoch, index + 1)
+            turns = self._random(epoch, 1).permutation(len(spans))
+            for index in range(position, len(turns)):
+                start, end = spans[turns[index]]
+                yield self._share(order[start:end], epoch), Cursor(epoch, index + 1)
             epoch, position = epoch + 1, 0
 
     def once(self) -> Iterator[Batch]:
@@ -126,25 +132,25 @@ class Batches:
             yield self._batch(order[start:end], 0)
 
     def per_epoch(self, epoch: int = 0) -> int:
-        """Return the number of batches of this process in an epoch; it is the same for every rank."""
-        return len(self._plan(epoch)[1]) // self.world_size
+        """Return the number of batches in an epoch."""
+        return len(self._plan(epoch)[1])
 
     def _random(self, epoch: int, *more: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, epoch, *more])
 
     def _plan(self, epoch: int) -> tuple[Places, Places]:
-        """Return all pairs in bucket order, and start and end of each batch of all processes (batches × 2)."""
+        """Return all pairs in bucket order, and start and end of each batch (batches × 2)."""
         if self._latest is None or self._latest[0] != epoch:
             source, target = self.source_lengths, self.store.lengths[1]
             order = bucket(source, target, self._random(epoch, 0))
             longest = np.maximum(source, target + 1)[order] + 1  # with the special tokens
-            self._latest = epoch, (order, cut(longest, self.tokens, self.world_size))
+            self._latest = epoch, (order, cut(longest, self.tokens))
         return self._latest[1]
 
-    def _share(self, epoch: int, count: int) -> Places:
-        """Return the batches of this process, in order. In each step all processes take batches of similar length."""
-        groups = self._random(epoch, 1).permutation(count // self.world_size)
-        return groups * self.world_size + self.rank
+    def _share(self, rows: Places, epoch: int) -> Batch:
+        """Return this process's rows of a batch; without any, one row that counts zero, as every process computes."""
+        mine = np.array_split(rows, self.world_size)[self.rank]
+        return self._batch(mine, epoch) if len(mine) else replace(self._batch(rows[:1], epoch), stands_in=True)
 
     def _batch(self, rows: Places, epoch: int) -> Batch:
         pairs = [self.store[int(row)] for row in rows]
@@ -183,11 +189,8 @@ def bucket(source: Lengths, target: Lengths, generator: np.random.Generator) -> 
     return np.argsort(key, kind="stable")
 
 
-def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
-    """Start and end of batches whose rows × longest side fit into `tokens`; their number is a multiple of `multiple`.
-
-    To reach that multiple, the largest batches are halved; if all are single pairs, some are repeated.
-    """
+def cut(longest: Lengths, tokens: int) -> Places:
+    """Return start and end of batches whose rows × longest side fit into `tokens`; a longer row has its own batch."""
     bounds, start = [0], 0
     while start < len(longest):
         most = max(tokens // int(longest[start]), 1)
@@ -195,11 +198,7 @@ def cut(longest: Lengths, tokens: int, multiple: int) -> Places:
         fitting = int(np.searchsorted(widest * np.arange(1, len(widest) + 1), tokens, side="right"))
         start += max(fitting, 1)
         bounds.append(start)
-    while (missing := -(len(bounds) - 1) % multiple) and (sizes := np.diff(bounds)).max() > 1:
-        largest = np.argsort(-sizes, kind="stable")[: min(missing, int((sizes > 1).sum()))]
-        bounds = sorted([*bounds, *(bounds[index] + int(sizes[index]) // 2 for index in largest)])
-    spans = np.stack([bounds[:-1], bounds[1:]], axis=1)
-    return np.concatenate([spans, spans[:missing]])
+    return np.stack([bounds[:-1], bounds[1:]], axis=1)
 
 
 def pad_rows(rows: list[Tokens], before: Sequence[int], after: Sequence[int]) -> Tensor:

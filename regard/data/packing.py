@@ -61,7 +61,7 @@ class PackedBatches(Batches):
         ]
         sizes = np.asarray([window.end - window.start for _, window in found], dtype=np.int32)
         order = np.argsort(sizes, kind="stable")
-        for start, end in cut(sizes[order], self.tokens, 1).tolist():
+        for start, end in cut(sizes[order], self.tokens).tolist():
             yield self._windows([found[index] for index in order[start:end]])
 
     def _windows(self, found: list[tuple[int, Window]]) -> Batch:
@@ -80,7 +80,7 @@ class PackedBatches(Batches):
         """Return the windows of an epoch, and the start and end of each batch of them."""
         if self._latest is None or self._latest[0] != epoch:
             count = max(1, -(-(int(self._row(epoch)[1][-1]) - 1) // self.length))
-            spans = cut(np.full(count, self.length, dtype=np.int32), self.tokens, self.world_size)
+            spans = cut(np.full(count, self.length, dtype=np.int32), self.tokens)
             self._latest = epoch, (np.arange(count), spans)
         return self._latest[1]
 

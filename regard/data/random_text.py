@@ -26,7 +26,7 @@ class RandomText:
         often = -(-BUCKETS * tokens // int(np.maximum(source, target).sum()))
         self.lengths = np.tile(source, often), np.tile(target, often)
         self.order = bucket(*self.lengths, np.random.default_rng(0))
-        self.spans = cut(np.maximum(*self.lengths)[self.order], tokens, 1)
+        self.spans = cut(np.maximum(*self.lengths)[self.order], tokens)
 
     def after(self, cursor: Cursor) -> Iterator[tuple[Batch, Cursor]]:
         """Yield batches endlessly."""

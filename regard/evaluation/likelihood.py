@@ -180,7 +180,7 @@ def log_probs(
     training = model.training
     model.eval()
     try:
-        for start, end in cut(longest[order], tokens, 1) if len(order) else ():
+        for start, end in cut(longest[order], tokens) if len(order) else ():
             batch = [int(index) for index in order[start:end]]
             rows = _batch(model, [sources[index] for index in batch], [targets[index] for index in batch])
             for index, row in zip(batch, rows, strict=True):

@@ -28,7 +28,7 @@ def text_likelihoods(writer: LoadedRun, texts: Sequence[str], *, progress: Progr
     order = np.argsort(sizes, kind="stable")
     log_probs: list[list[float]] = [[0.0] * (len(ids) - 1) for ids in rows]
     writer.model.eval()
-    for start, end in cut(sizes[order], writer.config.decoding.batch_tokens, 1).tolist() if found else ():
+    for start, end in cut(sizes[order], writer.config.decoding.batch_tokens).tolist() if found else ():
         batch = [found[index] for index in order[start:end]]
         for (row, window), values in zip(batch, _batch(writer, rows, batch), strict=True):
             first = window.start + window.known

@@ -37,6 +37,14 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str = "The weights") -> None:
     """Copy weights into a model; raises if they do not fit it or are not finite."""
     own = weights_of(model)
+    check_weights(own, weights, origin=origin)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(weights[name])
+
+
+def check_weights(own: Mapping[str, Tensor], weights: Mapping[str, Tensor], *, origin: str) -> None:
+    """Raise if weights do not fit a model's own or are not finite."""
     _check_shapes(own, {name: tuple(tensor.shape) for name, tensor in weights.items()}, origin)
     for name, tensor in own.items():
         given = weights[name]
@@ -48,9 +56,6 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], *, origin: str 
             )
         if not torch.isfinite(given).all():
             raise RegardError(f"{origin} cannot be used: {name} contains values that are not finite (NaN or infinity).")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(weights[name])
 
 
 def build_to_fit(build: Callable[[], M], elements: int, origin: str) -> M:

@@ -98,7 +98,7 @@ def batches(lengths: Sequence[int], tokens: int = BATCH) -> Iterator[list[int]]:
     """Places of sentences in batches of similar length, the longest first so that memory is known at once."""
     order = np.argsort(np.asarray(lengths, dtype=np.int32), kind="stable")[::-1]
     longest = np.asarray(lengths, dtype=np.int32)[order]
-    for start, end in cut(longest, tokens, 1) if len(order) else ():
+    for start, end in cut(longest, tokens) if len(order) else ():
         yield [int(index) for index in order[start:end]]
 
 

@@ -2,7 +2,8 @@
 
 A checkpoint is a directory `step-00000500` of tensors and one JSON file; nothing is pickled. It is written to a
 temporary directory, flushed and renamed, and the pointer `latest` is updated last. If the process is killed at any
-moment, the previous checkpoint stays complete.
+moment, the previous checkpoint stays complete. The tensors are in two files, or, if processes wrote their parts of the
+model, in files `shard-…` of torch.distributed.checkpoint.
 """
 
 import errno
@@ -10,6 +11,7 @@ import hashlib
 import json
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +26,11 @@ from regard.foundation.errors import RegardError
 from regard.foundation.weights import write_tensors
 from regard.runs.records import DamagedFile, parse, read_file, read_json, seal, unseal
 
-FORMAT = 1
-"""Version of the checkpoint layout; newer ones are rejected."""
+FORMAT, WHOLE = 2, 1
+"""Versions of the checkpoint layout: 2 has its tensors in shards, 1 in two whole files. Newer ones are rejected."""
 
 _NAME = re.compile(r"step-[0-9]{8,12}")
+_SHARD = re.compile(r"shard-[0-9a-z-]+\.safetensors")
 MODEL, TRAINING, STATE, LATEST = "model.safetensors", "training.safetensors", "state.json", "latest"
 
 
@@ -96,23 +99,44 @@ class Checkpoints:
 
     def save(self, checkpoint: Checkpoint) -> Path:
         """Write a checkpoint atomically, update the pointer, and remove those that are no longer kept."""
-        aside = self.directory / f".aside-{checkpoint.step:08d}"
-        target = self.path(checkpoint.step)
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            _remove(aside)
-            aside.mkdir()
-            _write(aside, checkpoint)
+            aside = self.begin(checkpoint.step)
+            for name, tensors in ((MODEL, checkpoint.model), (TRAINING, checkpoint.training)):
+                write_tensors(aside / name, tensors)
+        except (OSError, SafetensorError) as error:
+            raise self.cannot_save(error, checkpoint.step) from error
+        return self.commit(checkpoint)
+
+    def begin(self, step: int) -> Path:
+        """Return an empty directory for the tensors of a checkpoint, which `commit` completes."""
+        aside = self._aside(step)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        _remove(aside)
+        aside.mkdir()
+        return aside
+
+    def commit(self, checkpoint: Checkpoint) -> Path:
+        """Complete a checkpoint whose tensors are written: it appears under its name, and the pointer is updated."""
+        aside, target = self._aside(checkpoint.step), self.path(checkpoint.step)
+        try:
+            _write_header(aside, checkpoint)
             durable.flush(aside)
             _remove(target)
             aside.rename(target)
             durable.flush(self.directory)
             durable.write(self.directory / LATEST, f"{target.name}\n")
         except (OSError, SafetensorError) as error:
-            shutil.rmtree(aside, ignore_errors=True)
-            raise RegardError(self._cannot_save(error)) from error
+            raise self.cannot_save(error, checkpoint.step) from error
         self._prune(checkpoint.step)
         return target
+
+    def cannot_save(self, error: Exception, step: int) -> RegardError:
+        """Return the error for a checkpoint that cannot be written, after removing what was written of it."""
+        shutil.rmtree(self._aside(step), ignore_errors=True)
+        return RegardError(self._cannot_save(error))
+
+    def _aside(self, step: int) -> Path:
+        return self.directory / f".aside-{step:08d}"
 
     def load(self, step: int) -> Checkpoint:
         """Read the checkpoint of a step, checking all files; raises `Damaged` with the reason."""
@@ -128,13 +152,17 @@ class Checkpoints:
         self._refuse_if_any()
         return None
 
-    def latest_weights(self) -> Path | None:
-        """Return the file with the weights of the newest intact checkpoint, after checking its checksum."""
+    def latest_weights(self) -> tuple[Path, int] | None:
+        """Return where the weights of the newest intact checkpoint are, and how many bytes they have at most."""
         for step in self._candidates():
             try:
                 directory = self.path(step)
-                _check_file(directory, MODEL, _read_header(directory))
-                return directory / MODEL
+                header = _read_header(directory)
+                names = [MODEL] if MODEL in header.checksums else list(header.checksums)
+                for name in names:
+                    _check_file(directory, name, header)
+                found = directory / MODEL if MODEL in names else directory
+                return found, sum((directory / name).stat().st_size for name in names)
             except Damaged as damage:
                 self._warn_damaged(step, damage)
         self._refuse_if_any()
@@ -220,17 +248,18 @@ class Checkpoints:
         )
 
 
-def _write(directory: Path, checkpoint: Checkpoint) -> None:
-    for name, tensors in ((MODEL, checkpoint.model), (TRAINING, checkpoint.training)):
-        write_tensors(directory / name, tensors)
-        durable.flush(directory / name)
+def _write_header(directory: Path, checkpoint: Checkpoint) -> None:
+    """Write `state.json`, with the checksums of all files of tensors."""
+    files = sorted(directory.glob("*.safetensors"))
+    for file in files:
+        durable.flush(file)
     content: dict[str, Any] = {
-        "format": FORMAT,
+        "format": WHOLE if (directory / MODEL).exists() else FORMAT,
         "step": checkpoint.step,
         "score": checkpoint.score,
         "regular": checkpoint.regular,
         "state": dict(checkpoint.state),
-        "checksums": {name: _checksum(directory / name) for name in (MODEL, TRAINING)},
+        "checksums": {file.name: _checksum(file) for file in files},
     }
     (directory / STATE).write_text(json.dumps(seal(content), indent=2) + "\n", encoding="utf-8")
     durable.flush(directory / STATE)
@@ -238,11 +267,14 @@ def _write(directory: Path, checkpoint: Checkpoint) -> None:
 
 def _read(directory: Path, check_state: Callable[[Mapping[str, Any], Path], object]) -> Checkpoint:
     header = _read_header(directory)
-    for name in (MODEL, TRAINING):
+    shards = [name for name in header.checksums if _SHARD.fullmatch(name)]
+    for name in shards or (MODEL, TRAINING):
         _check_file(directory, name, header)
     try:
         check_state(header.state, directory / STATE)
-        tensors = {name: load_file(directory / name) for name in (MODEL, TRAINING)}
+        tensors = (
+            _read_shards(directory) if shards else {name: load_file(directory / name) for name in (MODEL, TRAINING)}
+        )
     except (DamagedFile, SafetensorError, OSError, ValueError) as error:
         raise Damaged(str(error)) from None
     return Checkpoint(
@@ -253,6 +285,34 @@ def _read(directory: Path, check_state: Callable[[Mapping[str, Any], Path], obje
         score=header.score,
         regular=header.regular,
     )
+
+
+def _read_shards(directory: Path) -> dict[str, dict[str, Tensor]]:
+    """Return the whole tensors of a checkpoint whose parts are in several files, by file and name."""
+    import torch
+    from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+    from torch.distributed.checkpoint.state_dict_loader import load
+
+    metadata = HuggingFaceStorageReader(str(directory)).read_metadata().state_dict_metadata
+    whole = {
+        name: torch.empty(entry.size, dtype=entry.properties.dtype)
+        for name, entry in metadata.items()
+        if isinstance(entry, TensorStorageMetadata)
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about loading without other processes, which is intended
+            load(whole, storage_reader=HuggingFaceStorageReader(str(directory)), no_dist=True)
+    except CheckpointException as error:
+        raise ValueError(str(error)) from None
+    files = {"model": MODEL, "training": TRAINING}
+    tensors: dict[str, dict[str, Tensor]] = {MODEL: {}, TRAINING: {}}
+    for key, tensor in whole.items():
+        part, name = key.split("/", 1)
+        tensors[files[part]][name] = tensor
+    return tensors
 
 
 def _read_header(directory: Path) -> _Header:

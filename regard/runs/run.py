@@ -247,8 +247,14 @@ class Run:
             from regard.runs.checkpoints import Checkpoints
 
             newest = Checkpoints(self.checkpoints).latest_weights()
+            if newest is not None and newest[0].is_dir():
+                raise RegardError(
+                    f"The run {self.directory} is not finished, and its checkpoints are divided among processes. "
+                    f"Finish it with regard train --resume {self.directory}, or open a checkpoint in Python: "
+                    "regard.load(run, step=N)."
+                )
             if newest is not None:
-                return newest
+                return newest[0]
         raise RegardError(
             f"The run {self.directory} has no weights yet. Train it further with: "
             f"regard train --resume {self.directory}"

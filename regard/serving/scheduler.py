@@ -124,9 +124,9 @@ class Scheduler:
     ) -> list[dict[str, Any]]:
         """Return the output for each input, in order; `deadline` is a time of `time.monotonic`.
 
-        `show` gets the progress of a worker that computes the output of a single input. Raises `RequestError` if the server
-        is overloaded (unless `is_admitted`: this is a later part of a request that was admitted), the deadline passes,
-        or an input cannot be answered. If the caller is cancelled, its jobs that still wait are dropped.
+        `show` gets the progress of a worker that computes the output of a single input. Raises `RequestError` if the
+        server is overloaded (unless `is_admitted`: this is a later part of a request that was admitted), the deadline
+        passes, or an input cannot be answered. If the caller is cancelled, its jobs that still wait are dropped.
         """
         key = QueueKey(model, task, json.dumps(dict(options), sort_keys=True))
         version = self.find_model(model)

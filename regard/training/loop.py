@@ -5,7 +5,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,20 @@ from regard.metrics.scoring import SMALLER_IS_BETTER
 from regard.runs.checkpoints import Checkpoints
 from regard.runs.run import Run
 from regard.tasks.preparation import Prepared, is_prepared, prepare
-from regard.training.continuation import check_continuation
 from regard.training.early_samples import EarlySamples
 from regard.training.interruption import Interrupted, Interruption
 from regard.training.journal import Journal
+from regard.training.opening import (
+    advice,
+    begin_run,
+    facts_of_training,
+    is_restarted,
+    note_on_processes,
+    open_run,
+    process_facts,
+    refuse_unsupported,
+    stop_run,
+)
 from regard.training.outcome import Outcome, finish, known_outcome
 from regard.training.progress import Progress, perplexity
 from regard.training.ranks import Ranks
@@ -48,6 +58,7 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
     view = (view or default_view()) if ranks.first else View()
     if not resume:
         Start.of(config)  # raises an error before anything is created
+    refuse_unsupported(config, ranks)
     device = choose_device(config.training.device, ranks.local_rank)
     keep_freed()
     choose_precision(config.training.precision, device)
@@ -58,33 +69,31 @@ def train(config: RunConfig, directory: Path, *, resume: bool = False, view: Vie
         interruption = stack.enter_context(Interruption())
         torch.set_flush_denormal(True)  # denormal numbers are negligible, but a hundred times slower
         stack.callback(torch.set_flush_denormal, False)
-        if ranks.first and not resume:
-            Run.create(directory, config)
-        ranks.wait()
-        run = Run.open(directory)
+        resume = resume or ranks.decide(lambda: is_restarted(directory))
+        ranks.refuse_differences(facts_of_training(config, directory, resume=resume))
+        run = open_run(config, directory, ranks, resume=resume)
         if ranks.first:
             stack.enter_context(run.lock())
-        check_continuation(run.config, config)
         if run.info.get("status") == "finished" and config.training.steps <= int(run.info.get("steps", 0)):
             return known_outcome(run, already=True)
         ranks.wait()
         if ranks.first:
-            _begin(run, config)
+            begin_run(run, config)
         training_run: _TrainingRun | None = None
         try:
             training_run = _TrainingRun(config, run, ranks, device, view, interruption)
             return training_run.execute()
         except (Interrupted, KeyboardInterrupt) as stop:
-            _end_early(run, ranks)
+            stop_run(run, ranks)
             number = stop.exit_code - 128 if isinstance(stop, Interrupted) else signal.SIGINT
             raise Interrupted(f"Stopped. Continue with: regard train --resume {directory}", number) from None
         except RegardError:
-            _end_early(run, ranks)
+            stop_run(run, ranks)
             if ranks.first and not resume and not (training_run and training_run.trainer.progress.step):
                 shutil.rmtree(directory, ignore_errors=True)  # no step has been trained: delete the new directory
             raise
         except OSError as error:
-            _end_early(run, ranks)
+            stop_run(run, ranks)
             reason = error.strerror or str(error)
             raise RegardError(
                 f"The run stopped: {error.filename or directory}: {reason}. Fix this, then resume with: "
@@ -120,9 +129,15 @@ class _TrainingRun:
         self.prepared = self._prepare()
         self.task = self.prepared.task
         self.trainer = self._trainer()
+        self.shards = None
+        if self.trainer.parallel.is_sharded:
+            from regard.training.sharded_checkpoints import ShardedCheckpoints
+
+            self.shards = ShardedCheckpoints(self.checkpoints, ranks)
         self.scored = self.task.batches(self.prepared.validation)
         self._shown = 0.0
-        self._samples = EarlySamples(view.early_samples if ranks.first else 0)
+        alone = ranks.first and not self.trainer.parallel.is_sharded  # a sample must not need other ranks
+        self._samples = EarlySamples(view.early_samples if alone else 0)
 
     def execute(self) -> Outcome:
         """Train from the current step to the end, and finish the run."""
@@ -132,17 +147,17 @@ class _TrainingRun:
                 self._train()
             finally:
                 self.trainer.close()
-            if self.ranks.first:
-                finish(
-                    self.run,
-                    self.config,
-                    self.trainer,
-                    self.prepared,
-                    judge=lambda: self._judge(thorough=True),
-                    checkpoints=self.checkpoints,
-                    journal=self.journal,
-                    view=self.view,
-                )
+            self.ranks.wait()  # until the last checkpoint is written
+            finish(
+                self.run,
+                self.config,
+                self.trainer,
+                self.prepared,
+                validate=partial(self._judge, thorough=True),
+                checkpoints=self.checkpoints,
+                journal=self.journal,
+                view=self.view,
+            )
         finally:
             self.trackers.close()
         self.ranks.wait()
@@ -152,11 +167,13 @@ class _TrainingRun:
         """Build tokenizers and stores on rank 0; the other ranks open them afterwards."""
         known = is_prepared(self.run.directory)
         self.ranks.wait()
-        if self.ranks.first:
+
+        def build() -> None:
             self.run.remove_leftovers()
             prepare(self.config, self.run.directory, self.view.preparing)
-        self.ranks.wait()
-        prepared = prepare(self.config, self.run.directory)
+
+        self.ranks.first_alone("prepared", build)
+        prepared = self.ranks.agree(lambda: prepare(self.config, self.run.directory))
         if self.ranks.first:
             if known:
                 self.run.check("data")
@@ -177,6 +194,10 @@ class _TrainingRun:
         trainer = Trainer(
             self.config, self.task, batches, device=self.device, ranks=ranks, build=self._build_to_resume()
         )
+        if note := advice(self.config, ranks):
+            self.view.warn(note)
+        if ranks.world_size > 1:
+            self.view.facts("Processes", process_facts(self.config, ranks, trainer.parallel.name))
         self.view.facts("Model", model_facts(self.config, trainer.model, prepared, self.device))
         if self.ranks.first:
             self.run.note(
@@ -193,18 +214,19 @@ class _TrainingRun:
         newest = self.checkpoints.latest_weights()
         if newest is None:
             return None
-        elements = newest.stat().st_size // 2  # of at least two bytes each
-        return partial(build_to_fit, self.task.build, elements, f"The weights in {newest}")
+        path, size = newest
+        return partial(build_to_fit, self.task.build, size // 2, f"The weights in {path}")  # of at least two bytes each
 
     def _restore(self) -> None:
         """Restore the newest complete checkpoint, if there is one, and discard what was recorded after it."""
         if self.ranks.first:
             self.checkpoints.clean()
         self.ranks.wait()
-        checkpoint = self.checkpoints.latest()
-        self.ranks.wait()
+        checkpoint = self.ranks.agree(self.checkpoints.latest)
         if checkpoint:
-            self.trainer.restore(checkpoint)
+            self.ranks.agree(lambda: self.trainer.restore(checkpoint))
+            if note := note_on_processes(checkpoint, self.ranks):
+                self.view.warn(note)
         elif start := Start.of(self.config):
             self._load_start(start)
         self.trainer.tuning = Tuning(self.training.tune, self.run.info.get("taken", ()))
@@ -262,7 +284,7 @@ class _TrainingRun:
             stop = self._asked_to_stop()
             failed = progress.bad_in_row >= training.max_bad_steps
             if regular or improved or stop or failed:
-                self._save(score, regular=regular)
+                self._save(score, regular=regular, at_once=stop or failed or last or progress.stopped_early)
             if failed:
                 raise RegardError(self._advice())
             if stop:
@@ -286,61 +308,58 @@ class _TrainingRun:
         )
 
     def _validate(self) -> tuple[float | None, bool]:
-        """Validate the model on rank 0; return on all ranks the score (larger is better) and whether it is the best."""
+        """Validate the model; return the score (larger is better) and whether it is the best, on all ranks the same."""
         progress = self.trainer.progress
-        loss, value, known = 0.0, 0.0, 0.0
-        validation = None
-        if self.ranks.first:
-            self._samples.stop()
-            with self._averaged():
-                validation = self._judge(thorough=False)
-            score = validation.score(self.training.early_stopping.metric)
-            loss, value, known = validation.loss, score or 0.0, float(score is not None)
-            progress.seconds += validation.seconds
-        loss, value, known = self.ranks.total([loss, value, known], self.device)
-        improved = bool(known) and (progress.best is None or value > progress.best)
+        self._samples.stop()
+        with self.trainer.inference_model() as model:
+            validation = self._judge(model, thorough=False)
+        progress.seconds += validation.seconds
+        score = validation.score(self.training.early_stopping.metric)
+        value = 0.0 if score is None else score
+        improved = score is not None and (progress.best is None or value > progress.best)
         if improved:
             progress.best, progress.best_step, progress.waited = value, progress.step, 0
         else:
             progress.waited += 1
             progress.stopped_early = progress.waited >= self.training.early_stopping.patience
-        progress.plateau = progress.plateau.after(loss, self.training.schedule)
-        if validation:
-            facts = validation.facts() | {"best": improved}
-            self._write("validation", **facts)
-            self.view.validated({"step": progress.step, **facts}, validation.samples)
-            if progress.stopped_early:
-                self.view.say(
-                    f"No improvement in {progress.waited} validations: stopping at step {progress.step:,} "
-                    f"(best: step {progress.best_step:,})."
-                    if progress.best_step is not None
-                    else f"No usable validation in {progress.waited}: stopping at step {progress.step:,}."
-                )
-        return (value if known else None), improved
+        progress.plateau = progress.plateau.after(validation.loss, self.training.schedule)
+        facts = validation.facts() | {"best": improved}
+        self._write("validation", **facts)
+        self.view.validated({"step": progress.step, **facts}, validation.samples)
+        if progress.stopped_early:
+            self.view.say(
+                f"No improvement in {progress.waited} validations: stopping at step {progress.step:,} "
+                f"(best: step {progress.best_step:,})."
+                if progress.best_step is not None
+                else f"No usable validation in {progress.waited}: stopping at step {progress.step:,}."
+            )
+        return score, improved
 
     def _show_sample(self) -> None:
         """Show an output of the model before the first validation."""
-        with self._samples.timed(), self._averaged():
-            sample = take_sample(self.task, self.trainer.model, self.prepared.validation_pairs)
+        with self._samples.timed(), self.trainer.inference_model() as model:
+            sample = take_sample(self.task, model, self.prepared.validation_pairs)
         if sample is not None:
             self.view.sampled(self.trainer.progress.step, sample)
 
-    def _averaged(self) -> AbstractContextManager[None]:
-        """Return a context in which the model has the weights that validation uses."""
-        average = self.trainer.average
-        return average.applied() if average else nullcontext()
-
-    def _judge(self, *, thorough: bool) -> Validation:
+    def _judge(self, model: nn.Module, *, thorough: bool) -> Validation:
         pairs = self.prepared.validation_pairs
         if self.task.output.judged_on_sample:
             pairs = pairs[: self.training.validation_sample]
-        return validate(self.task, self.trainer.model, self.scored, pairs, thorough=thorough, device=self.device)
+        return validate(self.task, model, self.scored, pairs, thorough=thorough, device=self.device, ranks=self.ranks)
 
-    def _save(self, score: float | None, *, regular: bool) -> None:
+    def _save(self, score: float | None, *, regular: bool, at_once: bool) -> None:
+        """Write a checkpoint; that of a divided model is written while training goes on, unless `at_once`."""
         checkpoint = self.trainer.snapshot(score=score, regular=regular)
         if self.ranks.first:
             self.journal.flush()
+        if self.shards:
+            self.shards.save(checkpoint)
+            if at_once:
+                self.shards.finish()
+        elif self.ranks.first:
             self.checkpoints.save(checkpoint)
+        if self.ranks.first:
             progress = self.trainer.progress
             best = None
             if progress.best is not None:
@@ -387,18 +406,3 @@ class _TrainingRun:
             f"{rate:g}), raise training.schedule.warmup, or check the data. Then start a new run, or continue with: "
             f"regard train --resume {self.run.directory} training.optimizer.learning_rate=…"
         )
-
-
-def _begin(run: Run, config: RunConfig) -> None:
-    """Record that a run is being trained, and its configuration."""
-    if run.config != config:
-        run.put_config(config)
-    run.note(status="running", steps=config.training.steps)
-
-
-def _end_early(run: Run, ranks: Ranks) -> None:
-    if ranks.first:
-        try:
-            run.note(status="stopped")
-        except (OSError, RegardError):
-            return  # the disk is full or gone: the original error is reported

@@ -27,6 +27,20 @@ PIECE = 2**17
 """Number of entries that a CPU orthogonalises at a time: they and their squares fit the cache of a core."""
 
 Works = Sequence[Callable[[], None]]
+Whole = Callable[[Tensor], Tensor]
+"""Returns all of a tensor that is divided among processes."""
+Part = Callable[[Tensor, Tensor], Tensor]
+"""(a whole tensor, a parameter) → the part of it that belongs to this process's part of the parameter."""
+
+
+def itself(tensor: Tensor) -> Tensor:
+    """Return a tensor that is not divided."""
+    return tensor
+
+
+def as_given(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return a tensor for a parameter that is not divided."""
+    return tensor
 
 
 class Muon(torch.optim.Optimizer):
@@ -42,10 +56,12 @@ class Muon(torch.optim.Optimizer):
         weight_decay: float,
         fused: bool,
         do: Callable[[Works], object],
+        whole: Whole = itself,
+        part: Part = as_given,
     ) -> None:
         groups = [{"params": list(matrices), "weight_decay": weight_decay}, *map(dict, others)]
         super().__init__(groups, {"lr": rate})
-        self.do = do
+        self.do, self.whole, self.part = do, whole, part
         self.others = None
         if others:
             self.others = torch.optim.AdamW([dict(group) for group in others], lr=rate, betas=betas, fused=fused)
@@ -76,7 +92,9 @@ class Muon(torch.optim.Optimizer):
         if weight_decay:
             torch._foreach_mul_(parameters, 1 - rate * weight_decay)
         size = LENGTH * max(parameters[0].shape) ** 0.5  # entries of an orthogonal matrix shrink with its size
-        torch._foreach_add_(parameters, orthogonal(torch.stack(ahead)).unbind(), alpha=-rate * size)
+        found = orthogonal(torch.stack([self.whole(tensor) for tensor in ahead])).unbind()
+        updates = [self.part(update, parameter) for update, parameter in zip(found, parameters, strict=True)]
+        torch._foreach_add_(parameters, updates, alpha=-rate * size)
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

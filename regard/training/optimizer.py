@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from regard.config.training import Optimizer as OptimizerConfig
 from regard.nn.embeddings import TokenEmbedding
 from regard.nn.recurrence import RecurrentLayer
-from regard.training.muon import Muon, Works
+from regard.training.muon import Muon, Part, Whole, Works, as_given, itself
 
 COMPLETE = ({"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"}, {"mean"})
 """Quantities in the state of a parameter: of Adam and AdamW, SGD, and Muon."""
@@ -20,10 +20,18 @@ def in_turn(works: Works) -> None:
         work()
 
 
-def build(config: OptimizerConfig, model: nn.Module, do: Callable[[Works], object] = in_turn) -> torch.optim.Optimizer:
+def build(
+    config: OptimizerConfig,
+    model: nn.Module,
+    do: Callable[[Works], object] = in_turn,
+    *,
+    whole: Whole = itself,
+    part: Part = as_given,
+) -> torch.optim.Optimizer:
     """Build Muon, Adam, AdamW or SGD; weight decay applies to matrices, not to biases, norms and embeddings.
 
-    Independent parts of a step are passed to `do`, which may run them in parallel.
+    Independent parts of a step are passed to `do`, which may run them in parallel. If parameters are divided among
+    processes, `whole` returns all of a tensor, and `part` the part of a whole tensor that belongs to a parameter.
     """
     rate = config.learning_rate or 0.0
     spared = {
@@ -48,7 +56,17 @@ def build(config: OptimizerConfig, model: nn.Module, do: Callable[[Works], objec
         return torch.optim.SGD(groups, lr=rate, momentum=config.momentum, fused=fused)
     betas = config.beta1, config.beta2
     if inner:
-        return Muon(inner, groups, rate=rate, betas=betas, weight_decay=config.weight_decay, fused=fused, do=do)
+        return Muon(
+            inner,
+            groups,
+            rate=rate,
+            betas=betas,
+            weight_decay=config.weight_decay,
+            fused=fused,
+            do=do,
+            whole=whole,
+            part=part,
+        )
     kind = torch.optim.Adam if config.kind == "adam" else torch.optim.AdamW
     return kind(groups, lr=rate, betas=betas, fused=fused)
 
@@ -80,7 +98,9 @@ def state_of(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Te
     }
 
 
-def put_state(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+def put_state(
+    optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping[str, Tensor], *, part: Part = as_given
+) -> None:
     """Load an optimizer's state; raises `ValueError` for a state that does not fit the optimizer and model."""
     parameters = dict(model.named_parameters())
     quantities: dict[str, set[str]] = {}
@@ -91,7 +111,7 @@ def put_state(optimizer: torch.optim.Optimizer, model: nn.Module, state: Mapping
         quantities.setdefault(name, set()).add(quantity)
         parameter = parameters[name]
         place = "cpu" if quantity == "step" and parameter.device.type != "cuda" else parameter.device
-        optimizer.state[parameter][quantity] = value.to(place, copy=True)
+        optimizer.state[parameter][quantity] = part(value.to(place, copy=True), parameter)
     for name, found in quantities.items():
         if not any(found == complete for complete in COMPLETE):
             raise ValueError(f"the optimizer state of {name} is incomplete")

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.config.run import RunConfig
 from regard.foundation.errors import RegardError
 from regard.foundation.installation import install_command
-from regard.foundation.weights import put_weights, weights_of
+from regard.foundation.weights import weights_of
 from regard.runs.checkpoints import Checkpoint, Checkpoints, Damaged
 from regard.runs.run import Run
 from regard.tasks.judgement import Judgement
@@ -20,7 +20,7 @@ from regard.training.card import Card, write_card
 from regard.training.curves import can_draw, draw_curves
 from regard.training.journal import Journal
 from regard.training.trainer import Trainer
-from regard.training.validation import Validation
+from regard.training.validation import Validation, judge
 from regard.training.view import View, scores_line
 
 
@@ -106,37 +106,43 @@ def finish(
     trainer: Trainer,
     prepared: Prepared,
     *,
-    judge: Callable[[], Validation],
+    validate: Callable[[nn.Module], Validation],
     checkpoints: Checkpoints,
     journal: Journal,
     view: View,
-) -> Outcome:
-    """Choose the final weights, write and evaluate them, and write the card; repeating it gives the same result."""
-    progress = trainer.progress
-    weights, choice = choose_weights(trainer, checkpoints, config.training.average)
+) -> None:
+    """Choose the final weights, write and evaluate them, and write the card; repeating it gives the same result.
+
+    All ranks share the evaluation; the first one writes.
+    """
+    progress, ranks = trainer.progress, trainer.ranks
+    weights, choice = ranks.agree(lambda: choose_weights(trainer, checkpoints, config.training.average))
     reasons = [] if f"step {progress.step:,}" in choice else [f"the weights are the {choice}"]
-    put_weights(trainer.model, weights)
-    trainer.model.eval()
-    if calibration := trainer.task.output.calibrate(trainer.model, prepared.validation_pairs):
+    model = trainer.plain_model(weights)
+    model.eval()
+    if calibration := trainer.task.output.calibrate(model, prepared.validation_pairs):
         choice = f"{choice}; {calibration.note}"
         reasons.append(calibration.note)
         if calibration.warning:
             view.warn(calibration.warning)
     if search := trainer.task.output.thorough_search:
         reasons.append(search)
-    run.save_weights(weights_of(trainer.model))
+    if ranks.first:
+        run.save_weights(weights_of(model))
     view.say(f"Final weights: {choice}.")
-
-    last = next((line for line in reversed(journal.lines()) if line["kind"] == "validation"), None)
-    validation = judge()
-    journal.add("result", progress.step, **validation.facts())
-    note = explain_difference(last, validation.facts(), reasons)
+    validation = validate(model)
     test: Judgement | None = None
     if prepared.test_pairs:
         view.say(f"Evaluating {len(prepared.test_pairs):,} test {prepared.task.noun} …")
-        test = trainer.task.output.judge(trainer.model, prepared.test_pairs, thorough=True)
-        journal.add("test", progress.step, **test.scores.values)
+        test = judge(trainer.task, model, prepared.test_pairs, thorough=True, ranks=ranks)
+    if not ranks.first:
+        return
 
+    last = next((line for line in reversed(journal.lines()) if line["kind"] == "validation"), None)
+    journal.add("result", progress.step, **validation.facts())
+    note = explain_difference(last, validation.facts(), reasons)
+    if test:
+        journal.add("test", progress.step, **test.scores.values)
     baseline = _baseline(config, prepared, view)
     lines = journal.lines()
     if can_draw():
@@ -153,7 +159,7 @@ def finish(
         Card(
             run=run,
             config=config,
-            model=trainer.model,
+            model=model,
             task=trainer.task,
             prepared=prepared,
             progress=progress,
@@ -173,7 +179,6 @@ def finish(
         status="finished",
         result={"choice": choice, "validation": facts, "test": tested, "note": note, "next": following},
     )
-    return known_outcome(run)
 
 
 def _baseline(config: RunConfig, prepared: Prepared, view: View) -> dict[str, Any] | str | None:

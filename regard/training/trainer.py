@@ -2,7 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -13,12 +15,13 @@ from regard.config.run import RunConfig
 from regard.data.batches import Batch, Batches, Cursor
 from regard.foundation.device import choose_precision, describe
 from regard.foundation.errors import RegardError, UsageError
-from regard.foundation.weights import put_weights, weights_of
+from regard.foundation.weights import check_weights, put_weights, weights_of
 from regard.objectives.objective import Loss
 from regard.runs.checkpoints import Checkpoint
 from regard.tasks.task import Task
 from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 from regard.training import optimizer as optimizers
+from regard.training import parallel
 from regard.training.ahead import Ahead
 from regard.training.ema import MovingAverage
 from regard.training.gradient_threads import GradientThreads
@@ -29,6 +32,10 @@ from regard.training.start import Tuning
 
 EXPOSURE_SEED = 1_000_003
 """Offset between the seeds of scheduled sampling and dropout."""
+STEP_SEED = 7_919
+"""Offset between the seeds of ranks that continue after different steps."""
+SHARED_BATCHES = "shared"
+"""In checkpoints: the processes share every batch. Earlier versions gave each process batches of its own."""
 
 
 class Trainer:
@@ -51,17 +58,23 @@ class Trainer:
         self.batches = batches
         self.device = device
         self.ranks = ranks or Ranks()
-        self.threads = threads or GradientThreads(None if device.type == "cpu" else 1)
+        divides = device.type == "cpu" and (self.ranks.world_size == 1 or self.training.parallel == "ddp")
+        self.threads = threads or GradientThreads(None if divides else 1)
         seed = self.training.seed % 2**62  # the range of torch's generators, with room for ranks
         torch.manual_seed(seed)
         self.model: nn.Module = (build or task.build)().to(device)
-        torch.manual_seed(seed + self.ranks.rank)  # each rank has its own dropout
-        self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
+        self._seed_ranks(0)
         _freeze(self.model, self.training.frozen or [])
-        self.optimizer = optimizers.build(self.training.optimizer, self.model, self.threads.run)
+        self._names = list(weights_of(self.model))
+        self.parallel = parallel.choose(
+            config, parallel.LossModule(task, self.model), self.ranks, threads=self.threads.size
+        )
+        self.optimizer = optimizers.build(
+            self.training.optimizer, self.model, self.threads.run, whole=self.parallel.whole, part=self.parallel.part
+        )
         self.average = MovingAverage(self.model, self.training.ema) if self.training.ema else None
         self.precision = choose_precision(self.training.precision, device)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=self.precision == torch.float16)
+        self.scaler = self.parallel.scaler(enabled=self.precision == torch.float16)
         self.machine = f"{describe(device)}, torch {torch.__version__}"
         self.progress = Progress(
             total=self.training.steps, cursor=Cursor(), world_size=self.ranks.world_size, machine=self.machine
@@ -74,12 +87,12 @@ class Trainer:
         self._stream: Ahead[tuple[Batch, Cursor]] | None = None
 
     def update(self, *, stop: bool = False) -> None:
-        """Run one step: compute gradients of `accumulate` batches on every rank, clip and apply them if finite."""
+        """Run one step: compute gradients of `accumulate` batches, which all ranks share; apply them if finite."""
         start = time.monotonic()
         progress, training = self.progress, self.training
         parts = [self._next() for _ in range(training.accumulate)]
         counted = [sum(batch.count for batch in parts), float(stop)]
-        total, stops = self.ranks.total(counted, self.device)
+        total, stops = self.ranks.total(counted)
         self.others_stop = stops > 0
         progress.step += 1
         self.rate = learning_rate(
@@ -93,8 +106,9 @@ class Trainer:
 
         self.model.train()
         self.tuning.apply(self.model, progress.step, training.steps)
-        loss, nll = self._backward(parts, 1 / max(1.0, total))
-        norm = self._gradient_norm()
+        with self.ranks.connected():
+            loss, nll = self._backward(parts, 1 / max(1.0, total))
+            norm = self._gradient_norm()
         loss_value, nll_value, norm_value = self._numbers(loss, nll, norm)
         if math.isfinite(loss_value) and math.isfinite(norm_value):
             self._apply(norm_value)
@@ -119,7 +133,7 @@ class Trainer:
 
     def start_with(self, weights: Mapping[str, Tensor]) -> None:
         """Load weights of another run, before the first step."""
-        put_weights(self.model, {**weights_of(self.model), **weights})
+        self._put({**self.weights(), **weights})
         if self.average:
             self.average.put(dict(self.model.named_parameters()))
 
@@ -129,20 +143,21 @@ class Trainer:
         return window
 
     def snapshot(self, *, score: float | None, regular: bool) -> Checkpoint:
-        """Return a checkpoint of the current step; every rank must call it."""
-        randoms = self._random_states()
+        """Return a checkpoint of the current step, if the model is divided with this rank's part of its tensors.
+
+        Every rank must call it.
+        """
+        randoms, state = self._random_states(), self.model.state_dict()
         tensors = {f"optimizer/{key}": value for key, value in optimizers.state_of(self.optimizer, self.model).items()}
         if self.average:
             tensors |= {f"average/{name}": tensor for name, tensor in self.average.shadow.items()}
-        for name, state in randoms.items():
-            tensors |= {
-                f"random/{name}/{rank}": part for rank, part in enumerate(self.ranks.gather(state, self.device))
-            }
+        for name, random in randoms.items():
+            tensors |= {f"random/{name}/{rank}": part for rank, part in enumerate(self.ranks.gather_tensors(random))}
         return Checkpoint(
             step=self.progress.step,
-            model=weights_of(self.model),
+            model={name: state[name].detach() for name in self._names},
             training=tensors,
-            state={**self.progress.to_json(), "scaler": self.scaler.state_dict()},
+            state={**self.progress.to_json(), "scaler": self.scaler.state_dict(), "batches": SHARED_BATCHES},
             score=score,
             regular=regular,
         )
@@ -160,22 +175,76 @@ class Trainer:
     def _restore(self, checkpoint: Checkpoint) -> None:
         self.scaler.load_state_dict(dict(checkpoint.state["scaler"]))
         progress = Progress.from_json(checkpoint.state, Path("state.json"))
-        if progress.world_size != self.ranks.world_size:
+        if progress.world_size > 1 and checkpoint.state.get("batches") != SHARED_BATCHES:
             raise RegardError(
-                f"This run was trained by {progress.world_size} processes and is resumed by {self.ranks.world_size}. "
-                f"Use torchrun --nproc-per-node {progress.world_size} -m regard train --resume RUN."
+                f"This run was trained by {progress.world_size} processes of an earlier Regard, which divided the data "
+                "in another way. Resume it with that version, or start a new run from its weights (model.start_from)."
             )
+        others = progress.world_size != self.ranks.world_size
+        progress.world_size = self.ranks.world_size
         self.progress = progress
-        put_weights(self.model, checkpoint.model, origin=f"The weights of the checkpoint of step {checkpoint.step}")
+        self._put(checkpoint.model, origin=f"The weights of the checkpoint of step {checkpoint.step}")
         parts: dict[str, dict[str, Tensor]] = {"optimizer": {}, "average": {}, "random": {}}
         for key, tensor in checkpoint.training.items():
             part, name = key.split("/", 1)
             parts[part][name] = tensor
-        optimizers.put_state(self.optimizer, self.model, parts["optimizer"])
+        optimizers.put_state(self.optimizer, self.model, parts["optimizer"], part=self.parallel.part)
         if self.average:
-            self.average.put(parts["average"])
-        self._put_random_states(parts["random"])
+            shadow = self.average.shadow
+            self.average.put({name: self.parallel.part(parts["average"][name], shadow[name]) for name in shadow})
+        if others:
+            self._seed_ranks(progress.step)
+        else:
+            self._put_random_states(parts["random"])
         self.close()
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the whole weights of the model, each shared tensor once; every rank must call it."""
+        state = self.model.state_dict()
+        return {name: self.parallel.whole(state[name].detach()) for name in self._names}
+
+    @contextmanager
+    def inference_model(self) -> Iterator[nn.Module]:
+        """Context with a model of whole, current weights for inference: their moving average, if there is one.
+
+        If the weights are divided among processes, it is a copy, so that every process can use it at its own pace.
+        """
+        if not self.parallel.is_sharded:
+            with self.average.applied() if self.average else nullcontext():
+                yield self.model
+            return
+        weights = self.weights()
+        if self.average:
+            weights |= {name: self.parallel.whole(tensor) for name, tensor in self.average.shadow.items()}
+        yield self.plain_model(weights)
+
+    def plain_model(self, weights: Mapping[str, Tensor]) -> nn.Module:
+        """Return a model with given weights: the trained one, or a copy if that is divided among processes."""
+        if not self.parallel.is_sharded:
+            put_weights(self.model, weights)
+            return self.model
+        with torch.random.fork_rng():
+            model: nn.Module = self.task.build().to(self.device)
+        put_weights(model, weights)
+        return model
+
+    def _put(self, weights: Mapping[str, Tensor], origin: str = "The weights") -> None:
+        """Load whole weights into the model, or into this rank's part of it."""
+        if not self.parallel.is_sharded:
+            put_weights(self.model, weights, origin=origin)
+            return
+        state = self.model.state_dict()
+        own = {name: state[name] for name in self._names}
+        check_weights(own, weights, origin=origin)
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(self.parallel.part(weights[name], tensor))
+
+    def _seed_ranks(self, step: int) -> None:
+        """Seed the generators of this rank: each has its own dropout and sampling."""
+        seed = self.training.seed % 2**62 + step * STEP_SEED
+        torch.manual_seed(seed + self.ranks.rank)
+        self.random = torch.Generator().manual_seed(seed + EXPOSURE_SEED * (1 + self.ranks.rank))
 
     def inference_weights(self, checkpoint: Checkpoint) -> dict[str, Tensor]:
         """Return the weights of a checkpoint for inference: their moving average, if there is one."""
@@ -198,41 +267,47 @@ class Trainer:
             self._stream = Ahead(self.batches.after(self.progress.cursor))
         batch, cursor = next(self._stream)
         self.progress.cursor = cursor
-        return self.task.training_batch(batch, self.random, training=True).to(self.device)
+        made = self.task.training_batch(batch, self.random, training=True).to(self.device)
+        return replace(made, count=0) if batch.stands_in else made
 
     def _backward(self, parts: Sequence[TrainingBatch], scale: float) -> tuple[Tensor, Tensor]:
         """Compute gradients of the mean loss; return that loss and the summed negative log-likelihood of this rank."""
 
         def loss_fn(batch: TrainingBatch, random: torch.Generator) -> Loss:
             point = TrainingPoint(self.progress.step, self.training.steps, random)
-            with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
-                return self.task.output.loss(self.model, batch, scale=scale, point=point)
+            with self._autocast():
+                return self.task.output.loss(self.model, batch, scale=scale if batch.count else 0.0, point=point)
 
         loss = nll = torch.zeros((), device=self.device)
-        for batch in parts:
+        for number, batch in enumerate(parts, start=1):
             if self.threads.size > 1:
                 more_loss, more_nll = self.threads.backward(self.model, batch, loss_fn)
             else:
-                part = loss_fn(batch, self.random)
-                self.scaler.scale(part.smoothed).backward()  # type: ignore[no-untyped-call]
-                more_loss, more_nll = part.smoothed.detach(), part.nll
-            loss, nll = loss + more_loss, nll + more_nll
+                point = TrainingPoint(self.progress.step, self.training.steps, self.random)
+                with self.parallel.backward_of(last=number == len(parts)):
+                    with self._autocast():
+                        more_loss, more_nll = self.parallel.loss(batch, scale if batch.count else 0.0, point)
+                    self.scaler.scale(more_loss).backward()  # type: ignore[no-untyped-call]
+                more_loss = more_loss.detach()
+            loss, nll = loss + more_loss, nll + (more_nll if batch.count else 0)
         return loss, nll
+
+    def _autocast(self) -> AbstractContextManager[None]:
+        return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)
 
     def _gradient_norm(self) -> Tensor:
         """Sum the gradients over all ranks, and return the norm of the whole gradient."""
-        self.scaler.unscale_(self.optimizer)
         gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-        self.ranks.add_up(gradients)
+        self.parallel.exchange(gradients)
+        self.scaler.unscale_(self.optimizer)
         if not gradients:
             return torch.zeros((), device=self.device)
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        return norm
+        return self.parallel.whole(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
 
     def _numbers(self, loss: Tensor, nll: Tensor, norm: Tensor) -> tuple[float, float, float]:
         """Return loss and negative log-likelihood over all ranks, and the norm, with one device synchronisation."""
         loss_value, nll_value, norm_value = torch.stack([loss, nll, norm]).tolist()
-        loss_value, nll_value = self.ranks.total([loss_value, nll_value], self.device)
+        loss_value, nll_value = self.ranks.total([loss_value, nll_value])
         return loss_value, nll_value, norm_value
 
     def _apply(self, norm: float) -> None:

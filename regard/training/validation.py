@@ -15,6 +15,7 @@ from regard.metrics.scoring import SMALLER_IS_BETTER, Scores
 from regard.tasks.judgement import Judgement, Sample
 from regard.tasks.task import Task
 from regard.training.progress import perplexity
+from regard.training.ranks import Ranks
 
 JUDGING_SEED = 5
 """Seed of random choices in validation (which words to mask), so that they are the same every time."""
@@ -65,14 +66,15 @@ def validate(
     *,
     thorough: bool,
     device: torch.device,
+    ranks: Ranks | None = None,
 ) -> Validation:
-    """Validate a model; neither the model nor any random generator is changed."""
+    """Validate a model, the ranks sharing the work; neither the model nor any random generator is changed."""
     start = time.monotonic()
     training, random = model.training, torch.get_rng_state()
     model.eval()
     try:
-        loss = mean_loss(task, model, batches, device=device)
-        judgement = task.output.judge(model, pairs, thorough=thorough)
+        loss = mean_loss(task, model, batches, device=device, ranks=ranks)
+        judgement = judge(task, model, pairs, thorough=thorough, ranks=ranks)
     finally:
         model.train(training)
         torch.set_rng_state(random)
@@ -82,6 +84,21 @@ def validate(
         judgement=judgement,
         seconds=time.monotonic() - start,
     )
+
+
+def judge(
+    task: Task, model: nn.Module, pairs: Sequence[Pair], *, thorough: bool, ranks: Ranks | None = None
+) -> Judgement:
+    """Evaluate a model on examples; each rank generates the outputs for some of them."""
+    output = task.output
+    if ranks is None or ranks.world_size == 1 or not output.grades_lines:
+        return output.judge(model, pairs, thorough=thorough)
+    sources, _ = output.readable([pair.source for pair in pairs])
+    lines = [""] * len(sources)
+    mine = ranks.agree(lambda: output.lines(model, sources[ranks.rank :: ranks.world_size], thorough=thorough))
+    for rank, found in enumerate(ranks.gather(mine)):
+        lines[rank :: ranks.world_size] = found
+    return output.grade(lines, pairs)
 
 
 def take_sample(task: Task, model: nn.Module, pairs: Sequence[Pair]) -> Sample | None:
@@ -100,12 +117,18 @@ def take_sample(task: Task, model: nn.Module, pairs: Sequence[Pair]) -> Sample |
 
 
 @torch.no_grad()
-def mean_loss(task: Task, model: nn.Module, batches: Batches, *, device: torch.device) -> float:
+def mean_loss(
+    task: Task, model: nn.Module, batches: Batches, *, device: torch.device, ranks: Ranks | None = None
+) -> float:
     """Return the mean loss of a task over all examples; NaN if there is nothing to predict."""
+    ranks = ranks or Ranks()
     random = torch.Generator().manual_seed(JUDGING_SEED)
-    nll, count = 0.0, 0
-    for batch in batches.once():
-        loss = task.output.loss(model, task.training_batch(batch, random, training=False).to(device))
-        nll += loss.nll.item()
-        count += loss.tokens
+    nll, count = 0.0, 0.0
+    for number, batch in enumerate(batches.once()):
+        made = task.training_batch(batch, random, training=False)  # on every rank, since it may draw random numbers
+        if number % ranks.world_size == ranks.rank:
+            loss = task.output.loss(model, made.to(device))
+            nll += loss.nll.item()
+            count += loss.tokens
+    nll, count = ranks.total([nll, count])
     return nll / count if count else math.nan

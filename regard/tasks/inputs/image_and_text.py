@@ -41,7 +41,7 @@ class SharedImageBatches(ImageBatches):
             turns = random.permutation(len(self.pictures))
             order = np.lexsort((random.random(len(numbers)), turns[numbers]))
             longest = self.store.lengths[0][order]  # with the end symbol, without the image
-            self._latest = epoch, (order, cut(longest, self.tokens, self.world_size))
+            self._latest = epoch, (order, cut(longest, self.tokens))
         return self._latest[1]
 
 

@@ -165,6 +165,11 @@ class Output(ABC, Generic[M]):
         sources, _ = self.readable([pair.source for pair in pairs])
         return self.grade(self.lines(model, sources, thorough=thorough), pairs)
 
+    @property
+    def grades_lines(self) -> bool:
+        """Whether `judge` grades one line of output per example, so that processes can share the generation."""
+        return type(self).judge is Output.judge
+
     def readable(self, sources: Sequence[str]) -> tuple[list[str], int]:
         """Return sources truncated to what the model can read, and how many were; scored sources are never left out."""
         return self.input.shorten(sources)

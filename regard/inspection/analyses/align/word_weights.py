@@ -94,7 +94,7 @@ def token_maps(
     order = [wanted[index] for index in np.argsort(longest, kind="stable")]
     sizes = np.sort(longest)
     done = 0
-    for start, end in cut(sizes, TOKENS if method == "attention" else 1, 1) if wanted else ():
+    for start, end in cut(sizes, TOKENS if method == "attention" else 1) if wanted else ():
         places = order[start:end]
         some = [pairs[position] for position in places]
         found = _attention(translator, some) if method == "attention" else [_contributions(translator, some[0])]
