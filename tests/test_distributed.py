@@ -54,7 +54,7 @@ def assert_same_training(first: Path, second: Path) -> None:
 
 @pytest.mark.parametrize(
     ("processes", "parallel"),
-    [(2, "ddp"), (2, "fsdp"), pytest.param(4, "ddp", marks=pytest.mark.long), (4, "fsdp")],
+    [(2, "ddp"), (2, "fsdp"), *(pytest.param(4, kind, marks=pytest.mark.long) for kind in ("ddp", "fsdp"))],
 )
 def test_several_processes_train_as_one(alone: Path, processes: int, parallel: str) -> None:
     name = f"{parallel}{processes}"
@@ -236,7 +236,8 @@ def test_a_job_on_two_nodes_survives_the_loss_of_one(alone: Path, nodes: list[tu
     for number, (prefix, address) in enumerate(nodes):
         options = ["--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-id", "job", "--max-restarts", "3"]
         options += ["--rdzv-endpoint", f"{nodes[0][1]}:29400", "--local-addr", address]
-        options += ["--rdzv-conf", "last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"]
+        times = "last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"
+        options += ["--rdzv-conf", f"is_host={int(number == 0)},{times}"]
         more = {"FAULT": f"*:5:node:{once}"} if number else {}
         processes.append(
             subprocess.Popen(

@@ -41,6 +41,8 @@ def train(
     The run directory holds everything: configuration, tokenizers, weights, checkpoints and metrics. Ctrl-C saves a
     checkpoint; --resume continues exactly where training stopped.
     """
+    if "RANK" in os.environ:  # DDP warns in every process that each parameter is used, which Regard does not rely on
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from regard.config.loading import load
     from regard.foundation.errors import UsageError
     from regard.recipes import configuration_file
