@@ -2,8 +2,10 @@
 
 import json
 import os
+from dataclasses import dataclass
 from itertools import groupby, permutations, product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,12 +21,15 @@ from regard.models import build
 from regard.models.memory import Memory
 from regard.nn.subsampling import pad_frames, subsampled_length
 from regard.runs.run import Run
+from regard.search import Search
+from regard.search.ctc import CtcSteps
+from regard.search.steps import ModelSteps, Source
 from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.outputs.transcript import ctc_loss
 from regard.tasks.preparation import prepare
 from regard.tasks.results import Label, Text
 from regard.tasks.training_batch import TrainingPoint
-from regard.text.specials import EOS, PAD
+from regard.text.specials import BOS, EOS, PAD, SPECIALS
 from regard.training.loop import train
 from regard.training.view import View
 
@@ -348,6 +353,85 @@ def test_ctc_is_the_sum_over_all_alignments():
         torch.testing.assert_close(found[row], -total.log(), atol=1e-4, rtol=1e-4)
     short = Memory(states[:, :1], mask[:, :1], states.mean(1))
     assert ctc_loss(layer, short, outputs).tolist() == [0.0, 0.0]  # no alignment exists
+
+
+class Blind(ModelSteps):
+    """A decoder that finds every token equally probable, with log-probability 0; states are counts of tokens."""
+
+    def begin(self, memory):
+        return Counted(torch.zeros(len(memory.mask)))
+
+    def step(self, tokens, state):
+        return torch.zeros(len(tokens), 8), Counted(state.count + 1)
+
+
+@dataclass
+class Counted:
+    count: torch.Tensor
+
+    def select(self, rows):
+        return Counted(self.count[rows])
+
+
+def blind_ctc(weight=0.5, seed=3):
+    """CTC alone as a step model (the decoder adds zero) over two sounds of four and three positions, and its layer."""
+    torch.manual_seed(seed)
+    layer, states = torch.nn.Linear(4, 8), torch.randn(2, 4, 4)
+    mask = torch.tensor([[True, True, True, True], [True, True, True, False]])
+    memory = Memory(states, mask, states.mean(1))
+    model = SimpleNamespace(encode=lambda content: memory, ctc=layer)
+    return CtcSteps(Blind(model), model, weight), Source(None, mask, ("", "")), layer, memory
+
+
+def test_scores_of_ctc_add_up_to_its_log_probability():
+    """However an output continues: after its tokens and its end, the sum is −λ · the loss of CTC."""
+    steps, source, layer, memory = blind_ctc()
+    for output in [[6, 7], [6, 6], [7], [6, 7, 6], []]:
+        outputs = torch.tensor([[*output, EOS]] * 2)
+        wanted = -0.5 * ctc_loss(layer, memory, outputs)
+        state, last, total = steps.start(source), torch.tensor([1, 1]), torch.zeros(2)
+        for token in [*output, EOS]:
+            scores, state = steps.step(last, state)
+            total, last = total + scores[:, token], torch.tensor([token, token])
+            state = state.select(torch.tensor([0, 1]))
+        possible = wanted != 0  # the loss of what has no alignment is 0
+        torch.testing.assert_close(total[possible], wanted[possible].float(), atol=1e-4, rtol=1e-4)
+        assert (total[~possible] < -1000).all()
+
+
+def test_the_score_of_a_prefix_is_that_of_all_outputs_that_begin_with_it():
+    steps, source, layer, memory = blind_ctc()
+    _, state = steps.step(torch.tensor([1, 1]), steps.start(source))
+    _, state = steps.step(torch.tensor([6, 6]), state)
+    log_probs = layer(memory.states).log_softmax(2)
+    for row, length in enumerate((4, 3)):
+        for second in (6, 7):
+            total = torch.tensor(0.0)
+            for path in product(range(8), repeat=length):
+                merged = [token for token, _ in groupby(path) if token != PAD]
+                if merged[:2] == [6, second]:
+                    total += log_probs[row, range(length), list(path)].sum().exp()
+            assert state.scores[row, second].item() == pytest.approx(total.log().item(), abs=1e-4)
+
+
+@torch.inference_mode()
+def test_search_with_ctc_finds_the_best_mixture(speech):
+    """A beam as wide as the space finds the output with the best (1 − λ) · decoder + λ · CTC; λ = 0 is the decoder."""
+    model = regard.load(speech, ["decoding.length_penalty=0", "decoding.beam=200", "decoding.max_length=4"])
+    loaded = model.loaded
+    source = prepare(loaded.config, speech).validation_pairs[0].source
+    tokens = [token for token in range(loaded.task.output.tokenizer.size) if token >= len(SPECIALS)]
+    frames = loaded.task.input.collate([source], [])[0]
+    best = {}
+    for output in (output for length in range(4) for output in product(tokens, repeat=length)):
+        outputs = torch.tensor([[*output, EOS]])
+        memory = loaded.model.encode(frames)
+        logits = loaded.model.scores(loaded.model.decode(memory, torch.tensor([[BOS, *output]])))
+        decoder = logits.log_softmax(2)[0, range(len(output) + 1), outputs[0]].sum()
+        best[tuple(output)] = float(0.7 * decoder - 0.3 * ctc_loss(loaded.model.ctc, memory, outputs)[0])
+    wanted = max(best, key=best.__getitem__)
+    found = loaded.hypotheses([source], Search(beam=200, length_penalty=0.0))[0][0]
+    assert found.tokens == wanted or best[tuple(found.tokens)] == pytest.approx(best[wanted], abs=1e-3)
 
 
 def test_ctc_is_part_of_the_training_loss_alone(speech):

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.foundation.errors import UsageError
 from regard.models import DecodingState, Model
+from regard.models.memory import Memory
 from regard.nn import taps
 from regard.text.specials import BOS, MASK, PAD, SEP
 
@@ -80,7 +81,11 @@ class ModelSteps:
 
     def start(self, source: Source) -> DecodingState:
         """Encode the sources: tokens B×S, or pixels B×3×H×W."""
-        return self.model.start(self.model.encode(source.content))
+        return self.begin(self.model.encode(source.content))
+
+    def begin(self, memory: Memory) -> DecodingState:
+        """Return the state before the first token, given the encoded sources."""
+        return self.model.start(memory)
 
     def step(self, tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
         """Return the log-probabilities B×V of the next token and the new state."""
@@ -113,7 +118,11 @@ class AttentiveSteps:
 
     def start(self, source: Source) -> AttentionState:
         """Encode the sources."""
-        return AttentionState(self.model.start(source), torch.zeros_like(source.mask, dtype=torch.float))
+        return self.begin(self.model.model.encode(source.content))
+
+    def begin(self, memory: Memory) -> AttentionState:
+        """Return the state before the first token, given the encoded sources."""
+        return AttentionState(self.model.begin(memory), torch.zeros_like(memory.mask, dtype=torch.float))
 
     def step(self, tokens: Tensor, state: AttentionState) -> tuple[Tensor, AttentionState]:
         """Return the log-probabilities B×V of the next token and the new state with its attention."""

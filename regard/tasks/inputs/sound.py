@@ -26,6 +26,7 @@ from regard.foundation.errors import RegardError
 from regard.foundation.progress import Progress
 from regard.models import Model
 from regard.nn.subsampling import FACTOR, pad_frames, subsampled_length
+from regard.search.ctc import CtcSteps
 from regard.search.hypothesis import Hypothesis
 from regard.search.steps import AttentiveSteps, ModelSteps, Source, StepModel
 from regard.tasks.inputs.input import Input, Rows, SourceView, with_attention
@@ -163,7 +164,9 @@ class SoundInput(Input):
         real = frames[..., -1] > 0  # B×S
         rows_alone = (row[mask] for row, mask in zip(frames, real, strict=True))
         seeds = tuple(hashlib.sha256(row.numpy().tobytes()).hexdigest() for row in rows_alone)
-        steps = AttentiveSteps(model) if with_attention else ModelSteps(model)
+        plain = AttentiveSteps(model) if with_attention else ModelSteps(model)
+        weight = self.config.decoding.ctc if hasattr(model, "ctc") else 0.0
+        steps: StepModel[Any] = CtcSteps(plain, model, weight) if weight else plain
         return steps, Source(frames.to(model.device), real[:, ::FACTOR].to(model.device), seeds)
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
