@@ -155,7 +155,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "data:\n  train: {size: 3}\n",
-            "my.yaml:2: data.train.size belongs to generate or spoken_words. Set that instead, or remove it",
+            "my.yaml:2: data.train.size belongs to generate or spoken_words or speech. Set that instead, or remove it",
         ),
         (
             "data:\n  train:\n    sourc: a\n    target: b\n",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from regard.config.choices import READERS
-from regard.config.media_corpora import ImageFiles, SoundFiles, SpokenWords
+from regard.config.media_corpora import ImageFiles, SoundFiles, SpokenWords, SyntheticSpeech
 from regard.config.section import Section
 from regard.config.text_corpora import (
     BabiFiles,
@@ -144,6 +144,7 @@ _KEYS = (
     "images",
     "sounds",
     "spoken_words",
+    "speech",
     "reader",
     "imported",
 )
@@ -173,6 +174,7 @@ Corpus = Annotated[
     | Annotated[ImageFiles, Tag("images")]
     | Annotated[SoundFiles, Tag("sounds")]
     | Annotated[SpokenWords, Tag("spoken_words")]
+    | Annotated[SyntheticSpeech, Tag("speech")]
     | Annotated[ReaderFiles, Tag("reader")]
     | Annotated[Elsewhere, Tag("imported")],
     Discriminator(kind_of_corpus),

@@ -1,6 +1,6 @@
 """Corpora of images and sounds in folders, with files that give their texts or labels."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -127,4 +127,52 @@ class SpokenWords(CorpusSection):
     def _check_limits(self) -> Self:
         if self.min_words > self.max_words:
             raise ValueError(f"has min_words {self.min_words} above max_words {self.max_words}. Swap them.")
+        return self
+
+
+class SyntheticSpeech(CorpusSection):
+    """Speech by the program espeak-ng: invented words, or the lines of a text file, spoken by several voices."""
+
+    speech: File
+    """`invented`: words of open syllables, or a text file, plain or gzip, with a sentence per line."""
+    language: str = Field(default="es", pattern=r"^[a-z]{2,3}(-[a-z0-9]+)*$")
+    """Language of espeak-ng; Spanish spells invented words as they sound."""
+    voices: list[Annotated[str, Field(pattern=r"^[a-z0-9]{1,30}$")]] = Field(
+        default_factory=lambda: ["m1", "m2", "m3", "m4", "m5", "f1", "f2", "f3"], min_length=1
+    )
+    """Variants of the voice of espeak-ng, such as m1 to m8 and f1 to f5."""
+    speed: list[int] = Field(default_factory=lambda: [130, 190], min_length=2, max_length=2)
+    """Slowest and fastest speech, in words per minute: 80 to 450."""
+    pitch: list[int] = Field(default_factory=lambda: [30, 70], min_length=2, max_length=2)
+    """Lowest and highest pitch: 0 to 99."""
+    min_words: int = Field(default=1, ge=1, le=100)
+    """`invented`: fewest words of a sentence."""
+    max_words: int = Field(default=4, ge=1, le=100)
+    """`invented`: most words of a sentence."""
+    unseen: bool = False
+    """`invented`: take the fifth of all words that corpora without this setting never contain, to test with."""
+    size: int = Field(default=2000, ge=1, le=10_000_000)
+    """`invented`: number of sentences."""
+    seed: int = 0
+    """Different seeds give different sentences and voices."""
+
+    @property
+    def name(self) -> str:
+        """A short description for messages."""
+        return "the invented words of espeak-ng" if self.speech == "invented" else f"{self.speech}, spoken by espeak-ng"
+
+    @property
+    def listing(self) -> str | None:
+        """None: the text file, if there is one, has the examples."""
+        return None
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        if self.min_words > self.max_words:
+            raise ValueError(f"has min_words {self.min_words} above max_words {self.max_words}. Swap them.")
+        for name, (low, high), least, most in (("speed", self.speed, 80, 450), ("pitch", self.pitch, 0, 99)):
+            if not least <= low <= high <= most:
+                raise ValueError(
+                    f"has {name} {[low, high]}, which must be two numbers from {least} to {most}, in order."
+                )
         return self

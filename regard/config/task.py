@@ -256,7 +256,7 @@ class SoundTask(TaskSettings):
 
     input = "sound"
     examples = "sounds"
-    corpora = ("sounds", "spoken_words")
+    corpora = ("sounds", "spoken_words", "speech")
 
     masks: int = Field(default=2, ge=0, le=20)
     """Augmentation: number of time masks, and of frequency masks (SpecAugment: Park et al., 2019)."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.config.data import Corpus, Elsewhere, Generated, ReaderFiles
-from regard.config.media_corpora import ImageFiles, SoundFiles, SpokenWords
+from regard.config.media_corpora import ImageFiles, SoundFiles, SpokenWords, SyntheticSpeech
 from regard.config.text_corpora import (
     BabiFiles,
     ColumnFiles,
@@ -79,7 +79,7 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
 
             pairs = (Pair(f"{story}{TAB}{question}", answer) for story, question, answer in stories(corpus))
             yield from _number_pairs(corpus, pairs)
-        case ImageFiles() | SoundFiles() | SpokenWords():
+        case ImageFiles() | SoundFiles() | SpokenWords() | SyntheticSpeech():
             yield from _named_files(corpus)
         case ReaderFiles():
             yield from _read_by_extension(corpus)
@@ -107,7 +107,7 @@ def _read_rows(corpus: TableFiles | RecordFiles) -> Iterator[tuple[str, Pair]]:
     yield from ((location, Pair(*pair)) for location, pair in found)
 
 
-def _named_files(corpus: ImageFiles | SoundFiles | SpokenWords) -> Iterator[tuple[str, Pair]]:
+def _named_files(corpus: ImageFiles | SoundFiles | SpokenWords | SyntheticSpeech) -> Iterator[tuple[str, Pair]]:
     """Yield the pairs of a corpus whose sources are names of images or sounds."""
     if isinstance(corpus, ImageFiles):
         from regard.data.image_files import read_captions

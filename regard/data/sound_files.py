@@ -2,22 +2,24 @@
 
 from collections.abc import Iterator
 
-from regard.config.media_corpora import SoundFiles, SpokenWords
+from regard.config.media_corpora import SoundFiles, SpokenWords, SyntheticSpeech
 from regard.data.lines import read_lines
 from regard.data.sounds import ENDINGS, list_sounds
 from regard.data.spoken_words import read_spoken_words
+from regard.data.synthetic_speech import read_synthetic_speech
 from regard.foundation.errors import RegardError
 
 Row = tuple[str, str, str]
 """The location of a row, the name of its sound within the folder, and its text."""
 
 
-def read_sounds(corpus: SoundFiles | SpokenWords) -> Iterator[tuple[str, tuple[str, str]]]:
+def read_sounds(corpus: SoundFiles | SpokenWords | SyntheticSpeech) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the location and (the name of a sound, its text) of every example of a corpus of sounds."""
     if isinstance(corpus, SoundFiles):
         yield from read_manifest(corpus)
         return
-    for number, pair in enumerate(read_spoken_words(corpus), start=1):
+    pairs = read_spoken_words(corpus) if isinstance(corpus, SpokenWords) else read_synthetic_speech(corpus)
+    for number, pair in enumerate(pairs, start=1):
         yield f"{corpus.name}, number {number:,},", pair
 
 

@@ -1,4 +1,4 @@
-"""Sounds by name: the path of a WAV, FLAC or OGG file, a path into a zip file, or several of them joined.
+"""Sounds by name: the path of a WAV, FLAC or OGG file, a path into a zip file, synthetic speech, or several joined.
 
 `joined: a.wav + 0.25 s + b.wav` is one sound followed by a pause and another sound.
 Axes: N samples.
@@ -17,6 +17,7 @@ import numpy as np
 
 from regard.data.archives import archive_of, is_file, list_files, read_content
 from regard.data.log_mel import Frames, Samples, log_mel, resample
+from regard.data.synthetic_speech import SPOKEN, synthesise
 from regard.foundation.errors import RegardError
 from regard.foundation.installation import install_command
 
@@ -53,7 +54,7 @@ def read_frames(name: str, wanted: SoundFormat) -> tuple[Frames, set[int]]:
 def check_sound(name: str) -> None:
     """Raise if a file of this sound does not exist, without reading it."""
     for part in _parts(name):
-        if isinstance(part, str) and not part.startswith(MEMORY) and archive_of(part) is None:
+        if isinstance(part, str) and not part.startswith((MEMORY, SPOKEN)) and archive_of(part) is None:
             if not part.strip():
                 raise RegardError("The name of a sound is empty. Give the path of a sound, such as speech.wav.")
             if not is_file(part):
@@ -73,6 +74,8 @@ def file_stamp(name: str) -> str | None:
             if part not in _ARRAYS:
                 return None
             stamps.append(part)
+        elif isinstance(part, str) and part.startswith(SPOKEN):
+            stamps.append(SPOKEN)  # the name says all
         elif isinstance(part, str):
             try:
                 status = Path(archive_of(part) or part).stat()
@@ -179,7 +182,8 @@ def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
     if not name.strip():
         raise RegardError("The name of a sound is empty. Give the path of a sound, such as speech.wav.")
     soundfile = _soundfile()
-    content = read_content(name, limit=LARGEST, noun="sound")
+    is_synthetic = name.startswith(SPOKEN)
+    content = synthesise(name) if is_synthetic else read_content(name, limit=LARGEST, noun="sound")
     if not content:
         raise RegardError(f"{name} is empty. Record it again, or leave it out.")
     try:
