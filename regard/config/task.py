@@ -83,7 +83,7 @@ OUTPUTS: dict[str, OutputKind] = {
     "document": OutputKind(arrow="m", name="text", verb="generate", decoder=True, tokens=True, resegment=False),
     "label": OutputKind(arrow="1", name="classes", scores=("accuracy", "macro_f1")),
     "number": OutputKind(arrow="1", name="number", scores=("pearson", "spearman", "squared_error")),
-    "tags": OutputKind(arrow="n", name="tags", scores=("accuracy", "macro_f1"), resegment=False),
+    "tags": OutputKind(arrow="n", name="tags", scores=("accuracy", "macro_f1", "span_f1"), resegment=False),
     "masked-words": OutputKind(arrow="n, masked", name="hidden words", tokens=True, scores=("accuracy",)),
 }
 """Every kind of output by its name."""

@@ -178,8 +178,8 @@ class ConlluFiles(CorpusSection):
 
     conllu: Paths
     """File or files, plain or gzip, UTF-8."""
-    tag: Literal["upos", "xpos"] = "upos"
-    """Which tag: the universal part of speech (column 4), or the language's own (column 5)."""
+    tag: Literal["upos", "xpos", "lemma", "feats", "head", "deprel", "deps", "misc"] = "upos"
+    """Which column: the universal part of speech, the language's own, morphology (`feats`), relation (`deprel`) …"""
 
 
 class ColumnFiles(CorpusSection):

@@ -90,6 +90,7 @@ class EarlyStopping(Section):
         "true",
         "accuracy",
         "macro_f1",
+        "span_f1",
         "pearson",
         "spearman",
         "squared_error",

@@ -7,7 +7,9 @@ from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError
 
 _CONLLU_COLUMNS = 10
-_TAG_COLUMN = {"upos": 3, "xpos": 4}
+_TAG_COLUMN = {"lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "head": 6, "deprel": 7, "deps": 8, "misc": 9}
+_MAY_BE_EMPTY = ("feats", "deps", "misc")
+"""Columns in which `_` is a value: the word has none of these."""
 
 Word = tuple[str, str]
 """A word and its tag."""
@@ -54,11 +56,11 @@ def _conllu(line: str, tag: str, path: str, number: int) -> Word | None:
     if not columns[0].isdecimal():
         return None
     word, found = columns[1].strip(), columns[_TAG_COLUMN[tag]].strip()
-    if not word or not found or " " in found or found == "_":
+    if not word or not found or " " in found or (found == "_" and tag not in _MAY_BE_EMPTY):
         raise RegardError(
             f"{path}:{number} has the word `{word}` with the {tag} tag `{found}`, but every word needs one tag. "
             "Correct the "
-            "line, or choose the other with tag: xpos or upos."
+            "line, or choose another column with `tag`, such as upos or xpos."
         )
     return word, found
 

@@ -44,6 +44,7 @@ NAMES = {
     "true": "true",
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
+    "span_f1": "span F1",
     "pearson": "Pearson",
     "spearman": "Spearman",
     "squared_error": "squared error",

@@ -60,7 +60,8 @@ class CtcSteps:
         """Encode the sources; the empty prefix is aligned with blanks alone."""
         memory = self.model.encode(source.content)
         assert isinstance(self.model.ctc, nn.Linear)
-        log_probs = torch.log_softmax(self.model.ctc(memory.states).double(), dim=2)  # B×S×V
+        exact = torch.float32 if source.device.type == "mps" else torch.float64  # which Apple GPUs do not have
+        log_probs = torch.log_softmax(self.model.ctc(memory.states).to(exact), dim=2)  # B×S×V
         log_probs = log_probs.masked_fill(~memory.mask[..., None], -torch.inf)
         log_probs[..., BLANK] = log_probs[..., BLANK].masked_fill(~memory.mask, 0.0)
         silent = torch.cat([log_probs.new_zeros(len(log_probs), 1), log_probs[..., BLANK].cumsum(1)], dim=1)

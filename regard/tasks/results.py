@@ -128,11 +128,13 @@ class Number(Result):
 class Tags(Result):
     """A tag for each word; iterating gives (word, tag) pairs."""
 
-    fields = ("words", "tags")
+    fields = ("words", "tags", "probabilities")
     words: Sequence[str]
     """The words of the text."""
     tags: Sequence[str]
     """The tag of each word."""
+    probabilities: Sequence[float] = ()
+    """The probability of each tag."""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(zip(self.words, self.tags, strict=True))
@@ -144,8 +146,8 @@ class Tags(Result):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Words and tags."""
-        return {"words": list(self.words), "tags": list(self.tags)}
+        """Words, tags and their probabilities."""
+        return {"words": list(self.words), "tags": list(self.tags), "probabilities": list(self.probabilities)}
 
     def __repr__(self) -> str:
         return f"Tags({self.line!r})"

@@ -21,6 +21,7 @@ SCORES = {
     "cer": "#e0a030",
     "accuracy": "#4f8f5b",
     "macro_f1": "#e0a030",
+    "span_f1": "#7a5cc0",
     "pearson": "#4f8f5b",
     "spearman": "#e0a030",
 }

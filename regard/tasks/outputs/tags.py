@@ -4,7 +4,7 @@ Axes: B batch, S source positions, C tags.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -17,6 +17,7 @@ from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.foundation.errors import UsageError
 from regard.metrics.labels import score_labels
+from regard.metrics.spans import marks_spans, score_spans
 from regard.models.tagger import Tagger
 from regard.objectives.objective import Loss
 from regard.tasks.inputs.text import TextInput
@@ -148,11 +149,11 @@ class TagsOutput(Output[Tagger]):
     def answer(self, model: Tagger, sources: Sequence[str]) -> list[Tags]:
         """Return a tag for each word; words are separated by white space."""
         sentences = [source.split() for source in sources]
-        return [Tags(words, tags) for words, tags in zip(sentences, self.tags(model, sentences), strict=True)]
-
-    def tags(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the most likely tag of each word of sentences."""
-        return [[tag for tag, _ in row] for row in self.likeliest(model, sentences)]
+        found = self.likeliest(model, sentences)
+        return [
+            Tags(words, [tag for tag, _ in row], [probability for _, probability in row])
+            for words, row in zip(sentences, found, strict=True)
+        ]
 
     def likeliest(self, model: Tagger, sentences: Sequence[Sequence[str]]) -> list[list[tuple[str, float]]]:
         """Return the most likely tag of each word of sentences, with its probability."""
@@ -224,9 +225,13 @@ class TagsOutput(Output[Tagger]):
         scores = replace(scores, sentences=len(pairs))
         counts = Counter(true)
         table = [(tag, f"{counts[tag]:,}", f"{f1[tag]:.1f}") for tag in sorted(f1, key=lambda tag: -counts[tag])]
-        return Judgement(
-            scores=scores, samples=samples, tables=[Table(title="By tag", head=("tag", "words", "F1"), rows=table)]
-        )
+        tables = [Table(title="By tag", head=("tag", "words", "F1"), rows=table)]
+        if marks_spans(self.known.names):
+            spans = score_spans(answers, [pair.target.split() for pair in pairs])
+            values, details = {**scores.values, **spans.values}, {**scores.details, **spans.details}
+            scores = replace(scores, values=values, details=details)
+            tables.insert(0, _span_table(spans.details))
+        return Judgement(scores=scores, samples=samples, tables=tables)
 
     def _tags_in(self, line: str, pair: Pair, number: int) -> list[str]:
         """Parse a line of word/tag pairs, or of tags alone."""
@@ -238,6 +243,17 @@ class TagsOutput(Output[Tagger]):
             if tag not in self.known.names:
                 raise UsageError(f"Answer {number:,} has `{tag[:40]}`, which is not a tag of this run.")
         return tags
+
+
+def _span_table(spans: Mapping[str, Mapping[str, float]]) -> Table:
+    """Return precision, recall and F1 of each type of span."""
+    counts = spans["span_count"]
+    measures = [spans[f"span_{name}"] for name in ("precision", "recall", "f1")]
+    rows = [
+        (kind, f"{counts[kind]:,.0f}", *(f"{measure[kind]:.1f}" for measure in measures))
+        for kind in sorted(counts, key=lambda kind: -counts[kind])
+    ]
+    return Table(title="By type of span", head=("type", "spans", "precision", "recall", "F1"), rows=rows)
 
 
 def _likeliest(scores: Tensor) -> Tensor:
