@@ -72,17 +72,15 @@ def salt_of(seed: int) -> bytes:
 
 def survey_chunk(pairs: Sequence[Pair], rules: SurveyRules) -> SurveyedChunk:
     """Survey consecutive pairs of a corpus."""
-    fates = bytes(
-        Fate.EMPTY
-        if any(not getattr(pair, side).strip() for side in rules.required)
-        else _fate(pair, rules.cleaning, rules.texts)
-        for pair in pairs
-    )
+    stripped = {side: [getattr(pair, side).strip() for pair in pairs] for side in BOTH}
+    fates = _decide_alone([stripped[side] for side in rules.texts], rules.cleaning, len(pairs))
+    for side in rules.required:
+        fates[[not text for text in stripped[side]]] = Fate.EMPTY
     groups = None
     if rules.salt is not None:
         together = rules.together
-        groups = _hash_texts((" ".join(together(pair).split()).casefold() for pair in pairs), rules.salt)
-    return SurveyedChunk(fates, _hash_pairs(pairs), groups)
+        groups = _hash_texts([" ".join(together(pair).split()).casefold() for pair in pairs], rules.salt)
+    return SurveyedChunk(fates.tobytes(), _hash_stripped(stripped["source"], stripped["target"]), groups)
 
 
 def survey(
@@ -142,7 +140,7 @@ class Survey:
         for count, aside in ((held_out, Fate.HELD_OUT), (tested, Fate.TEST)):
             if count:
                 _hold_out(self._groups, fate, count, aside)
-        known = _hash_pairs(list(validation))
+        known = _hash_texts([f"{pair.source.strip()}\0{pair.target.strip()}" for pair in validation])
         report = CleaningReport(pairs=len(fate), overlap=_overlap(known, self._pairs, fate))
         for reason in REASONS:
             chosen = fate == reason
@@ -195,19 +193,17 @@ class _HashFile:
             self._file.close()
 
 
-def _fate(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> Fate:
-    """Return the fate of a pair as far as it depends on the pair alone."""
-    if not texts:
-        return Fate.TRAIN
-    lengths = [len(getattr(pair, text).strip()) for text in texts]
-    shortest, longest = min(lengths), max(lengths)
-    if longest > cleaning.max_characters:
-        return Fate.TOO_LONG
-    if not shortest:
-        return Fate.EMPTY
-    if (longest + GRACE) / (shortest + GRACE) > cleaning.max_ratio:
-        return Fate.RATIO
-    return Fate.TRAIN
+def _decide_alone(sides: Sequence[Sequence[str]], cleaning: Cleaning, count: int) -> NDArray[np.uint8]:
+    """Return the fate of each pair as far as it depends on the pair alone, given its texts without outer space."""
+    fates = np.full(count, Fate.TRAIN, dtype=np.uint8)
+    if not sides:
+        return fates
+    lengths = np.array([list(map(len, texts)) for texts in sides], dtype=np.int64)
+    longest, shortest = lengths.max(axis=0), lengths.min(axis=0)
+    fates[(longest + GRACE) / (shortest + GRACE) > cleaning.max_ratio] = Fate.RATIO
+    fates[shortest == 0] = Fate.EMPTY
+    fates[longest > cleaning.max_characters] = Fate.TOO_LONG
+    return fates
 
 
 def _find_repeated(hashes: _HashFile) -> Iterator[NDArray[np.int64]]:
@@ -265,11 +261,11 @@ def _overlap(known: Hashes, hashes: _HashFile, fate: NDArray[np.uint8]) -> int:
 
 def _hash_texts(texts: Iterable[str], salt: bytes = b"") -> Hashes:
     """Return 64-bit hashes of texts that are the same on every machine."""
-    digests = [
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, salt=salt).digest() for text in texts
-    ]
+    blake2b = hashlib.blake2b
+    digests = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, salt=salt).digest() for text in texts]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64, copy=False)
 
 
-def _hash_pairs(pairs: Sequence[Pair]) -> Hashes:
-    return _hash_texts(f"{source.strip()}\0{target.strip()}" for source, target in pairs)
+def _hash_stripped(sources: Iterable[str], targets: Iterable[str]) -> Hashes:
+    """Return the hashes of pairs, given both sides without outer space."""
+    return _hash_texts([f"{source}\0{target}" for source, target in zip(sources, targets, strict=True)])

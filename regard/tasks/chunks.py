@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regard.config.run import RunConfig
 from regard.data.cleaning import Fate, changed_corpus
@@ -61,14 +60,22 @@ class DecidedChunk:
     trained: int = 0
     """How many examples before this chunk are for training."""
 
-    def pairs_of(self, *wanted: Fate) -> list[Pair]:
-        """Return the examples of some fates; raises if the corpus has changed since the survey."""
+    def pairs(self) -> list[Pair]:
+        """Return all examples; raises if the corpus has changed since the survey."""
         pairs = list(self.chunk.pairs())
         if len(pairs) != len(self.fates):
             raise changed_corpus()
-        if len(wanted) == 1 and self.fates.count(wanted[0]) == len(pairs):
-            return pairs
-        return [pair for pair, fate in zip(pairs, self.fates, strict=True) if fate in wanted]
+        return pairs
+
+    def places_of(self, fate: Fate) -> list[int]:
+        """Return the indices of the examples of a fate."""
+        places: list[int] = np.flatnonzero(np.frombuffer(self.fates, dtype=np.uint8) == fate).tolist()
+        return places
+
+    def training_pairs(self) -> list[Pair]:
+        """Return the examples for training."""
+        pairs, places = self.pairs(), self.places_of(Fate.TRAIN)
+        return pairs if len(places) == len(pairs) else [pairs[place] for place in places]
 
 
 def problem_of(pair: Pair, kind: TaskKind) -> str | None:
@@ -107,6 +114,8 @@ class SurveyStep:
         kind = self.kind
         if not isinstance(chunk, LineChunk):
             return survey_chunk(list(chunk.pairs()), self.rules)
+        if not kind.checks_pairs:
+            return survey_chunk(list(chunk.pairs()), self.rules)
         pairs = []
         for number, pair in chunk.numbered():
             if problem := problem_of(pair, kind):
@@ -144,20 +153,16 @@ class GatherStep:
 
     def __call__(self, decided: DecidedChunk) -> GatheredChunk:
         """Gather from a chunk."""
-        kind, fates = self.kind, decided.fates
-        everything = decided.pairs_of(*Fate)
-        train = [pair for pair, fate in zip(everything, fates, strict=True) if fate == Fate.TRAIN]
+        kind, pairs = self.kind, decided.pairs()
+        train, held_out, tested = (decided.places_of(fate) for fate in (Fate.TRAIN, Fate.HELD_OUT, Fate.TEST))
         words = words_to_count(self.config, kind.texts)
         sample = train[-decided.trained % self.step :: self.step]
-        words.add(kind.input.texts_of(pair, self.config) for pair in sample)
+        words.add(kind.input.texts_of(pairs[place], self.config) for place in sample)
         labels: Counter[str] = Counter()
         if kind.output.has_labels:
-            labels.update(label for pair in train for label in kind.output.labels_of(pair))
-        held_out, tested = (
-            [(index, everything[index]) for index, fate in enumerate(fates) if fate == wanted]
-            for wanted in (Fate.HELD_OUT, Fate.TEST)
-        )
-        return GatheredChunk(held_out, tested, words, labels)
+            labels.update(label for place in train for label in kind.output.labels_of(pairs[place]))
+        kept = [[(place, pairs[place]) for place in places] for places in (held_out, tested)]
+        return GatheredChunk(kept[0], kept[1], words, labels)
 
 
 @dataclass(frozen=True)
@@ -200,13 +205,8 @@ class EncodeStep:
 
     def __call__(self, chunk: DecidedChunk | PairChunk) -> EncodedChunk:
         """Tokenise a chunk."""
-        pairs = chunk.pairs_of(Fate.TRAIN) if isinstance(chunk, DecidedChunk) else list(chunk.pairs())
+        pairs = chunk.training_pairs() if isinstance(chunk, DecidedChunk) else list(chunk.pairs())
         before = self.task.input.cut_counts.copy()
         sources, targets, too_long = self.task.packed_rows(pairs, self.longest)
         counted = self.task.input.cut_counts - before
         return EncodedChunk(sources.astype(self.dtype), targets.astype(self.dtype), too_long, counted)
-
-
-def training_numbers(fates: bytes, first: int) -> NDArray[np.int64]:
-    """Return the numbers of the training examples of a chunk whose first example has the number `first`."""
-    return np.flatnonzero(np.frombuffer(fates, dtype=np.uint8) == Fate.TRAIN) + first

@@ -64,6 +64,13 @@ class TaskKind:
         """The settings by which examples are cleaned."""
         return self.output.cleaning(self.config)
 
+    @property
+    def checks_pairs(self) -> bool:
+        """Whether `problem` can find anything wrong with an example of this task."""
+        return self.input.problem.__func__ is not Input.problem.__func__ or (  # type: ignore[attr-defined]
+            self.output.problem.__func__ is not Output.problem.__func__  # type: ignore[attr-defined]
+        )
+
     def problem(self, pair: Pair) -> str | None:
         """Return what is wrong with an example, as the end of a sentence that begins with its place, or `None`."""
         return self.input.problem(pair.source) or self.output.problem(pair)

@@ -28,7 +28,6 @@ from regard.tasks.chunks import (
     PairChunk,
     SurveyStep,
     problem_of,
-    training_numbers,
 )
 from regard.tasks.inputs import Input
 from regard.tasks.task import Task, TaskKind
@@ -152,7 +151,7 @@ class TrainingCorpus:
         """Yield the numbers of the training examples of each chunk."""
         first = 0
         for count in self._counts:
-            yield training_numbers(self.fate[first : first + count].tobytes(), first + 1).tolist()
+            yield (np.flatnonzero(self.fate[first : first + count] == Fate.TRAIN) + first + 1).tolist()
             first += count
 
     def _joined(self) -> tuple[Iterator[PairChunk], Iterator[list[int]]]:

@@ -1,8 +1,8 @@
 """Rows of ids of different lengths, packed into one array."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Self
 
 import numpy as np
@@ -58,10 +58,6 @@ class PackedWords:
         """Whether it has so many words that a new one should be started, which bounds its memory."""
         return len(self._numbers) > _MOST_WORDS or self._characters > _MOST_CHARACTERS
 
-    def missing(self, words: Iterable[str]) -> list[str]:
-        """Return the words that it does not have, each once."""
-        return [word for word in dict.fromkeys(words) if word not in self._numbers]
-
     def add(self, words: Sequence[str], ids: Sequence[Sequence[int]]) -> None:
         """Add new words with their ids."""
         self._numbers.update(zip(words, range(len(self._numbers), len(self._numbers) + len(words)), strict=True))
@@ -72,9 +68,16 @@ class PackedWords:
         self._starts = np.concatenate((self._starts, starts))
         self._lengths = np.concatenate((self._lengths, added.lengths))
 
-    def join(self, words: Sequence[str], counts: Sequence[int]) -> PackedRows:
-        """Return the ids of texts, given all their words and the number of words of each text."""
-        numbers = np.fromiter(map(self._numbers.__getitem__, words), dtype=np.int64, count=len(words))
+    def join(self, texts: Sequence[str], encode: Callable[[list[str]], Sequence[Sequence[int]]]) -> PackedRows:
+        """Return the ids of texts; `encode` returns those of words that it does not have yet."""
+        rows = [text.split() for text in texts]
+        counts, words = list(map(len, rows)), list(chain.from_iterable(rows))
+        numbers = np.fromiter(map(self._numbers.get, words, repeat(-1)), dtype=np.int64, count=len(words))
+        unknown = np.flatnonzero(numbers < 0).tolist()
+        if unknown:
+            new = list(dict.fromkeys(words[place] for place in unknown))
+            self.add(new, encode(new))
+            numbers[unknown] = [self._numbers[words[place]] for place in unknown]
         lengths = self._lengths[numbers]
         ends = np.cumsum(lengths)
         total = int(ends[-1]) if len(ends) else 0

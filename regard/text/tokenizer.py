@@ -136,12 +136,10 @@ class Tokenizer:
             from regard.text.packed_rows import PackedWords
 
             self._packed = PackedWords()
-        rows = [without_surrogates(text).split() for text in texts]
-        words = list(chain.from_iterable(rows))
-        if new := self._packed.missing(words):
-            found = self._inner.encode_batch_fast(new, add_special_tokens=False)
-            self._packed.add(new, [encoding.ids for encoding in found])
-        return self._packed.join(words, list(map(len, rows)))
+        return self._packed.join(list(map(without_surrogates, texts)), self._encode_words)
+
+    def _encode_words(self, words: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._inner.encode_batch_fast(words, add_special_tokens=False)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids; special tokens are dropped, except `<unk>`."""
