@@ -222,6 +222,8 @@ class Data(Section):
     """Share of additional longer pairs: for every hundred pairs of `train`, `100 * joined` that join two to four."""
     cleaning: Cleaning = Cleaning()
     """Which training pairs are dropped."""
+    prepared: Annotated[str, Field(min_length=1)] | None = None
+    """Directory of data that `regard prepare` has prepared for this configuration, instead of preparing it again."""
     languages: Languages | None = None
     """The languages of a translation run, for `regard serve`."""
 

@@ -21,7 +21,7 @@ LONGEST_LINE = 1 << 22
 
 MOST_PASSED_OVER = 1 << 28
 """Bytes of a line that are skipped before reading stops with an error."""
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 """Bytes that are read at once; a block ends with a whole line."""
 PATIENCE = 10.0
 """Seconds to wait until another process opens a named pipe for writing."""

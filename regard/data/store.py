@@ -176,7 +176,7 @@ class StoreWriter:
             self._ends[number] += len(rows.ids)
 
     def _write(self, name: str, values: NDArray[Any]) -> None:
-        data = memoryview(np.ascontiguousarray(values)).cast("B") if len(values) else b""
+        data = np.ascontiguousarray(values).view(np.uint8).data
         self._sums[name] = zlib.crc32(data, self._sums[name])
         self._files[name].write(data)
 

@@ -16,10 +16,11 @@ from regard.data.lines import check_rereadable
 from regard.data.store import StoreWriter, TokenStore
 from regard.data.survey import survey
 from regard.foundation import durable
-from regard.foundation.errors import RegardError, TooFew
+from regard.foundation.errors import RegardError, TooFew, UsageError
 from regard.foundation.progress import Progress
 from regard.runs.manifest import Manifest
 from regard.runs.records import DamagedFile, read_file, read_record
+from regard.tasks.prepared_data import PreparationLock, adopt, check_fits, is_complete, write_record
 from regard.tasks.task import Task, TaskKind
 from regard.tasks.training_corpus import TrainingCorpus, read_checked, read_training_pairs, workers_for
 
@@ -73,7 +74,10 @@ def prepare(
     if not is_prepared(directory):
         _check_untrained(directory)
         try:
-            _build(config, directory, progress, workers)
+            if config.data.prepared is not None:
+                _adopt(config, directory)
+            else:
+                _build(config, directory, progress, workers)
         except TooFew as error:
             raise TooFew(f"{error}{_format_thinning(config.data.every)}") from None
         except OSError as error:
@@ -142,6 +146,34 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None, worker
     _write_pairs(directory / "data" / "test.jsonl", test)
     durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
     (directory / "data" / _UNFINISHED).unlink()
+
+
+def _adopt(config: RunConfig, directory: Path) -> None:
+    """Take over data that was prepared before (`data.prepared`)."""
+    _make_room(directory)
+    adopt(config, directory, last=_FINISHED)
+    (directory / "data" / _UNFINISHED).unlink()
+
+
+def prepare_shared(
+    config: RunConfig, directory: Path, progress: Progress | None = None, *, workers: int | None = None
+) -> tuple[Prepared, bool]:
+    """Prepare data that runs can share (`data.prepared`); return it, and whether it was there already.
+
+    What an interrupted preparation left is deleted. Data that was prepared for another configuration is refused.
+    """
+    if config.data.prepared is not None:
+        raise UsageError("data.prepared names data that is prepared already. Remove the setting to prepare it.")
+    with PreparationLock(directory):
+        known = is_complete(directory)
+        if known:
+            check_fits(config, directory)
+        elif is_prepared(directory):  # complete but for its record
+            (directory / "data" / _FINISHED).rename(directory / "data" / _UNFINISHED)
+        prepared = prepare(config, directory, progress, workers=workers)
+        if not known:
+            write_record(config, directory)
+    return prepared, known
 
 
 def _check_survey(config: RunConfig, kind: TaskKind, report: CleaningReport) -> None:

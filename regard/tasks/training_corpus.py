@@ -106,6 +106,7 @@ class TrainingCorpus:
         """Tokenise the training examples into `directory/data/train`; return the numbers of those left out."""
         config, longest = self.config, self.kind.cleaning.max_length
         step, too_long, done = EncodeStep(config, directory, longest, known=task), list[int](), 0
+        chunks: Iterator[DecidedChunk | PairChunk]
         numbers: Iterator[list[int]]
         if config.data.joined:
             chunks, numbers = self._joined()
@@ -154,13 +155,13 @@ class TrainingCorpus:
             yield (np.flatnonzero(self.fate[first : first + count] == Fate.TRAIN) + first + 1).tolist()
             first += count
 
-    def _joined(self) -> tuple[Iterator[PairChunk], Iterator[list[int]]]:
+    def _joined(self) -> tuple[Iterator[DecidedChunk | PairChunk], Iterator[list[int]]]:
         """Return the training examples and those made by joining them, in chunks, and the numbers of each chunk."""
         kept = with_fate(self._read(), self.fate, Fate.TRAIN)
         joined = add_joined_pairs(kept, self.config.data.joined, self.config.training.seed)
         numbers: list[list[int]] = []
 
-        def chunks() -> Iterator[PairChunk]:
+        def chunks() -> Iterator[DecidedChunk | PairChunk]:
             while chunk := list(islice(joined, CHUNK)):
                 numbers.append([number for number, _ in chunk])
                 yield PairChunk.of([pair for _, pair in chunk])
