@@ -91,13 +91,13 @@ class LineBlock:
         )
 
 
-def read_blocks(path: str | Path, size: int = BLOCK) -> Iterator[LineBlock]:
-    """Yield the lines of a file in blocks of about `size` bytes; the end of a line over `LONGEST_LINE` is left out."""
+def read_blocks(path: str | Path) -> Iterator[LineBlock]:
+    """Yield the lines of a file in blocks of about `BLOCK` bytes; the end of a line over `LONGEST_LINE` is left out."""
     first = 1
     try:
         with _open(Path(path)) as file:
             while True:
-                data, fault = _read_whole_lines(file, size, str(path), first)
+                data, fault = _read_whole_lines(file, BLOCK, str(path), first)
                 if data:
                     block = LineBlock(str(path), first, data)
                     yield block
