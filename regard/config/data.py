@@ -13,6 +13,7 @@ from regard.config.text_corpora import (
     ColumnFiles,
     ConlluFiles,
     CorpusSection,
+    DatasetDirectories,
     JsonLines,
     JsonTexts,
     LabelledLines,
@@ -131,6 +132,7 @@ class Elsewhere(CorpusSection):
 
 _KEYS = (
     "table",
+    "dataset",
     "tsv",
     "jsonl",
     "records",
@@ -159,6 +161,7 @@ def kind_of_corpus(value: Any) -> str:
 
 Corpus = Annotated[
     Annotated[TableFiles, Tag("table")]
+    | Annotated[DatasetDirectories, Tag("dataset")]
     | Annotated[PairedFiles, Tag("paired")]
     | Annotated[TsvFiles, Tag("tsv")]
     | Annotated[JsonLines, Tag("jsonl")]

@@ -9,6 +9,7 @@ from regard.config.text_corpora import (
     BabiFiles,
     ColumnFiles,
     ConlluFiles,
+    DatasetDirectories,
     JsonLines,
     JsonTexts,
     LabelledLines,
@@ -51,7 +52,7 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
         case PairedFiles() | TsvFiles() | JsonLines() | LabelledLines():
             for chunk in line_chunks(corpus):
                 yield from ((chunk.place(number), pair) for number, pair in chunk.numbered())
-        case TableFiles() | RecordFiles():
+        case TableFiles() | RecordFiles() | DatasetDirectories():
             yield from _read_rows(corpus)
         case ConlluFiles() | ColumnFiles():
             from regard.data.tagged import read_tagged
@@ -81,12 +82,16 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
             )
 
 
-def _read_rows(corpus: TableFiles | RecordFiles) -> Iterator[tuple[str, Pair]]:
-    """Yield the pairs of a table with named columns, or of a corpus of records."""
+def _read_rows(corpus: TableFiles | RecordFiles | DatasetDirectories) -> Iterator[tuple[str, Pair]]:
+    """Yield the pairs of a table with named columns, of a dataset, or of a corpus of records."""
     if isinstance(corpus, TableFiles):
         from regard.data.tables import read_table
 
         found = read_table(corpus)
+    elif isinstance(corpus, DatasetDirectories):
+        from regard.data.dataset_directories import read_datasets
+
+        found = read_datasets(corpus)
     else:
         from regard.data.record_files import read_records
 

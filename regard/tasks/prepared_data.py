@@ -151,9 +151,11 @@ def settings_of(config: RunConfig) -> dict[str, str]:
         **_flatten("data", config.data),
         **_flatten("text", config.text),
         **_flatten("task", config.task),
-        "training.seed": json.dumps(config.training.seed),
         "model.start_from": json.dumps(config.model.start_from),
     }
+    data = config.data
+    if data.joined or not data.validation or (data.held_out_test and not data.test):  # the seed of what is drawn
+        found["training.seed"] = json.dumps(config.training.seed)
     if TaskKind.of(config).input.gather is not Input.gather and config.model.encoder is not None:
         found |= _flatten("model.encoder", config.model.encoder)  # sizes of images, lengths of sounds
     return found

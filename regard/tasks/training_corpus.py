@@ -205,8 +205,8 @@ def size_of(corpus: Corpus) -> int:
     """Return the size of the files of a corpus in bytes, about, after decompression."""
     if isinstance(corpus, Generated):
         return corpus.size * (SMALL_BYTES // SMALL)
-    sizes = ((path, path.stat().st_size) for path in map(Path, corpus.files) if path.is_file())
-    return sum(size * COMPRESSED.get(path.suffix.lower(), 1) for path, size in sizes)
+    files = (file for path in map(Path, corpus.files) for file in (path.rglob("*") if path.is_dir() else [path]))
+    return sum(file.stat().st_size * COMPRESSED.get(file.suffix.lower(), 1) for file in files if file.is_file())
 
 
 def workers_for(config: RunConfig, wanted: int | None = None) -> ChunkWorkers:
