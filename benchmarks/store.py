@@ -4,8 +4,8 @@
     python -m benchmarks.store [--sizes 1000000 10000000] [--workers 1 2] [--directory /tmp/store]
 
 The pairs are those of Tatoeba and Multi30k, repeated with variations: a number is inserted in both sides, so that they
-are not duplicates. Without these corpora they are made-up words. Every measurement is a process of its own, bound to as
-many cores as it has workers. It prepares the data as `regard prepare` and `regard train` do (read, cleaned, tokenizer
+are not duplicates. Without these corpora they are made-up words. Every measurement is a process of its own; one worker
+is one process with one thread. It prepares the data as `regard prepare` and `regard train` do (read, cleaned, tokenizer
 learnt, stored), orders one epoch of batches and makes some of it. Memory is the sum over all processes of the memory
 that each has for itself (PSS), sampled. Results go to benchmarks/results/store.md and store.json.
 """
@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -165,8 +166,20 @@ def measure_here(size: int, workers: int, directory: Path) -> dict[str, Any]:
         "order_seconds": round(ordered - stored, 3),
         "batches_per_epoch": per_epoch,
         "batched_pairs_per_second": round(made / (end - ordered)),
+        "cpu_seconds": round(_processor_seconds(), 2),
         "sha256": _hash_of(directory / "run"),
     }
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process and of its workers, which have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def _machine_seconds() -> float:
+    """Return the processor time of all processes of the machine since it was started."""
+    user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _hash_of(directory: Path) -> str:
@@ -191,7 +204,7 @@ def _in_own_process(size: int, workers: int, directory: Path) -> dict[str, Any]:
     process = subprocess.Popen(
         [*command, "--directory", str(directory)], env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
-    peak = 0
+    peak, busy, start = 0, _machine_seconds(), time.perf_counter()
 
     def watch() -> None:
         nonlocal peak
@@ -205,7 +218,9 @@ def _in_own_process(size: int, workers: int, directory: Path) -> dict[str, Any]:
     watcher.join()
     if process.returncode:
         sys.exit(f"preparing {size:,} pairs with {workers} workers failed")
-    return {**json.loads(answer.splitlines()[-1]), "peak_gb": round(peak / 1024**2, 3)}
+    found = json.loads(answer.splitlines()[-1])
+    others = (_machine_seconds() - busy - found["cpu_seconds"]) / (time.perf_counter() - start)
+    return {**found, "others": round(max(others, 0.0), 2), "peak_gb": round(peak / 1024**2, 3)}
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -240,22 +255,24 @@ def _write(facts: dict[str, Any], *, quick: bool) -> str:
                 f"{row['pairs'] / row['prepare_seconds']:,.0f}",
                 f"{faster:.2f}×" if row is not alone else "",
                 "" if row is alone else "yes" if row["sha256"] == alone["sha256"] else "**no**",
+                f"{row['cpu_seconds']:,.0f} s",
+                f"{row['others']:.1f}",
                 f"{row['order_seconds']:.2f} s",
                 f"{row['batched_pairs_per_second']:,}",
                 f"{row['peak_gb']:.2f} GB",
             ]
         )
-    header = ["pairs", "workers", "kept for training", "tokens", "prepare", "pairs/s", "faster", "identical"]
+    header = ["pairs", "workers", "kept for training", "tokens", "prepare", "pairs/s", "faster", "identical", "CPU"]
     text = "\n".join(
         [
             "# Token store: preparing data",
             "",
-            f"`regard bench store`: reading, cleaning, learning the tokenizer and tokenising {facts['corpus']}. N "
-            f"workers are bound to N cores. Two must be {FASTER}× faster than one, with the same files as a result; "
+            f"`regard bench store`: reading, cleaning, learning the tokenizer and tokenising {facts['corpus']}. One worker "
+            f"is one process with one thread. Two must be {FASTER}× faster than one, with the same files as a result; "
             f"memory, the sum over all processes with torch, must stay below {LIMIT_GB:g} GB. "
             f"{machine.in_words(facts['machine'])}",
             "",
-            report.markdown([*header, "order of an epoch", "batched pairs/s", "peak memory"], rows),
+            report.markdown([*header, "cores of others", "order of an epoch", "batched pairs/s", "peak memory"], rows),
         ]
     )
     return report.write("store", text, facts, quick=quick)
@@ -271,7 +288,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="into results/quick")
     given = parser.parse_args()
     if given.one:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.workers[0]])
         print(json.dumps(measure_here(given.one, given.workers[0], given.directory)))
         return
     print(compare(tuple(given.sizes), tuple(given.workers), given.directory, quick=given.quick))
