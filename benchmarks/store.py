@@ -267,8 +267,8 @@ def _write(facts: dict[str, Any], *, quick: bool) -> str:
         [
             "# Token store: preparing data",
             "",
-            f"`regard bench store`: reading, cleaning, learning the tokenizer and tokenising {facts['corpus']}. One worker "
-            f"is one process with one thread. Two must be {FASTER}× faster than one, with the same files as a result; "
+            f"`regard bench store`: reading, cleaning, learning the tokenizer and tokenising {facts['corpus']}. One "
+            f"worker is one process with one thread. Two must be {FASTER}× faster than one and write the same files; "
             f"memory, the sum over all processes with torch, must stay below {LIMIT_GB:g} GB. "
             f"{machine.in_words(facts['machine'])}",
             "",
