@@ -111,11 +111,11 @@ def _table(made: "Plan") -> str:
         rows.append(("here", f"not measured: {made.why_not_here}"))
     for machine in made.elsewhere:
         apart = "" if made.here else " (activations apart)"
-        fits = f"{made.memory_on(machine.devices) / 1e9:.2g} of {machine.hardware.gigabytes:g} GB each{apart}"
+        fits = f"{made.memory_on(machine.devices) / 1e9:.2g} of {machine.hardware.gigabytes:.3g} GB each{apart}"
         rows.append(
             (
                 machine.name,
-                f"{duration(machine.seconds)} at {machine.utilisation:.0%} of {machine.hardware.teraflops:g} TFLOP/s "
+                f"{duration(machine.seconds)} at {machine.utilisation:.0%} of {machine.hardware.teraflops:.3g} TFLOP/s "
                 f"each ({machine.hardware.precision}); {machine.spent:.2g} FLOPs as time × peak; {fits}",
             )
         )

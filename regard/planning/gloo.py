@@ -41,7 +41,7 @@ def measure_gloo(processes: int, size: int) -> Gloo:
             for command in commands
         ]
         try:
-            output, problem = started[0].communicate(timeout=PATIENCE)
+            output, _ = started[0].communicate(timeout=PATIENCE)
             found = json.loads(output)
         except (subprocess.TimeoutExpired, ValueError) as error:
             raise RegardError(

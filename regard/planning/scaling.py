@@ -138,7 +138,7 @@ class Parallel:
 def update_on(cluster: Cluster, sizes: Sizes, kind: str, computing: float, batches: int = 1) -> Update:
     """Return one update of a cluster, given the seconds of its computation on these devices.
 
-    `batches` of an update are accumulated: gradients are exchanged in the last of them, and parameters gathered in each.
+    `batches` of an update are accumulated: gradients are exchanged in the last, and parameters gathered in each.
     """
     if cluster.devices == 1:
         return Update(computing=computing, communicating=0.0, waiting=0.0, sent=0.0)
