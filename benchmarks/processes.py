@@ -20,7 +20,7 @@ CONFIG: dict[str, Any] = {
 VOCABULARY = 8000
 LENGTHS = [(20.0, 20.0)]
 PROCESSES = (1, 2, 4)
-BATCHES = (2048, 8192)
+BATCHES = (1024, 4096)
 """Tokens of a batch, which all processes share: with the smaller, communication is a larger part."""
 UPDATES = 14
 PATIENCE = 900.0
@@ -32,9 +32,10 @@ def measure_processes(options: Options) -> list[dict[str, Any]]:
 
     from regard.config.loading import from_mapping
     from regard.models import build
+    from regard.planning.estimate import divide_time
     from regard.planning.gloo import measure_gloo
     from regard.planning.hardware import Hardware
-    from regard.planning.scaling import Cluster, Sizes, update_on
+    from regard.planning.scaling import Cluster, Sizes, parallel
     from regard.tasks.chunk_workers import available_cores
 
     with torch.device("meta"):
@@ -42,17 +43,25 @@ def measure_processes(options: Options) -> list[dict[str, Any]]:
     links = {count: measure_gloo(count, sizes.parameters) for count in PROCESSES if count > 1}
     rows = []
     for tokens in (512,) if options.quick else BATCHES:
-        alone = 0.0
+        say(f"Plan, one process, batches of {tokens // PROCESSES[-1]:,} tokens")
+        updates = 4 if options.quick else UPDATES
+        share, alone, repeated = _train(1, tokens // PROCESSES[-1], updates), 0.0, 0.0
         for count in PROCESSES:
             say(f"Plan, {count} gloo processes, batches of {tokens:,} tokens")
-            measured = _train(count, tokens, 4 if options.quick else UPDATES)
-            alone = alone or measured
+            measured = _train(count, tokens, updates)
+            if count == 1:
+                alone, repeated = divide_time(measured, share, PROCESSES[-1])
             link = links.get(count)
             hardware = Hardware(
-                1.0, 1.0, "", link=link.gigabytes if link else 1.0, link_latency=link.latency if link else 0.0
+                1.0,
+                1.0,
+                "",
+                link=link.gigabytes if link else 1.0,
+                memory=0.0,
+                link_latency=link.latency if link else 0.0,
             )
             cluster = Cluster(hardware, count, 1, available_cores())
-            planned = update_on(cluster, sizes, "ddp", alone / cluster.parallel)
+            planned = parallel(cluster, sizes, "ddp", memory={}, alone=alone, repeated=repeated, updates=1).update
             rows.append(
                 {
                     "tokens": tokens,
@@ -116,7 +125,8 @@ def describe_processes(rows: list[dict[str, Any]]) -> str:
     return (
         "## Processes on this machine\n\n"
         "The bandwidth model of `regard plan --devices Nxhere`: one Transformer of width 256 with 3 and 3 layers, DDP "
-        "with gloo, one thread per process, batches of random text that all processes share. Planned from the "
-        "time of one process and the measured rate of gloo all-reduce alone. Four processes share two cores, so they "
-        f"compute no faster than two. Median difference {statistics.median(several):.0%}.\n\n" + markdown(head, shown)
+        "with gloo, one thread per process, batches of random text that all processes share. Planned from the time of "
+        "one process, with the batch and with a quarter of it, and the measured rate of gloo all-reduce. Four "
+        "processes share two cores, so they compute no faster than two. "
+        f"Median difference {statistics.median(several):.0%}.\n\n" + markdown(head, shown)
     )

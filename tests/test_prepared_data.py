@@ -140,7 +140,7 @@ def test_an_interrupted_preparation_is_not_taken_for_complete_and_starts_over(
         with pytest.raises(KeyboardInterrupt):
             prepare_shared(configuration(), Path("prepared"))
     assert not is_complete(Path("prepared"))
-    with pytest.raises(RegardError, match="is not complete. Prepare it with: regard prepare"):
+    with pytest.raises(RegardError, match=r"is not complete\. Prepare it with: regard prepare"):
         prepare(configuration("data.prepared=prepared"), Path("run"))
     changed = configuration("text.tokenizer.vocabulary=300")  # what was left must not be reused
     prepared, known = prepare_shared(changed, Path("prepared"))

@@ -23,13 +23,16 @@ from regard.planning.gloo import Gloo, measure_gloo
 from regard.planning.hardware import HARDWARE, HERE, Hardware, nodes_for, parse_devices
 from regard.planning.measurement import measure_training
 from regard.planning.memory import NUMBER, Measured, memory
-from regard.planning.scaling import Cluster, Parallel, Sizes, parallel
+from regard.planning.scaling import REACHED, Cluster, Parallel, Sizes, parallel
 from regard.tasks.chunk_workers import available_cores
 from regard.training.summary import parameters_by_part
 
 UTILISATION = 0.35
 """Default share of a GPU's peak that training reaches; with it, the estimates for the Transformer base and big models
 are within 20 % of the published costs (3.3e18 and 2.3e19, counted as time × peak)."""
+
+UPDATED = 28
+"""Bytes a parameter that Adam's update reads and writes: weights and two moments both, gradients once."""
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,11 @@ def plan(
 
     def elsewhere(count: int, name: str, nodes: int) -> Elsewhere:
         if name == HERE:
-            cluster, alone = _processes_here(config, model, vocabulary, lengths, count=count, flops=each * tokens)
+            cluster, alone, repeated = _processes_here(config, model, vocabulary, lengths, count, each * tokens)
         else:
             hardware = HARDWARE[name] if network is None else replace(HARDWARE[name], network=network)
             cluster, alone = Cluster(hardware, count, nodes), each * tokens / (hardware.teraflops * 1e12 * utilisation)
+            repeated = UPDATED * sizes.parameters / NUMBER / (hardware.memory * 1e9 * REACHED)
         ways = [
             parallel(
                 cluster,
@@ -134,6 +138,7 @@ def plan(
                 kind,
                 memory=kept,
                 alone=alone,
+                repeated=repeated,
                 updates=training.steps,
                 batches=training.accumulate,
                 sentences=training.batch_tokens / max(lengths.source, lengths.target),
@@ -169,33 +174,44 @@ def plan(
 
 
 def _processes_here(
-    config: RunConfig,
-    model: nn.Module,
-    vocabulary: tuple[int, int],
-    lengths: Lengths,
-    *,
-    count: int,
-    flops: float,
-) -> tuple[Cluster, float]:
-    """Return processes of one thread each on this machine, and the seconds that one takes for an update alone."""
-    cores, threads = available_cores(), torch.get_num_threads()
+    config: RunConfig, model: nn.Module, vocabulary: tuple[int, int], lengths: Lengths, count: int, flops: float
+) -> tuple[Cluster, float, float]:
+    """Return processes of one thread each on this machine, and the seconds of an update in one of them.
+
+    These are the seconds that depend on the batch, and those that do not, from updates with the whole batch and with
+    the share of a process.
+    """
+    threads, found = torch.get_num_threads(), []
     torch.set_num_threads(1)
     try:
-        alone, why = measure_training(config, model, vocabulary, lengths)
+        for share in dict.fromkeys((1, count)):
+            tokens = max(1, config.training.batch_tokens // share)
+            training = config.training.model_copy(update={"batch_tokens": tokens})
+            changed = config.model_copy(update={"training": training})
+            measured, why = measure_training(changed, model, vocabulary, lengths)
+            if measured is None:
+                raise UsageError(f"Processes on this machine cannot be planned: {why}.")
+            found.append(measured.seconds)
     finally:
         torch.set_num_threads(threads)
-    if alone is None:
-        raise UsageError(f"Processes on this machine cannot be planned: {why}.")
+    alone, repeated = divide_time(found[0], found[-1], count)
     size = sum(parameter.numel() for parameter in model.parameters()) * NUMBER
-    found = measure_gloo(count, size) if count > 1 else Gloo(0.0, 1.0)
+    gloo = measure_gloo(count, size) if count > 1 else Gloo(0.0, 1.0)
     hardware = Hardware(
-        flops / alone.seconds / 1e12,
+        flops / found[0] / 1e12,
         os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9 / count,
         "float32, measured",
-        link=found.gigabytes,
-        link_latency=found.latency,
+        link=gloo.gigabytes,
+        memory=0.0,
+        link_latency=gloo.latency,
     )
-    return Cluster(hardware, count, 1, cores), alone.seconds
+    return Cluster(hardware, count, 1, available_cores()), alone, repeated
+
+
+def divide_time(whole: float, part: float, count: int) -> tuple[float, float]:
+    """Return what grows with the batch of the time of a whole batch, and what does not, given that of 1 / `count`."""
+    repeated = min(max((count * part - whole) / (count - 1), 0.0), part) if count > 1 else 0.0
+    return whole - repeated, repeated
 
 
 def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, int], lengths: Lengths) -> float:

@@ -23,6 +23,8 @@ class Hardware:
     precision: str
     link: float
     """Peak rate to the other devices of a node in GB/s, in one direction: NVLink, or PCIe without it."""
+    memory: float
+    """Peak rate of its memory in GB/s."""
     network: float = 12.5
     """Peak rate of a node to the others in GB/s, in one direction; 12.5 is Ethernet of 100 Gbit/s."""
     link_latency: float = 5.0
@@ -32,15 +34,15 @@ class Hardware:
 
 
 HARDWARE = {
-    "P100": Hardware(9.5, 16, "float32, as Vaswani et al. (2017) count it", link=80, network=50),
-    "V100": Hardware(125, 32, "float16", link=150, network=50),
-    "T4": Hardware(65, 16, "float16", link=16),
-    "A10": Hardware(125, 24, "bfloat16", link=32),
-    "L4": Hardware(121, 24, "bfloat16", link=32),
-    "A100": Hardware(312, 80, "bfloat16", link=300, network=200),
-    "H100": Hardware(989, 80, "bfloat16", link=450, network=400),
-    "RTX3090": Hardware(71, 24, "bfloat16", link=32),
-    "RTX4090": Hardware(165, 24, "bfloat16", link=32),
+    "P100": Hardware(9.5, 16, "float32, as Vaswani et al. (2017) count it", link=80, memory=732, network=50),
+    "V100": Hardware(125, 32, "float16", link=150, memory=900, network=50),
+    "T4": Hardware(65, 16, "float16", link=16, memory=320),
+    "A10": Hardware(125, 24, "bfloat16", link=32, memory=600),
+    "L4": Hardware(121, 24, "bfloat16", link=32, memory=300),
+    "A100": Hardware(312, 80, "bfloat16", link=300, memory=2039, network=200),
+    "H100": Hardware(989, 80, "bfloat16", link=450, memory=3350, network=400),
+    "RTX3090": Hardware(71, 24, "bfloat16", link=32, memory=936),
+    "RTX4090": Hardware(165, 24, "bfloat16", link=32, memory=1008),
 }
 """Dense peak rates according to the manufacturers. Networks are those of DGX systems (DGX-1: four adapters of 100
 Gbit/s; DGX A100 and H100: eight of 200 and 400), where there is one; clouds often have less."""

@@ -9,13 +9,15 @@ because weights, gradients and what is exchanged have that precision.
 - Within a node a rank sends at the rate of its link, between nodes at its share of the node's network. A collective
   over several nodes is one within each node, and one between nodes of what is left:
   ((g - 1) / g) · bytes / link + ((N - 1) / N) · bytes / network.
+- The update of the weights is not divided among the ranks of DDP, each of which has all weights; those of FSDP2 update
+  their part. On a GPU it takes as long as reading and writing weights, gradients and moments, 28 bytes a parameter.
 - Communication overlaps with the pass that it belongs to, except that of one bucket or one unit, which comes first or
   last. Processes that share the cores of one machine cannot overlap: exchanging takes their processor time.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import nn
 
@@ -105,11 +107,11 @@ class Update:
     """Seconds of communication that computation does not hide."""
     sent: float
     """Bytes that every rank sends."""
+    seconds: float = field(init=False)
+    """Duration of the update."""
 
-    @property
-    def seconds(self) -> float:
-        """Duration of the update."""
-        return self.computing + self.waiting
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", self.computing + self.waiting)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +192,7 @@ def parallel(
     *,
     memory: Mapping[str, float],
     alone: float,
+    repeated: float = 0.0,
     updates: int,
     batches: int = 1,
     sentences: float = math.inf,
@@ -201,20 +204,24 @@ def parallel(
         sizes: The sizes of the model.
         kind: `ddp` or `fsdp`.
         memory: Bytes by part of one device that has the whole batch.
-        alone: Seconds that one device computes for an update.
+        alone: Seconds that one device computes for the batches of an update, which devices divide among them.
+        repeated: Seconds of an update that do not depend on the batch, such as the optimizer's.
         updates: Number of updates.
         batches: Batches of an update, whose gradients are accumulated.
         sentences: Sentences of a batch; more devices than these have nothing to do.
     """
     own = memory_of_rank(memory, sizes, kind, cluster.devices)
 
-    def efficiency(devices: int, *, grows: bool) -> float:
-        there = cluster.resized(devices)
-        computing = alone * (devices / there.parallel if grows else 1 / there.parallel)
-        found = update_on(there, sizes, kind, computing, batches).seconds
-        return alone / found if grows else alone / (devices * found)
+    def update(there: Cluster, batch: float = 1.0) -> Update:
+        own_repeated = repeated if kind == "ddp" else repeated / there.devices
+        computing = (alone * batch / there.devices + own_repeated) * there.devices / there.parallel
+        return update_on(there, sizes, kind, computing, batches)
 
-    here = update_on(cluster, sizes, kind, alone / cluster.parallel, batches)
+    def efficiency(devices: int, *, grows: bool) -> float:
+        found = update(cluster.resized(devices), devices if grows else 1.0).seconds
+        return (alone + repeated) / (found if grows else devices * found)
+
+    here = update(cluster)
     most = MOST_DEVICES if math.isinf(sentences) else max(1, int(sentences))
     return Parallel(
         kind=kind,
@@ -222,7 +229,7 @@ def parallel(
         fits=sum(own.values()) - own.get("program", 0.0) <= cluster.hardware.gigabytes * 1e9,
         update=here,
         seconds=here.seconds * updates,
-        efficiency=alone / (cluster.devices * here.seconds),
+        efficiency=efficiency(cluster.devices, grows=False),
         efficiency_per_device=efficiency(cluster.devices, grows=True),
         worthwhile=_largest(lambda devices: devices <= most and efficiency(devices, grows=False) >= WORTHWHILE) or 1,
         worthwhile_per_device=_largest(lambda devices: efficiency(devices, grows=True) >= WORTHWHILE, open_end=True),
