@@ -10,6 +10,7 @@ from benchmarks.corpus import Corpus, at_hand
 from benchmarks.environments import Unavailable
 from benchmarks.options import Options
 from benchmarks.places import ROOT, say
+from benchmarks.processes import describe_processes, measure_processes
 from benchmarks.training import ARCHITECTURES, QUICK, TOKENS, WARMUP, Architecture
 from benchmarks.worker import Worker, pinned, surroundings
 
@@ -31,6 +32,10 @@ def measure(options: Options) -> str:
         except Unavailable as error:
             facts["failed"][architecture.title] = str(error)
         _write(facts, options)  # after each: what is done is not lost
+    try:
+        facts["processes"] = measure_processes(options)
+    except Unavailable as error:
+        facts["failed"]["processes on this machine"] = str(error)
     return _write(facts, options)
 
 
@@ -87,6 +92,7 @@ def _write(facts: dict[str, Any], options: Options) -> str:
             report.markdown(
                 ["", "an update, planned", "measured", "off", "peak memory, planned", "measured", "off"], rows
             ),
+            *(["", describe_processes(facts["processes"])] if facts.get("processes") else []),
             *(["", "Left out:", *why] if why else []),
         ]
     )

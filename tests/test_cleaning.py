@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.config.data import Cleaning
-from regard.data.cleaning import CleaningReport, Fate, survey, with_fate
+from regard.data.cleaning import CleaningReport, Fate, with_fate
 from regard.data.corpus import Pair
+from regard.data.survey import survey
 from regard.foundation.errors import RegardError
 from regard.runs.records import parse
 

@@ -9,9 +9,10 @@ from torch import nn
 
 from regard.config.data import Cleaning
 from regard.data.batches import Batches
-from regard.data.cleaning import GRACE, Fate, survey
+from regard.data.cleaning import Fate
 from regard.data.corpus import Pair
 from regard.data.store import StoreWriter, TokenStore
+from regard.data.survey import GRACE, survey
 from regard.inspection.analyses.identify.effective import Mixed
 from regard.inspection.analyses.probe.codelength import blocks, online_code
 from regard.inspection.probes import Examples, Probes, train_probes

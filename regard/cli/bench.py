@@ -9,7 +9,7 @@ import typer
 
 from regard.foundation.errors import RegardError, UsageError
 
-PARTS = ("train", "decode", "startup", "memory", "growth", "plan", "serve")
+PARTS = ("train", "decode", "startup", "memory", "growth", "plan", "serve", "store")
 
 EXAMPLES = """
 \b
@@ -18,13 +18,14 @@ Examples:
   regard bench decode                    one part
   regard bench train --peers eole        against one peer
   regard bench serve --run runs/en-de    servers under load, with the model of a run
+  regard bench store                     preparing up to ten million pairs with one worker and with two
   regard bench growth --quick            a smoke test: small models and random text, no usable figures
 """
 
 
 def bench(
     parts: Annotated[
-        list[str] | None, typer.Argument(help=f"{', '.join(PARTS)}; by default all.", metavar="[PART]...")
+        list[str] | None, typer.Argument(help=f"{', '.join(PARTS)}; by default all but store.", metavar="[PART]...")
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each program.")] = 3,
     peers: Annotated[

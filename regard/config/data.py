@@ -13,6 +13,7 @@ from regard.config.text_corpora import (
     ColumnFiles,
     ConlluFiles,
     CorpusSection,
+    DatasetDirectories,
     JsonLines,
     JsonTexts,
     LabelledLines,
@@ -131,6 +132,7 @@ class Elsewhere(CorpusSection):
 
 _KEYS = (
     "table",
+    "dataset",
     "tsv",
     "jsonl",
     "records",
@@ -160,6 +162,7 @@ def kind_of_corpus(value: Any) -> str:
 
 Corpus = Annotated[
     Annotated[TableFiles, Tag("table")]
+    | Annotated[DatasetDirectories, Tag("dataset")]
     | Annotated[PairedFiles, Tag("paired")]
     | Annotated[TsvFiles, Tag("tsv")]
     | Annotated[JsonLines, Tag("jsonl")]
@@ -224,6 +227,8 @@ class Data(Section):
     """Share of additional longer pairs: for every hundred pairs of `train`, `100 * joined` that join two to four."""
     cleaning: Cleaning = Cleaning()
     """Which training pairs are dropped."""
+    prepared: Annotated[str, Field(min_length=1)] | None = None
+    """Directory of data that `regard prepare` has prepared for this configuration, instead of preparing it again."""
     languages: Languages | None = None
     """The languages of a translation run, for `regard serve`."""
 

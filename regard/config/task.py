@@ -165,7 +165,7 @@ class Translation(TaskSettings):
     input, output = "text", "text"
     title = "A sequence-to-sequence model"
     examples = "pairs"
-    corpora = ("paired", "table", "tsv", "jsonl", "babi", "generate", "imported")
+    corpora = ("paired", "table", "dataset", "tsv", "jsonl", "babi", "generate", "imported")
 
     kind: Literal["translation"] = "translation"
 
@@ -192,7 +192,7 @@ class Summarising(TaskSettings):
     input, output = "text", "text"
     title = "A model that summarises"
     examples = "documents"
-    corpora = ("jsonl", "paired", "table", "tsv")
+    corpora = ("jsonl", "paired", "table", "dataset", "tsv")
     metrics = ("rouge1", "rouge2", "rougeL")
     several_references = True
     similar_lengths = False
@@ -206,7 +206,7 @@ class PooledTask(TaskSettings):
 
     input = "text"
     examples = "texts"
-    corpora = ("labelled", "table", "tsv", "jsonl")
+    corpora = ("labelled", "table", "dataset", "tsv", "jsonl")
 
     pool: Literal["first", "last", "mean", "max", "attention"] | None = None
     """How states are pooled into one vector; by default the last states of an rnn, otherwise the mean."""

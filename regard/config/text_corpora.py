@@ -114,6 +114,31 @@ class TableFiles(CorpusSection):
         return 1 if self.second is None else 2
 
 
+class DatasetDirectories(CorpusSection):
+    """Datasets of Hugging Face: directories of `save_to_disk`, or of the Parquet files of a repository on the hub."""
+
+    dataset: Paths
+    """Directory or directories, each of one dataset."""
+    split: str = "train"
+    """The split that is read, such as `train` or `validation`; a dataset without splits is read as a whole."""
+    source: Column = "source"
+    """Name of the source column; `translation.en`, or `en` for short, is a language of a column of translations."""
+    second: Column | None = None
+    """Name of the column of a second text that belongs to the source: the other sentence of a pair, a question."""
+    target: Column = "target"
+    """Name of the target column: the target sentence, or the label."""
+
+    @property
+    def name(self) -> str:
+        """A short description for messages."""
+        return f"{', '.join(self.dataset)} ({self.split})"
+
+    @property
+    def texts(self) -> int:
+        """Number of texts of a source."""
+        return 1 if self.second is None else 2
+
+
 class TsvFiles(CorpusSection):
     """Tab-separated files with a source and a target column."""
 

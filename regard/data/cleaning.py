@@ -1,8 +1,6 @@
-"""Cleaning of training pairs: one pass decides which are kept, held out or dropped, and reports why."""
+"""Cleaning of training pairs: which are kept, held out or dropped, and the report of it."""
 
-import hashlib
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from itertools import zip_longest
@@ -12,15 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config.data import Cleaning
-from regard.data.corpus import Pair
-from regard.foundation.errors import RegardError, TooFew, UsageError
-from regard.foundation.progress import Progress, reported
-
-_CHUNK = 1 << 20
-GRACE = 10
-"""Characters added to both lengths before their ratio is taken, so that short pairs are not dropped."""
-
-BOTH = ("source", "target")
+from regard.data.pair import Pair
+from regard.foundation.errors import RegardError, UsageError
 
 
 class Fate(IntEnum):
@@ -125,117 +116,16 @@ def large_losses(cleaning: Cleaning, report: CleaningReport, noun: str) -> Itera
         )
 
 
-def survey(
-    pairs: Iterable[Pair],
-    cleaning: Cleaning,
-    *,
-    held_out: int,
-    tested: int = 0,
-    seed: int,
-    validation: Iterable[Pair] = (),
-    texts: Sequence[str] = BOTH,
-    required: Sequence[str] = (),
-    together: Callable[[Pair], str] = lambda pair: pair.source,
-    progress: Progress | None = None,
-) -> tuple[NDArray[np.uint8], CleaningReport]:
-    """Return the `Fate` of each pair and a report, in one pass that keeps a few bytes per pair.
-
-    `texts` are the sides that hold text; of the others, those `required` must not be empty. `held_out` pairs for
-    validation and `tested` pairs for the test (each at most a tenth) are chosen by a hash of their source, so that all
-    pairs of a source have the same fate. Sources that differ only in case and white space count as the same.
-    """
-    salt = hashlib.blake2b(str(seed).encode(), digest_size=16).digest()
-    fates, whole, sources = array("B"), array("Q"), array("Q")
-    for pair in reported(pairs, "reading", progress):
-        is_empty = any(not getattr(pair, side).strip() for side in required)
-        fates.append(Fate.EMPTY if is_empty else _fate(pair, cleaning, texts))
-        whole.append(_pair_hash(pair))
-        sources.append(_hash(" ".join(together(pair).split()).casefold(), salt) if held_out or tested else 0)
-    fate = np.frombuffer(fates, dtype=np.uint8).copy()
-    hashes = np.frombuffer(whole, dtype=np.uint64)
-    if cleaning.duplicates == "drop":
-        fate[_find_repeated(hashes) & (fate == Fate.TRAIN)] = Fate.DUPLICATE
-    for count, aside in ((held_out, Fate.HELD_OUT), (tested, Fate.TEST)):
-        if count:
-            chosen = _choose_held_out(np.frombuffer(sources, dtype=np.uint64), fate == Fate.TRAIN, count, aside)
-            fate[chosen & (fate == Fate.TRAIN)] = aside
-    known = np.fromiter(map(_pair_hash, validation), dtype=np.uint64)
-    report = CleaningReport(pairs=len(fate), overlap=_overlap(known, hashes, fate == Fate.TRAIN))
-    for reason in REASONS:
-        found = np.flatnonzero(fate == reason)
-        if len(found):
-            report.drop(reason, int(found[0]) + 1, len(found))
-    report.train, report.held_out = int((fate == Fate.TRAIN).sum()), int((fate == Fate.HELD_OUT).sum())
-    report.tested = int((fate == Fate.TEST).sum())
-    return fate, report
-
-
 def with_fate(pairs: Iterable[Pair], fate: NDArray[np.uint8], wanted: Fate) -> Iterator[tuple[int, Pair]]:
     """Yield the pairs of one fate, each with its number from 1; raises if the corpus has changed since the survey."""
     chosen = (fate == wanted).tobytes()
     for number, (pair, here) in enumerate(zip_longest(pairs, chosen), start=1):
         if pair is None or here is None:
-            raise RegardError(
-                "The training corpus changed while it was being read. Start again when it no longer changes."
-            )
+            raise changed_corpus()
         if here:
             yield number, pair
 
 
-def _fate(pair: Pair, cleaning: Cleaning, texts: Sequence[str]) -> Fate:
-    """Return the fate of a pair as far as it depends on the pair alone."""
-    lengths = [len(getattr(pair, text).strip()) for text in texts]
-    if not lengths:
-        return Fate.TRAIN
-    if max(lengths) > cleaning.max_characters:
-        return Fate.TOO_LONG
-    if not min(lengths):
-        return Fate.EMPTY
-    if (max(lengths) + GRACE) / (min(lengths) + GRACE) > cleaning.max_ratio:
-        return Fate.RATIO
-    return Fate.TRAIN
-
-
-def _find_repeated(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Return a mask of the pairs that repeat an earlier one."""
-    order = np.argsort(hashes, kind="stable")
-    repeated = np.zeros(len(hashes), dtype=bool)
-    repeated[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = True
-    return repeated
-
-
-def _choose_held_out(
-    sources: NDArray[np.uint64], usable: NDArray[np.bool_], held_out: int, aside: Fate
-) -> NDArray[np.bool_]:
-    """Return a mask of the pairs to hold out: whole sources in the order of their hashes, as many as fit."""
-    count = int(usable.sum())
-    most = max(min(held_out, count // 10), 1)
-    if count > most:
-        first_that_does_not_fit = np.partition(sources[usable], most)[most]
-        chosen: NDArray[np.bool_] = sources < first_that_does_not_fit
-        if (chosen & usable).any():
-            return chosen
-    purpose = "the test" if aside == Fate.TEST else "validation"
-    raise TooFew(
-        f"There are too few usable training pairs ({count:,}), or too few different sources, to hold any out for "
-        f"{purpose}. Give more pairs, or name a data.{purpose.removeprefix('the ')} corpus."
-    )
-
-
-def _overlap(known: NDArray[np.uint64], hashes: NDArray[np.uint64], usable: NDArray[np.bool_]) -> int:
-    """Return how many of the known hashes occur among the usable ones."""
-    found: list[NDArray[np.uint64]] = []
-    for start in range(0, len(hashes), _CHUNK) if len(known) else ():
-        chunk = slice(start, start + _CHUNK)
-        found.append(np.intersect1d(known, hashes[chunk][usable[chunk]]))
-    return int(np.isin(known, np.concatenate(found)).sum()) if found else 0
-
-
-def _hash(text: str, salt: bytes = b"") -> int:
-    """Return a 64-bit hash of a text that is the same on every machine."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, salt=salt)
-    return int.from_bytes(digest.digest(), "little")
-
-
-def _pair_hash(pair: Pair) -> int:
-    return _hash(f"{pair.source.strip()}\0{pair.target.strip()}")
+def changed_corpus() -> RegardError:
+    """Return the error for a corpus that does not have the pairs that were surveyed."""
+    return RegardError("The training corpus changed while it was being read. Start again when it no longer changes.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from regard.config.text_corpora import JsonTexts, TextFiles
-from regard.data.corpus import json_sort, parse_json
+from regard.data.json_fields import json_sort, parse_json
 from regard.data.lines import read_lines
 from regard.foundation.errors import RegardError
 

@@ -72,7 +72,7 @@ def _tabs(corpus: ImageFiles, path: str) -> Iterator[Row]:
 
 
 def _json(corpus: ImageFiles, path: str) -> Iterator[Row]:
-    from regard.data.corpus import json_sort, parse_json
+    from regard.data.json_fields import json_sort, parse_json
 
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():

@@ -8,8 +8,11 @@ import stat
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, Self, cast
+
+import numpy as np
 
 from regard.foundation.errors import RegardError
 
@@ -18,6 +21,8 @@ LONGEST_LINE = 1 << 22
 
 MOST_PASSED_OVER = 1 << 28
 """Bytes of a line that are skipped before reading stops with an error."""
+BLOCK = 1 << 18
+"""Bytes that are read at once; a block ends with a whole line."""
 PATIENCE = 10.0
 """Seconds to wait until another process opens a named pipe for writing."""
 
@@ -35,12 +40,114 @@ def read_lines(path: str | Path, *, whole: bool = False) -> Iterator[str]:
         with _open(Path(path)) as file:
             for number, line in enumerate(stream_lines(file, str(path), whole=whole), start=1):  # noqa: B007
                 yield line
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise RegardError(
+    except (OSError, zlib.error, EOFError) as error:
+        raise _unreadable(path, number, error) from error
+
+
+def _unreadable(path: str | Path, number: int, error: Exception) -> RegardError:
+    """Return the error for a file that could be read up to line `number`."""
+    if isinstance(error, gzip.BadGzipFile | zlib.error | EOFError):
+        return RegardError(
             f"{path} is damaged or cut short after line {number:,} ({error}). Download or compress it again."
-        ) from error
-    except OSError as error:
-        raise RegardError(f"{path} cannot be read: {error.strerror or error}.") from error
+        )
+    reason = error.strerror if isinstance(error, OSError) else None
+    return RegardError(f"{path} cannot be read: {reason or error}.")
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Whole lines of a file as bytes, to be decoded where they are used."""
+
+    path: str
+    first: int
+    """The number of the first line, from 1."""
+    data: bytes
+
+    @property
+    def count(self) -> int:
+        """How many lines it has."""
+        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+
+    def lines(self) -> Iterator[str]:
+        """Return its lines, as `read_lines` does."""
+        if len(self.data) > LONGEST_LINE:
+            return stream_lines(io.BytesIO(self.data), self.path, first=self.first)
+        try:
+            text = self.data.decode("utf-8")
+        except UnicodeDecodeError:  # line by line, to name the line
+            return stream_lines(io.BytesIO(self.data), self.path, first=self.first)
+        lines = (text.removeprefix(_BOM) if self.first == 1 else text).split("\n")
+        if not lines[-1]:
+            lines.pop()
+        return (line.removesuffix("\r") for line in lines) if "\r" in text else iter(lines)
+
+    def split(self, count: int) -> tuple[Self, Self]:
+        """Return the first `count` lines, and the rest, which must not be empty."""
+        ends = np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == ord("\n"))
+        cut = int(ends[count - 1]) + 1
+        return (
+            type(self)(self.path, self.first, self.data[:cut]),
+            type(self)(self.path, self.first + count, self.data[cut:]),
+        )
+
+
+def read_blocks(path: str | Path) -> Iterator[LineBlock]:
+    """Yield the lines of a file in blocks of about `BLOCK` bytes; the end of a line over `LONGEST_LINE` is left out."""
+    first = 1
+    try:
+        with _open(Path(path)) as file:
+            while True:
+                data, fault = _read_whole_lines(file, BLOCK, str(path), first)
+                if data:
+                    block = LineBlock(str(path), first, data)
+                    yield block
+                    first += block.count
+                if fault is not None:
+                    raise fault
+                if not data:
+                    return
+    except (OSError, zlib.error, EOFError) as error:
+        raise _unreadable(path, first - 1, error) from error
+
+
+def _read_whole_lines(file: BinaryIO, size: int, name: str, first: int) -> tuple[bytes, Exception | None]:
+    """Return about `size` bytes of whole lines, and the fault that ends the file if it is damaged."""
+    parts: list[bytes] = []
+    try:
+        length = 0
+        while length < size and (part := cast(io.BufferedReader, file).read1(size - length)):
+            parts.append(part)
+            length += len(part)
+        if parts and not parts[-1].endswith(b"\n"):
+            parts.append(file.readline(LONGEST_LINE))
+            if len(parts[-1]) == LONGEST_LINE and not parts[-1].endswith(b"\n"):
+                _skip_rest(file, name, first + sum(part.count(b"\n") for part in parts))
+                parts.append(b"\n")
+    except (OSError, zlib.error, EOFError) as error:
+        data = b"".join(parts)
+        return data[: data.rfind(b"\n") + 1], error
+    return b"".join(parts), None
+
+
+def paired_blocks(source: str, target: str) -> Iterator[tuple[LineBlock | None, LineBlock | None]]:
+    """Yield blocks of two files with the same number of lines; `None` for a file that has ended before the other."""
+    readers = read_blocks(source), read_blocks(target)
+    held: list[LineBlock | None] = [None, None]
+    while True:
+        for side, reader in enumerate(readers):
+            held[side] = held[side] or next(reader, None)
+        left, right = held
+        if left is None or right is None:
+            if left is right:
+                return
+            held = [None, None]
+            yield left, right
+            continue
+        count = min(left.count, right.count)
+        (left, held[0]), (right, held[1]) = (
+            (block, None) if block.count == count else block.split(count) for block in (left, right)
+        )
+        yield left, right
 
 
 class Lined(Protocol):
@@ -50,9 +157,9 @@ class Lined(Protocol):
         """Return the next line, or `limit` bytes of it; empty at the end."""
 
 
-def stream_lines(file: Lined, name: str, *, whole: bool = False) -> Iterator[str]:
-    """Yield the lines of a stream, as `read_lines` does for a file."""
-    number = 0
+def stream_lines(file: Lined, name: str, *, whole: bool = False, first: int = 1) -> Iterator[str]:
+    """Yield the lines of a stream, the first of which has the number `first`, as `read_lines` does for a file."""
+    number = first - 1
     while line := file.readline(LONGEST_LINE):
         number += 1
         ends = line.endswith(b"\n") or len(line) < LONGEST_LINE

@@ -25,7 +25,7 @@ def read_records(corpus: RecordFiles) -> Located:
 
 
 def _read_json(corpus: RecordFiles, path: str) -> Located:
-    from regard.data.corpus import json_sort, parse_json, references_of
+    from regard.data.json_fields import json_sort, parse_json, references_of
 
     form = RecordForm(corpus.record_field, corpus.text_field)
     for number, line in enumerate(read_lines(path, whole=True), start=1):

@@ -55,7 +55,7 @@ def _read_tabs(corpus: SoundFiles, path: str) -> Iterator[Row]:
 
 
 def _read_json(corpus: SoundFiles, path: str) -> Iterator[Row]:
-    from regard.data.corpus import json_sort, parse_json
+    from regard.data.json_fields import json_sort, parse_json
 
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from regard.foundation import durable
 from regard.foundation.errors import RegardError
 from regard.runs.records import DamagedFile, read_record
+from regard.text.packed_rows import PackedRows
 
 FORMAT = "regard token store"
 VERSION = 1
@@ -141,7 +142,7 @@ class StoreWriter:
     def __init__(self, directory: Path, vocabulary: int):
         self.directory = directory
         self._aside = directory.with_name(directory.name + ".partial")
-        self._dtype = np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
+        self.dtype = dtype_for(vocabulary)
         self._pairs = 0
         self._ends = [0, 0]
         shutil.rmtree(self._aside, ignore_errors=True)
@@ -164,17 +165,18 @@ class StoreWriter:
 
     def write(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
         """Add a chunk of pairs."""
+        self.write_packed(PackedRows.of(sources), PackedRows.of(targets))
+
+    def write_packed(self, sources: PackedRows, targets: PackedRows) -> None:
+        """Add a chunk of packed pairs."""
         self._pairs += len(sources)
         for number, (side, rows) in enumerate(zip(SIDES, (sources, targets), strict=True)):
-            lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-            offsets = self._ends[number] + np.cumsum(lengths)
-            total = int(lengths.sum())
-            self._ends[number] += total
-            self._write(f"{side}.tokens", np.fromiter(chain.from_iterable(rows), dtype=self._dtype, count=total))
-            self._write(f"{side}.offsets", offsets)
+            self._write(f"{side}.tokens", rows.astype(self.dtype).ids)
+            self._write(f"{side}.offsets", self._ends[number] + np.cumsum(rows.lengths))
+            self._ends[number] += len(rows.ids)
 
     def _write(self, name: str, values: NDArray[Any]) -> None:
-        data = values.tobytes()
+        data = np.ascontiguousarray(values).view(np.uint8).data
         self._sums[name] = zlib.crc32(data, self._sums[name])
         self._files[name].write(data)
 
@@ -189,7 +191,7 @@ class StoreWriter:
             "format": FORMAT,
             "version": VERSION,
             "pairs": self._pairs,
-            "dtype": self._dtype.name,
+            "dtype": self.dtype.name,
             "files": files,
         }
         durable.write(self._aside / "header.json", json.dumps(header, indent=2))
@@ -197,6 +199,11 @@ class StoreWriter:
         shutil.rmtree(self.directory, ignore_errors=True)
         self._aside.rename(self.directory)
         durable.flush(self.directory.parent)
+
+
+def dtype_for(vocabulary: int) -> np.dtype[Any]:
+    """Return the smallest type that holds the ids of a vocabulary."""
+    return np.dtype(np.uint16 if vocabulary <= 1 << 16 else np.uint32)
 
 
 def _count_ids(tokens: Tokens, vocabulary: int) -> NDArray[np.int64]:

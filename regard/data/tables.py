@@ -163,7 +163,7 @@ def _xlsx(path: str) -> Iterator[Row]:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         width = 0
         for number, values in enumerate(book.worksheets[0].iter_rows(values_only=True), start=1):
-            cells = [_cell(value) for value in values]
+            cells = [format_cell(value) for value in values]
             while cells and not cells[-1] and (not width or len(cells) > width):
                 cells.pop()
             if cells and any(cells):
@@ -194,7 +194,7 @@ def _parquet(path: str) -> Iterator[Row]:
             columns = [column.to_pylist() for column in batch.columns]
             for values in zip(*columns, strict=True):
                 number += 1
-                yield number, [_cell(value) for value in values]
+                yield number, [format_cell(value) for value in values]
         file.close()
     except RegardError:
         raise
@@ -209,7 +209,7 @@ def _check_exists(path: str) -> None:
         raise RegardError(f"{path} does not exist. Check the path (it is relative to where the command runs).")
 
 
-def _cell(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Return a value of a spreadsheet as text: whole numbers without a point, dates in ISO 8601."""
     match value:
         case None:

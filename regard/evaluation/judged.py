@@ -24,8 +24,9 @@ from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.metrics.scoring import NAMES, format_score
 from regard.tasks.judgement import Judgement
-from regard.tasks.preparation import sound, stored
+from regard.tasks.preparation import stored
 from regard.tasks.task import Task
+from regard.tasks.training_corpus import read_checked
 
 CHUNK = 512
 """Examples per update of the progress bar."""
@@ -163,7 +164,7 @@ def judge_lines(task: Task, lines: Sequence[str], pairs: Sequence[Pair]) -> Judg
 
 def read_examples(task: Task, paths: Sequence[Path]) -> list[Pair]:
     """Read examples in the format of a run's training data; errors name the line."""
-    found = list(sound(corpus_like(task.config, paths), task.kind))
+    found = list(read_checked(corpus_like(task.config, paths), task.kind))
     for location, pair in found:
         task.check(pair, location)
     return [pair for _, pair in found]

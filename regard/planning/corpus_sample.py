@@ -7,8 +7,9 @@ from pathlib import Path
 
 from regard.config.run import RunConfig
 from regard.config.text import Tokenizer
-from regard.data.cleaning import Fate, large_losses, survey
+from regard.data.cleaning import Fate, large_losses
 from regard.data.corpus import Pair, read
+from regard.data.survey import survey
 from regard.foundation.errors import RegardError
 from regard.tasks.vocabularies import known_tokenizers
 from regard.text.learning import DEFAULT_VOCABULARY

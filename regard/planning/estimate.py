@@ -4,6 +4,7 @@ A matrix costs two FLOPs per parameter and token in the forward pass and four in
 per parameter (Kaplan et al., 2020), plus attention. Axes: S source and T target positions.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -18,14 +19,20 @@ from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
 from regard.models import build
 from regard.planning.corpus_sample import Lengths, cleaning_warnings, first_pairs, lengths_of, vocabularies
-from regard.planning.hardware import HARDWARE, Hardware, parse_devices
+from regard.planning.gloo import Gloo, measure_gloo
+from regard.planning.hardware import HARDWARE, HERE, Hardware, nodes_for, parse_devices
 from regard.planning.measurement import measure_training
-from regard.planning.memory import Measured, memory
+from regard.planning.memory import NUMBER, Measured, memory
+from regard.planning.scaling import REACHED, Cluster, Parallel, Sizes, parallel
+from regard.tasks.chunk_workers import available_cores
 from regard.training.summary import parameters_by_part
 
 UTILISATION = 0.35
 """Default share of a GPU's peak that training reaches; with it, the estimates for the Transformer base and big models
 are within 20 % of the published costs (3.3e18 and 2.3e19, counted as time × peak)."""
+
+UPDATED = 28
+"""Bytes a parameter that Adam's update reads and writes: weights and two moments both, gradients once."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,12 @@ class Elsewhere:
     hardware: Hardware
     utilisation: float
     seconds: float
+    """Time of computation, without communication."""
     spent: float
     """FLOPs as capacity × time, as papers report them."""
+    nodes: int = 1
+    ways: list[Parallel] = field(default_factory=list)
+    """Training with DDP and with FSDP2, with communication; empty for one device."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +90,26 @@ def plan(
     devices: Sequence[str] = (),
     utilisation: float = UTILISATION,
     *,
+    nodes: int | None = None,
+    network: float | None = None,
     measure: bool = True,
     progress: Progress | None = None,
 ) -> Plan:
-    """Estimate the cost of a run; `measure` trains on random text for ten seconds."""
+    """Estimate the cost of a run; `measure` trains on random text for ten seconds.
+
+    Named devices are on `nodes`, with a `network` of so many GB/s between them, if these are given.
+    """
     if config.task.kind != "translation":
         raise UsageError(
             f"Planning supports only sequence-to-sequence models, but this is a run of task `{config.task.kind}`. "
             "Train "
             "it for a minute, and extrapolate from its rate."
         )
-    named = [parse_devices(each) for each in devices]
+    named = [
+        (count, name, nodes_for(count, 1 if name == HERE else nodes)) for count, name in map(parse_devices, devices)
+    ]
+    if not measure and any(name == HERE for _, name, _ in named):
+        raise UsageError("Processes on this machine are planned from a measurement. Leave out --no-measure.")
     pairs = first_pairs(config)
     vocabulary = vocabularies(config, pairs)
     with torch.device("meta"):
@@ -102,6 +122,40 @@ def plan(
     here, why = (None, "not asked for")
     if measure:
         here, why = measure_training(config, model, vocabulary, lengths, progress)
+    kept, sizes = memory(config, model, here), Sizes.of(model)
+
+    def elsewhere(count: int, name: str, nodes: int) -> Elsewhere:
+        if name == HERE:
+            cluster, alone, repeated = _processes_here(config, model, vocabulary, lengths, count, each * tokens)
+        else:
+            hardware = HARDWARE[name] if network is None else replace(HARDWARE[name], network=network)
+            cluster, alone = Cluster(hardware, count, nodes), each * tokens / (hardware.teraflops * 1e12 * utilisation)
+            repeated = UPDATED * sizes.parameters / NUMBER / (hardware.memory * 1e9 * REACHED)
+        ways = [
+            parallel(
+                cluster,
+                sizes,
+                kind,
+                memory=kept,
+                alone=alone,
+                repeated=repeated,
+                updates=training.steps,
+                batches=training.accumulate,
+                sentences=training.batch_tokens / max(lengths.source, lengths.target),
+            )
+            for kind in ("ddp", "fsdp")
+        ]
+        return Elsewhere(
+            name=f"{count}x{name}",
+            devices=count,
+            hardware=cluster.hardware,
+            utilisation=1.0 if name == HERE else utilisation,
+            seconds=alone * training.steps / cluster.parallel,
+            spent=alone * training.steps * cluster.hardware.teraflops * 1e12,
+            nodes=nodes,
+            ways=ways if count > 1 else [],
+        )
+
     return Plan(
         cell=config.model.cell,
         vocabulary=vocabulary,
@@ -111,22 +165,53 @@ def plan(
         updates=training.steps,
         flops_per_token=each,
         flops=total,
-        memory=memory(config, model, here),
+        memory=kept,
         here=here,
         why_not_here=why,
-        elsewhere=[
-            Elsewhere(
-                name=f"{count}x{name}",
-                devices=count,
-                hardware=HARDWARE[name],
-                utilisation=utilisation,
-                seconds=total / (count * HARDWARE[name].teraflops * 1e12 * utilisation),
-                spent=total / utilisation,
-            )
-            for count, name in named
-        ],
+        elsewhere=[elsewhere(*one) for one in named],
         warnings=cleaning_warnings(config, pairs, lengths),
     )
+
+
+def _processes_here(
+    config: RunConfig, model: nn.Module, vocabulary: tuple[int, int], lengths: Lengths, count: int, flops: float
+) -> tuple[Cluster, float, float]:
+    """Return processes of one thread each on this machine, and the seconds of an update in one of them.
+
+    These are the seconds that depend on the batch, and those that do not, from updates with the whole batch and with
+    the share of a process.
+    """
+    threads, found = torch.get_num_threads(), []
+    torch.set_num_threads(1)
+    try:
+        for share in dict.fromkeys((1, count)):
+            tokens = max(1, config.training.batch_tokens // share)
+            training = config.training.model_copy(update={"batch_tokens": tokens})
+            changed = config.model_copy(update={"training": training})
+            measured, why = measure_training(changed, model, vocabulary, lengths)
+            if measured is None:
+                raise UsageError(f"Processes on this machine cannot be planned: {why}.")
+            found.append(measured.seconds)
+    finally:
+        torch.set_num_threads(threads)
+    alone, repeated = divide_time(found[0], found[-1], count)
+    size = sum(parameter.numel() for parameter in model.parameters()) * NUMBER
+    gloo = measure_gloo(count, size) if count > 1 else Gloo(0.0, 1.0)
+    hardware = Hardware(
+        flops / found[0] / 1e12,
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9 / count,
+        "float32, measured",
+        link=gloo.gigabytes,
+        memory=0.0,
+        link_latency=gloo.latency,
+    )
+    return Cluster(hardware, count, 1, available_cores()), alone, repeated
+
+
+def divide_time(whole: float, part: float, count: int) -> tuple[float, float]:
+    """Return what grows with the batch of the time of a whole batch, and what does not, given that of 1 / `count`."""
+    repeated = min(max((count * part - whole) / (count - 1), 0.0), part) if count > 1 else 0.0
+    return whole - repeated, repeated
 
 
 def flops_per_token(config: RunConfig, model: nn.Module, vocabulary: tuple[int, int], lengths: Lengths) -> float:

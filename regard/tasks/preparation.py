@@ -2,31 +2,31 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from regard.config.data import FEW_EXAMPLES, Corpus, Generated
+from regard.config.data import FEW_EXAMPLES
 from regard.config.run import RunConfig
 from regard.config.text_corpora import JsonTexts, TextFiles
-from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, survey, with_fate
-from regard.data.corpus import Pair, describe, read_located
-from regard.data.joining import NO_NUMBER, add_joined_pairs
+from regard.data.cleaning import CleaningReport, Fate, refuse_large_losses, with_fate
+from regard.data.corpus import Pair, describe
 from regard.data.lines import check_rereadable
 from regard.data.store import StoreWriter, TokenStore
+from regard.data.survey import survey
 from regard.foundation import durable
-from regard.foundation.errors import RegardError, TooFew
-from regard.foundation.progress import Progress, reported
+from regard.foundation.errors import RegardError, TooFew, UsageError
+from regard.foundation.progress import Progress
 from regard.runs.manifest import Manifest
 from regard.runs.records import DamagedFile, read_file, read_record
+from regard.tasks.prepared_data import PreparationLock, adopt, check_fits, is_complete, write_record
 from regard.tasks.task import Task, TaskKind
+from regard.tasks.training_corpus import TrainingCorpus, read_checked, read_training_pairs, workers_for
 
 MUCH = 0.9
 """Share of the examples asked for below which fewer held-out examples are reported."""
 _CHUNK = 2000
-_SMALL = 200_000
 _UNFINISHED, _FINISHED = "unfinished", "finished.json"
 _TOKENIZERS = (*(f"{side}.{end}" for side in ("shared", "source", "target") for end in ("json", "spm")), "labels.json")
 
@@ -63,12 +63,21 @@ def verify_stores(directory: Path) -> None:
             TokenStore(directory / "data" / name).verify()
 
 
-def prepare(config: RunConfig, directory: Path, progress: Progress | None = None) -> Prepared:
-    """Build the tokenizers and stores of a run, or reopen them without reading the corpora if they exist."""
+def prepare(
+    config: RunConfig, directory: Path, progress: Progress | None = None, *, workers: int | None = None
+) -> Prepared:
+    """Build the tokenizers and stores of a run, or reopen them without reading the corpora if they exist.
+
+    A large corpus is prepared by as many `workers` as there are cores, unless their number is given. The result does
+    not depend on it.
+    """
     if not is_prepared(directory):
         _check_untrained(directory)
         try:
-            _build(config, directory, progress)
+            if config.data.prepared is not None:
+                _adopt(config, directory)
+            else:
+                _build(config, directory, progress, workers)
         except TooFew as error:
             raise TooFew(f"{error}{_format_thinning(config.data.every)}") from None
         except OSError as error:
@@ -92,27 +101,84 @@ def _check_untrained(directory: Path) -> None:
         )
 
 
-def _build(config: RunConfig, directory: Path, progress: Progress | None) -> None:
+def _build(config: RunConfig, directory: Path, progress: Progress | None, workers: int | None) -> None:
     data, kind = config.data, TaskKind.of(config)
-    cleaning, texts = kind.cleaning, kind.texts
     check_rereadable(file for corpus in (data.train, data.validation, data.test) if corpus for file in corpus.files)
     _make_room(directory)
     held = {"validation": data.validation, "test": data.test}
-    known = {name: list(sound(corpus, kind)) for name, corpus in held.items() if corpus}
+    known = {name: list(read_checked(corpus, kind)) for name, corpus in held.items() if corpus}
     validation = [pair for _, pair in known.get("validation", ())]  # scored examples are never filtered
-    train = _source(data.train, kind, data.every)
-    fate, report = survey(
-        train(),
-        cleaning,
-        held_out=0 if data.validation else data.held_out,
-        tested=0 if data.test else data.held_out_test,
-        seed=config.training.seed,
-        validation=validation,
-        texts=texts,
-        required=("target",) if kind.output.has_labels else (),
-        together=kind.group,
-        progress=progress,
-    )
+    with workers_for(config, workers) as crew:
+        corpus = TrainingCorpus(config, crew, progress)
+        report = corpus.survey(validation, directory / "data")
+        _check_survey(config, kind, report)
+        task, set_aside = corpus.learn(report)
+        task.save(directory / "tokenizers")
+        report.notes += task.output.remarks()
+        for name in [name for name, pairs in set_aside.items() if pairs]:
+            one = f"{describe(data.train)}, {_one(kind)}"
+            located = [(f"{one} {number:,}, held out for {name},", pair) for number, pair in set_aside[name]]
+            known[name] = _answerable(located, task, report.notes)
+        if not data.validation:
+            validation = [pair for _, pair in known["validation"]]
+        test = [pair for _, pair in known.get("test", ())]
+        task.gather(chain(corpus.pairs(), validation, test), directory / "data", progress)
+        for where, pair in chain(*known.values()):
+            task.check(pair, where)
+        for name, some in known.items():
+            if missing := task.output.missing([pair for _, pair in some]):
+                report.notes.append(f"The {name} data {missing}")
+        too_long = corpus.store(task, report, directory)
+    if too_long:
+        report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
+        report.train -= len(too_long)
+        refuse_large_losses(data.cleaning, report, kind.noun)
+    report.notes += task.input.remarks()
+    if not report.train:
+        raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
+    if not validation:
+        raise RegardError(f"There is no validation {_one(kind)}. Name more under data.validation.")
+    longest = kind.cleaning.max_length
+    cut = stored(enumerate(validation), task, longest, directory / "data" / "validation", scored=True)
+    report.notes += _notes_on_scored({"validation": validation, "test": test}, kind, len(cut), longest)
+    report.joined = len(TokenStore(directory / "data" / "train")) - report.train if data.joined else 0
+    _write_pairs(directory / "data" / "validation.jsonl", validation)
+    _write_pairs(directory / "data" / "test.jsonl", test)
+    durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
+    (directory / "data" / _UNFINISHED).unlink()
+
+
+def _adopt(config: RunConfig, directory: Path) -> None:
+    """Take over data that was prepared before (`data.prepared`)."""
+    _make_room(directory)
+    adopt(config, directory, last=_FINISHED)
+    (directory / "data" / _UNFINISHED).unlink()
+
+
+def prepare_shared(
+    config: RunConfig, directory: Path, progress: Progress | None = None, *, workers: int | None = None
+) -> tuple[Prepared, bool]:
+    """Prepare data that runs can share (`data.prepared`); return it, and whether it was there already.
+
+    What an interrupted preparation left is deleted. Data that was prepared for another configuration is refused.
+    """
+    if config.data.prepared is not None:
+        raise UsageError("data.prepared names data that is prepared already. Remove the setting to prepare it.")
+    with PreparationLock(directory):
+        known = is_complete(directory)
+        if known:
+            check_fits(config, directory)
+        elif is_prepared(directory):  # complete but for its record
+            (directory / "data" / _FINISHED).rename(directory / "data" / _UNFINISHED)
+        prepared = prepare(config, directory, progress, workers=workers)
+        if not known:
+            write_record(config, directory)
+    return prepared, known
+
+
+def _check_survey(config: RunConfig, kind: TaskKind, report: CleaningReport) -> None:
+    """Raise if too little is left for training, and add notes on what is unusual."""
+    data = config.data
     report.notes += _fewer_held_out(config, report, kind)
     if not report.train:
         raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
@@ -122,50 +188,6 @@ def _build(config: RunConfig, directory: Path, progress: Progress | None) -> Non
             f"There are only {report.train:,} training {kind.noun}. A model memorises so few, and its results for "
             "others are guesses. Use at least a few hundred."
         )
-    for name, aside in (("validation", Fate.HELD_OUT), ("test", Fate.TEST)):
-        if (fate == aside).any():
-            one = f"{describe(data.train)}, {_one(kind)}"
-            known[name] = [
-                (f"{one} {number:,}, held out for {name},", pair) for number, pair in with_fate(train(), fate, aside)
-            ]
-
-    def kept() -> Iterator[Pair]:
-        return (pair for _, pair in with_fate(train(), fate, Fate.TRAIN))
-
-    learning = partial(reported, task="learning tokenizers", progress=progress, total=report.train)
-    task = kind.learn(lambda: learning(kept()), report.train)
-    task.save(directory / "tokenizers")
-    report.notes += task.output.remarks()
-    for name in [name for name in known if held[name] is None]:
-        known[name] = _answerable(known[name], task, report.notes)
-    if not data.validation:
-        validation = [pair for _, pair in known["validation"]]
-    test = [pair for _, pair in known.get("test", ())]
-    task.gather(chain(kept(), validation, test), directory / "data", progress)
-    for where, pair in chain(*known.values()):
-        task.check(pair, where)
-    for name, some in known.items():
-        if missing := task.output.missing([pair for _, pair in some]):
-            report.notes.append(f"The {name} data {missing}")
-    numbered = reported(with_fate(train(), fate, Fate.TRAIN), "storing", progress, report.train)
-    joined = add_joined_pairs(numbered, data.joined, config.training.seed) if data.joined else numbered
-    too_long = stored(joined, task, cleaning.max_length, directory / "data" / "train")
-    if too_long := [number for number in too_long if number != NO_NUMBER]:
-        report.drop(Fate.TOO_LONG, too_long[0], len(too_long))
-        report.train -= len(too_long)
-        refuse_large_losses(data.cleaning, report, kind.noun)
-    report.notes += task.input.remarks()
-    if not report.train:
-        raise TooFew(f"Cleaning left no training {_one(kind)}. Change data.cleaning.\n{report}")
-    if not validation:
-        raise RegardError(f"There is no validation {_one(kind)}. Name more under data.validation.")
-    cut = stored(enumerate(validation), task, cleaning.max_length, directory / "data" / "validation", scored=True)
-    report.notes += _notes_on_scored({"validation": validation, "test": test}, kind, len(cut), cleaning.max_length)
-    report.joined = len(TokenStore(directory / "data" / "train")) - report.train if data.joined else 0
-    _write_pairs(directory / "data" / "validation.jsonl", validation)
-    _write_pairs(directory / "data" / "test.jsonl", test)
-    durable.write(directory / "data" / _FINISHED, json.dumps(report.to_json(), indent=2))
-    (directory / "data" / _UNFINISHED).unlink()
 
 
 def _notes_on_scored(scored: Mapping[str, list[Pair]], kind: TaskKind, cut: int, longest: int) -> list[str]:
@@ -187,7 +209,7 @@ def _notes_on_scored(scored: Mapping[str, list[Pair]], kind: TaskKind, cut: int,
 def training_pairs(config: RunConfig) -> Iterator[Pair]:
     """Return the raw training pairs of a run; its corpus is read and split again, with the same result."""
     data, kind = config.data, TaskKind.of(config)
-    train = _source(data.train, kind, data.every)
+    train = read_training_pairs(config)
     fate, _ = survey(
         train(),
         kind.cleaning,
@@ -235,22 +257,6 @@ def _make_room(directory: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _source(corpus: Corpus, kind: TaskKind, every: int) -> Callable[[], Iterable[Pair]]:
-    """Return a function that reads every N-th example of a corpus; a small generated corpus is kept in memory."""
-
-    def read() -> Iterator[Pair]:
-        pairs = (pair for _, pair in sound(corpus, kind, drops_unlabelled=True))
-        if every == 1 or not corpus.pictures:
-            return islice(pairs, 0, None, every)
-        seen: dict[str, int] = {}  # an image with all its examples
-        return (pair for pair in pairs if seen.setdefault(kind.group(pair), len(seen)) % every == 0)
-
-    if isinstance(corpus, Generated) and corpus.size <= _SMALL:
-        pairs = list(read())
-        return lambda: pairs
-    return read
-
-
 def _fewer_held_out(config: RunConfig, report: CleaningReport, kind: TaskKind) -> Iterator[str]:
     """Yield a sentence if fewer examples are held out than the configuration asks for."""
     data = config.data
@@ -263,20 +269,6 @@ def _fewer_held_out(config: RunConfig, report: CleaningReport, kind: TaskKind) -
                 f"{found:,} {kind.noun} are held out for {purpose}, fewer than data.{name} ({asked:,}): at most a "
                 "tenth of those left after cleaning."
             )
-
-
-def sound(corpus: Corpus, kind: TaskKind, *, drops_unlabelled: bool = False) -> Iterator[tuple[str, Pair]]:
-    """Yield the pairs of a corpus with their places; raises an error for an invalid pair.
-
-    If cleaning `drops_unlabelled` pairs, those without a label are not invalid.
-    """
-    for place, pair in read_located(corpus):
-        if drops_unlabelled and kind.output.has_labels and not pair.target.strip():
-            yield place, pair
-        elif problem := kind.problem(pair):
-            raise RegardError(f"{place} {problem}")
-        else:
-            yield place, pair
 
 
 def _one(kind: TaskKind) -> str:

@@ -1,6 +1,6 @@
 """Vocabularies of a run, learned from its training data: tokenizers and labels."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -8,15 +8,13 @@ from typing import Protocol, Self
 from regard.config.run import RunConfig
 from regard.config.start import reads_text, tokenizer_sides
 from regard.config.task import DataToText
-from regard.data.corpus import Pair
 from regard.data.labels import Labels
 from regard.text.joined import Joined
-from regard.text.learning import train_target, train_tokenizer, train_tokenizers
+from regard.text.learning import WordCounts, train_both, train_target, train_tokenizer
 from regard.text.records import RecordTokenizer, record_form
 from regard.text.tokenizer import Tokenizer
 
-Pairs = Callable[[], Iterable[Pair]]
-"""Examples that can be read several times."""
+BOTH = ("source", "target")
 
 
 class Vocabulary(Protocol):
@@ -85,24 +83,29 @@ class Vocabularies:
             self.labels.save(directory / "labels.json")
 
 
+def words_to_count(config: RunConfig, sides: Iterable[str]) -> WordCounts:
+    """Return empty counts of the words that tokenizers of these sides are learned from."""
+    sides = tuple(sides)
+    has_known_source = config.model.start_from is not None and tokenizer_sides(config)[0] is not None
+    return WordCounts(sides, shared=len(sides) == len(BOTH) and config.text.shared and not has_known_source)
+
+
 def learn_tokenizers(
-    config: RunConfig, pairs: Pairs, count: int, sides: Iterable[str]
+    config: RunConfig, words: WordCounts, sides: Iterable[str]
 ) -> tuple[Tokenizer | None, Tokenizer | None]:
-    """Return source and target tokenizer, learned or taken from the run that this run starts from."""
+    """Return source and target tokenizer, learned from words or taken from the run that this run starts from."""
     sides = tuple(sides)
     known = known_tokenizers(config)
     if "source" in sides and "target" in sides:
         source, target = known
         if source is None:
-            source, target = train_tokenizers(config.text, pairs, count)
-        return with_texts(config, source), target or train_target(config.text, pairs, count)
+            source, target = train_both(config.text, words)
+        return with_texts(config, source), target or train_target(config.text, words)
     if "source" in sides:
-        tokenizer = known[0 if reads_text(type(config.task)) else 1] or train_tokenizer(
-            config.text, pairs, count, "source"
-        )
+        tokenizer = known[0 if reads_text(type(config.task)) else 1] or train_tokenizer(config.text, words, "source")
         return with_texts(config, tokenizer), None
     if "target" in sides:
-        return None, known[1] or train_tokenizer(config.text, pairs, count, "target")
+        return None, known[1] or train_tokenizer(config.text, words, "target")
     return None, None
 
 

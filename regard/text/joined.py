@@ -4,10 +4,14 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.foundation.errors import UsageError
 from regard.text.specials import SEP, SPECIALS
 from regard.text.tokenizer import Encoded, Kind, Tokenizer
+
+if TYPE_CHECKING:
+    from regard.text.packed_rows import PackedRows
 
 TAB = "\t"
 
@@ -69,6 +73,12 @@ class Joined(Tokenizer):
             word += max(found.words, default=-1) + 1
             start += len(part) + 1
         return whole
+
+    def encode_packed(self, texts: Sequence[str]) -> "PackedRows":
+        """Return the ids of many texts in one array."""
+        from regard.text.packed_rows import PackedRows
+
+        return PackedRows.of(self.encode_batch(texts))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return only the ids."""

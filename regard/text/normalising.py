@@ -28,7 +28,7 @@ _WHITESPACE = r"[\s\x1c-\x1f\x85]+"
 
 def without_surrogates(text: str) -> str:
     """Return the text, of the same length, with U+FFFD for each lone surrogate."""
-    return _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def normaliser(settings: "Settings") -> normalizers.Normalizer:

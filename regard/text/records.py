@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.foundation.errors import RegardError
 from regard.text.specials import BOS, SEP, SPECIALS
 from regard.text.templates import Template
 from regard.text.tokenizer import Encoded, Kind, Tokenizer
+
+if TYPE_CHECKING:
+    from regard.text.packed_rows import PackedRows
 
 Fields = list[tuple[str, ...]]
 """The parts of each field as plain text."""
@@ -211,6 +214,12 @@ class RecordTokenizer(Tokenizer):
                 word = whole.words[-1] + 1
                 begin += len(part) + 1
         return whole
+
+    def encode_packed(self, texts: Sequence[str]) -> "PackedRows":
+        """Return the ids of many texts in one array."""
+        from regard.text.packed_rows import PackedRows
+
+        return PackedRows.of(self.encode_batch(texts))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return only the ids."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from regard.foundation import durable
 from regard.foundation.errors import RegardError
@@ -13,6 +13,9 @@ from regard.foundation.installation import install_command
 from regard.text.normalising import WORD_START, without_surrogates
 from regard.text.specials import SPECIALS, UNK
 from regard.text.tokenizer import BYTES, Encoded, Kind, Tokenizer
+
+if TYPE_CHECKING:
+    from regard.text.packed_rows import PackedRows
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -87,6 +90,12 @@ class SentencePieceTokenizer(Tokenizer):
         if not code:
             return Encoded(ids, tokens, offsets, words)
         return Encoded([self._ids[code], *ids], [code, *tokens], [(0, len(code)), *offsets], [0, *words])
+
+    def encode_packed(self, texts: Sequence[str]) -> "PackedRows":
+        """Return the ids of many texts in one array."""
+        from regard.text.packed_rows import PackedRows
+
+        return PackedRows.of(self.encode_batch(texts))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return only the ids of several texts."""

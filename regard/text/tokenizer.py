@@ -19,6 +19,7 @@ from regard.text.specials import SPECIALS, UNK
 
 if TYPE_CHECKING:
     from regard.config.text import Tokenizer as Settings
+    from regard.text.packed_rows import PackedRows, PackedWords
 
 T = TypeVar("T", bound="Tokenizer")
 Kind = Literal["bpe", "unigram", "characters", "words", "sentencepiece", "wordpiece"]
@@ -52,6 +53,7 @@ class Tokenizer:
         inner.encode_special_tokens = True  # "</s>" in raw text is four characters, not the end of the sentence
         self._inner = inner
         self._cache: dict[str, list[int]] = {}
+        self._packed: PackedWords | None = None
 
     @classmethod
     def of(cls, settings: "Settings", model: models.Model) -> Self:
@@ -127,6 +129,17 @@ class Tokenizer:
         self._cache = cache if len(cache) <= _MOST_CACHED_WORDS else {}
         self._cache.update((word, words[word]) for word in new if len(word) <= _LONGEST_CACHED_WORD)
         return [list(chain.from_iterable(map(words.__getitem__, row))) for row in rows]
+
+    def encode_packed(self, texts: Sequence[str]) -> "PackedRows":
+        """Return the ids of many texts in one array, in less time than `encode_batch`."""
+        if self._packed is None or self._packed.is_full:
+            from regard.text.packed_rows import PackedWords
+
+            self._packed = PackedWords()
+        return self._packed.join(list(map(without_surrogates, texts)), self._encode_words)
+
+    def _encode_words(self, words: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._inner.encode_batch_fast(words, add_special_tokens=False)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids; special tokens are dropped, except `<unk>`."""

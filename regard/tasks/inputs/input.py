@@ -4,6 +4,7 @@ Axes: B batch, S source positions.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from regard.search.options import Search
 from regard.search.steps import Source, StepModel
 from regard.tasks.trace import Given, Side, trace
 from regard.text.dropout import BpeDropout
+from regard.text.packed_rows import PackedRows
 from regard.text.sentences import Piece
 from regard.text.specials import BOS, EOS
 from regard.text.tokenizer import Tokenizer
@@ -61,6 +63,8 @@ class Input(ABC):
         """The special tokens around the ids of a source."""
         self.trained_length = config.data.cleaning.max_length
         """The length in tokens of the longest source that the model was trained on."""
+        self.cut_counts: Counter[str] = Counter()
+        """How many sources were `read` so far, and of how many the end was `cut`; for `remarks`."""
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -123,6 +127,10 @@ class Input(ABC):
     @abstractmethod
     def encode(self, sources: Sequence[str]) -> Rows:
         """Return the ids of sources as a store keeps them, without the frame."""
+
+    def encode_packed(self, sources: Sequence[str]) -> PackedRows:
+        """Return what `encode` returns, packed."""
+        return PackedRows.of(self.encode(sources))
 
     @property
     @abstractmethod

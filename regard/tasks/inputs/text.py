@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.config.run import RunConfig
-from regard.data.batches import Frame, pad_rows
+from regard.data.batches import pad_rows
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import Model
 from regard.search.alignment import attention_to_source, word_alignment
@@ -23,6 +22,7 @@ from regard.tasks.inputs.input import Input, Rows, SourceView
 from regard.tasks.trace import Given, Side
 from regard.text.joined import TAB, check_parts
 from regard.text.normalising import WORD_START
+from regard.text.packed_rows import PackedRows
 from regard.text.sentences import Piece, keep_whole, pieces
 from regard.text.specials import BOS, EOS, SEP, UNK
 from regard.text.tokenizer import Tokenizer
@@ -33,21 +33,23 @@ class TextInput(Input):
 
     is_text = True
 
-    def __init__(self, config: RunConfig, tokenizer: Tokenizer | None, frame: Frame) -> None:
-        super().__init__(config, tokenizer, frame)
-        self._read = self._cut = 0
-
     def encode(self, sources: Sequence[str]) -> Rows:
         """Return the tokens of texts."""
         return self._cut_rows(sources, self.config.data.cleaning.max_length)
+
+    def encode_packed(self, sources: Sequence[str]) -> PackedRows:
+        """Return the tokens of texts, packed."""
+        if self.config.task.cuts_long_sources:
+            return super().encode_packed(sources)
+        return self.tokenizer.encode_packed(sources)
 
     def _cut_rows(self, sources: Sequence[str], most: int) -> Rows:
         """Return the tokens of texts, the first `most` of each if the task leaves out the end of long sources."""
         if not self.config.task.cuts_long_sources:
             return self.tokenizer.encode_batch(sources)
         rows = self.tokenizer.encode_batch([source[: self.config.data.cleaning.max_characters] for source in sources])
-        self._read += len(sources)
-        self._cut += sum(
+        self.cut_counts["read"] += len(sources)
+        self.cut_counts["cut"] += sum(
             len(row) > most or len(source) > self.config.data.cleaning.max_characters
             for row, source in zip(rows, sources, strict=True)
         )
@@ -55,11 +57,12 @@ class TextInput(Input):
 
     def remarks(self) -> list[str]:
         """Return how many texts were too long to be read whole."""
-        if not self._cut:
+        read, cut = self.cut_counts["read"], self.cut_counts["cut"]
+        if not cut:
             return []
         most = min(self.config.data.cleaning.max_length, self.longest_source)
         return [
-            f"{self._cut:,} of {self._read:,} texts have more than {most:,} tokens. Only the first {most:,} of each "
+            f"{cut:,} of {read:,} texts have more than {most:,} tokens. Only the first {most:,} of each "
             "are read, and the rest is left out (data.cleaning.max_length)."
         ]
 

@@ -25,6 +25,7 @@ from regard.tasks.trace import Trace
 from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 from regard.tasks.vocabularies import Vocabularies
 from regard.text.joined import TAB
+from regard.text.packed_rows import PackedRows
 from regard.text.specials import BOS, EOS
 
 Rows = list[list[int]]
@@ -98,6 +99,11 @@ class Output(ABC, Generic[M]):
     def encode(self, pairs: Sequence[Pair]) -> tuple[Rows, Rows]:
         """Return the ids of sources and targets as a store keeps them, without frames."""
         return self.input.encode([pair.source for pair in pairs]), self.targets(pairs)
+
+    def encode_packed(self, pairs: Sequence[Pair]) -> tuple[PackedRows, PackedRows]:
+        """Return what `encode` returns, packed."""
+        sources, targets = self.encode(pairs)
+        return PackedRows.of(sources), PackedRows.of(targets)
 
     def targets(self, pairs: Sequence[Pair]) -> Rows:
         """Return the ids of targets."""

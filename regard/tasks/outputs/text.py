@@ -19,6 +19,7 @@ from regard.tasks.judgement import Judgement, Sample, Usage
 from regard.tasks.outputs.decoded import DecodedOutput
 from regard.tasks.outputs.output import Rows
 from regard.tasks.trace import Side, Trace, check_cost
+from regard.text.packed_rows import PackedRows
 from regard.text.specials import UNK
 
 ANSWER_METRICS = ("exact", "f1")
@@ -45,6 +46,11 @@ class TextOutput(DecodedOutput):
     def targets(self, pairs: Sequence[Pair]) -> Rows:
         """Return the tokens of the targets."""
         return self.tokenizer.encode_batch(self.input.target_texts(pairs))
+
+    def encode_packed(self, pairs: Sequence[Pair]) -> tuple[PackedRows, PackedRows]:
+        """Return what `encode` returns, packed."""
+        sources = self.input.encode_packed([pair.source for pair in pairs])
+        return sources, self.tokenizer.encode_packed(self.input.target_texts(pairs))
 
     def trace(self, model: Model, source: str, target: str | None = None) -> Trace:
         """Trace the model on a source with its own output or another target."""
