@@ -43,7 +43,7 @@ SEED = 1
 VOCABULARY = 4000
 MANY = 100_000
 """Exchanges that support a vocabulary of this size; fewer have the vocabulary that they support."""
-OTHERS = 3
+OTHERS = 8
 FEWEST = 20
 """Exchanges below which nothing can be learned."""
 LOOKED_AT = 500

@@ -4,9 +4,10 @@ The lists cover English, German, French, Spanish and Italian business mail.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
-from regard.reply.greetings import NAME, find_greeting
+from regard.reply.greetings import NAME, find_greeting, given_name
 
 _CLOSING_WORDS = (
     r"thanks|thank you|thx|tks|thanx|many thanks|much thanks|thanks? (?:once |yet )?again|thanks once more|"
@@ -19,6 +20,7 @@ _CLOSING_WORDS = (
     r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
     r"see you(?: soon| then| later| there)?|"
     r"see ya|have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
+    r"happy (?:holidays|thanksgiving|easter|new year)|merry christmas|"
     r"mit freundlichen grüßen|mit freundlichen gruessen|freundliche grüße|viele grüße|liebe grüße|beste grüße|"
     r"schöne grüße|herzliche grüße|grüße|gruß|lg|vg|mfg|danke|vielen dank|"
     r"cordialement|bien cordialement|bien à (?:toi|vous)|amicalement|merci|merci (?:d'avance|beaucoup)|"
@@ -54,6 +56,8 @@ _INLINE_CLOSING = re.compile(
     rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{NAME}){{0,3}}(?:\s+{_NUMBER})?)\s*$"
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
+_AFTER_SENTENCE = re.compile(rf"^(?P<text>.*[.!?)])\s(?P<closing>(?i:{_CLOSINGS})[,.!-]*)\s*$")
+"""`Let me know if you have questions. Thanks.`, in front of a signature."""
 _FORMAL = rf"(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}})"
 _FORMAL_CLOSING = re.compile(rf"^(?P<text>.*?\S)\s(?P<closing>{_FORMAL})\s*$")
 _FORMAL_LINE = re.compile(rf"^\s*{_FORMAL}\s*$")
@@ -65,6 +69,12 @@ _INLINE_NAME = re.compile(
     rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
 )
 _DASHED_NAME = re.compile(rf"^(?P<text>.*\w.*?)\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
+_UNFINISHED = re.compile(
+    r"(?:[,:;&/-]|\b(?:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|"
+    r"call|(?-i:[A-Z]))\.?)$",
+    re.IGNORECASE,
+)
+"""Words after which a sentence goes on."""
 _FILES = r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip|tif|jpg|gif|html?)\b"
 _FOOTERS = (
     re.compile(
@@ -99,7 +109,7 @@ _SIGNED = re.compile(
 )
 _FILE = re.compile(_FILES, re.IGNORECASE)
 _EXTENSION = re.compile(rf"^{_NUMBER}$")
-_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{2,12}\s*$")
+_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{1,12}\s*$")
 """A name without a capital, alone at the end."""
 _CONTACT = re.compile(
     r"(?:\+?\(?\d[\d().\s-]{6,}\d)|[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b(?:phone|tel|telefon|fax|mobile|cell|pager|"
@@ -133,6 +143,8 @@ def split_letter(text: str) -> Letter:
     text = _LONG_SPACE.sub(" " * 8, text)
     lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", _ENCODED.sub("", text.replace("\r\n", "\n")))).split("\n")
     lines[-1:] = _split_last_line(lines[-1])
+    if len(lines) > 1 and _SIGNED.match(lines[-1]):
+        lines[-2:-1] = _split_closing(lines[-2])
     greeting, start, rest = find_greeting(lines)
     closing, end = _find_end(lines, start, begun=bool(rest))
     body = "\n".join([*([rest] if rest else []), *lines[start:end]]).strip()
@@ -160,7 +172,20 @@ def _split_last_line(line: str) -> list[str]:
     for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _INLINE_NAME, _DASHED_NAME):
         if found := pattern.match(line):
             return [found["text"], found["closing"]]
-    return [line]
+    found = _given_name_last().match(line)
+    return [found["text"], found["closing"]] if found and not _UNFINISHED.search(found["text"]) else [line]
+
+
+def _split_closing(line: str) -> list[str]:
+    """Return the line in front of a signature, and on a line of its own the closing that it ends with."""
+    found = None if _is_closing(line) else _INLINE_CLOSING.match(line) or _AFTER_SENTENCE.match(line)
+    return [found["text"], found["closing"]] if found else [line]
+
+
+@cache
+def _given_name_last() -> re.Pattern[str]:
+    """Return the pattern of a line that ends with a given name after two spaces: `… at noon  Chris`."""
+    return re.compile(rf"^(?P<text>.{{15,}}\S)\s\s+(?P<closing>{given_name()}(?:\s+{NAME})?)\s*$")
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
@@ -205,6 +230,8 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
         if line.lstrip().startswith("-") and lines[index - 2].rstrip().endswith(('"', "”")):
             break  # the author of a quotation
         alone = index == last and _LONE_NAME.match(line) and lines[index - 2].rstrip().endswith((".", "!", "?"))
+        if _is_exclamation(line):
+            break
         if line.strip() and not (alone or _SENT_FROM.match(line) or _SIGNED.match(line) or _is_contact(line)):
             break
         index -= 1
@@ -212,6 +239,12 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
         index += 1
     only_contact = all("@" in line and len(line.split()) == 1 for line in lines[index:last] if line.strip())
     return last if only_contact else index
+
+
+def _is_exclamation(line: str) -> bool:
+    """Return whether a line is a single word with a full stop that is not a given name: `Ugh.`"""
+    word = line.strip()
+    return word.endswith(".") and word[:-1].isalpha() and len(word) > 3 and not re.match(given_name(), word)
 
 
 def _is_contact(line: str) -> bool:
