@@ -43,6 +43,26 @@ def suggester(bundle: Path) -> Suggester:
     return Suggester.open(bundle)
 
 
+class RandomClassifier:
+    """Gives every output a random log-probability, which depends on the message."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def log_probs(self, message: str) -> np.ndarray:
+        return -5 * np.random.default_rng(len(message)).random(self.count)
+
+
+def prefixes(trie: Trie) -> list[list[int]]:
+    """Return the tokens that lead to each node."""
+    found: list[list[int]] = [[] for _ in range(len(trie))]
+    for node in range(len(trie)):
+        children, _ = trie.expand(np.array([node]))
+        for child in children:
+            found[child] = [*found[node], int(trie.tokens[child])]
+    return found
+
+
 class TestTrie:
     OUTPUTS = ((5, 6, 7), (5, 6), (5, 8), (9,), (6, 5, 5, 5), (9, 9))
 
@@ -63,17 +83,32 @@ class TestTrie:
         assert set(parents) == {0}
         assert sorted(trie.output[trie.output >= 0]) == list(range(len(self.OUTPUTS)))
 
-    @pytest.mark.parametrize("run_name", ["translation-rnn", "translation-conv", "translation-fixed"])
-    def test_a_beam_as_wide_as_the_trie_is_exhaustive(self, run_name: str) -> None:
-        run = load_run(STORED / run_name)
-        outputs = self.random_outputs(run, 150)
+    def scorer(self, run, outputs: list[list[int]], weight: float = 0.0) -> Scorer:
+        """Return a scorer of outputs; with a weight, its second expert has random log-probabilities."""
         scorer = Scorer.__new__(Scorer)
         scorer.run, scorer.responses, scorer.ids, scorer.trie = run, [""] * len(outputs), outputs, Trie(outputs)
+        scorer.weight, scorer.classifier = weight, RandomClassifier(len(outputs)) if weight else None
+        return scorer
+
+    def test_the_best_below_a_node_is_that_of_its_outputs(self) -> None:
+        trie = Trie(self.OUTPUTS)
+        values = np.array([-3.0, -5.0, -1.0, -7.0, -2.0, -4.0])
+        best = dict(zip(map(tuple, prefixes(trie)), trie.best_below(values), strict=True))
+        for prefix, found in best.items():
+            below = [i for i, output in enumerate(self.OUTPUTS) if output[: len(prefix)] == prefix]
+            assert found == max(values[below])
+
+    @pytest.mark.parametrize("weight", [0.0, 0.3, 2.0])
+    @pytest.mark.parametrize("run_name", ["translation-rnn", "translation-conv", "translation-fixed"])
+    def test_a_beam_as_wide_as_the_trie_is_exhaustive(self, run_name: str, weight: float) -> None:
+        run = load_run(STORED / run_name)
+        outputs = self.random_outputs(run, 150)
+        scorer = self.scorer(run, outputs, weight)
         for message in ("a b", "c a b d"):
             everything = scorer.score_all(message)
             best = np.argsort(-everything, kind="stable")[:20]
             found = scorer.rank(message, count=20, width=10_000)
-            assert [one.log_prob for one in found] == pytest.approx(everything[best].tolist(), abs=1e-4)
+            assert [one.score for one in found] == pytest.approx(everything[best].tolist(), abs=1e-4)
             assert len({one.output for one in found}) == 20
             assert scorer.score_by_trie(message) == pytest.approx(everything, abs=1e-4)
             order = np.argsort(-scorer.score_by_trie(message), kind="stable")
@@ -85,12 +120,11 @@ class TestTrie:
         rows = run.input.rows(["a b c"])
         steps, source = run.input.step_model(run.model, ["a b c"], rows, with_attention=False)
         found = best_outputs(steps, source, Trie(outputs), width=3, count=3)
-        scorer = Scorer.__new__(Scorer)
-        scorer.run, scorer.ids = run, outputs
+        scorer = self.scorer(run, outputs)
         everything = scorer.score_all("a b c")
         assert len(found) == 3
         for one in found:
-            assert one.log_prob == pytest.approx(everything[one.output], abs=1e-4)
+            assert one.score == pytest.approx(everything[one.output], abs=1e-4)
 
     def test_the_number_of_steps_does_not_depend_on_the_number_of_outputs(self, run) -> None:
         class Counting:

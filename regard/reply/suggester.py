@@ -150,7 +150,7 @@ class Suggester:
 
     def rank(self, message: str, count: int = CANDIDATES) -> list[Scored]:
         """Return the best responses for a cleaned message in lower case, best first."""
-        return self._rescore(message, [(found.output, found.log_prob) for found in self.scorer.rank(message, count)])
+        return self._rescore(message, [(found.output, found.score) for found in self.scorer.rank(message, count)])
 
     def probability(self, message: str) -> float:
         """Return the probability that a short reply is wanted."""
@@ -186,12 +186,11 @@ class Suggester:
         """Return the best responses of a polarity: the second search."""
         if polarity not in self._by_polarity:
             indices = [index for index, response in enumerate(self.responses) if response.polarity == polarity]
-            scorer = Scorer(self.scorer.run, [self.responses[index].normal for index in indices])
-            self._by_polarity[polarity] = indices, scorer
+            self._by_polarity[polarity] = indices, self.scorer.among(indices)
         indices, scorer = self._by_polarity[polarity]
         if not indices:
             return []
-        return self._rescore(message, [(indices[found.output], found.log_prob) for found in scorer.rank(message, 8)])
+        return self._rescore(message, [(indices[found.output], found.score) for found in scorer.rank(message, 8)])
 
 
 def label_probability(run: LoadedRun, message: str, label: str) -> float:
