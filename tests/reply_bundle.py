@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.reply.building import BuildOptions, build
+from regard.reply.building import build
+from regard.reply.members import BuildOptions
 from tests.conftest import made_once
 
 OPTIONS = BuildOptions(least=5, steps=90)

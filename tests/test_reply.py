@@ -14,11 +14,12 @@ import pytest
 import regard
 from regard.cli import main
 from regard.foundation.errors import RegardError, UsageError
-from regard.reply.building import BuildOptions, build
+from regard.reply.building import build
 from regard.reply.conversations import Exchange
 from regard.reply.feedback import log_choice, read_feedback
 from regard.reply.intents import assign_intents, built_in_seeds, propagate
-from regard.reply.measures import Ranking, Suggested, summarise
+from regard.reply.measures import Ranking, Suggested, Trigger, summarise
+from regard.reply.members import BuildOptions
 from regard.reply.preprocessing import clean_chat
 from regard.reply.responses import Candidate, Response, collect_responses, read_responses, write_responses
 from regard.reply.scorer import Scorer
@@ -250,27 +251,39 @@ class TestMeasures:
         """A small advantage on every message is certain, however much the messages differ."""
         ranks = np.random.default_rng(1).integers(1, 50, size=200).astype(float)
         better, worse = Ranking(ranks), Ranking(ranks * 1.1)
-        difference, low, high = better.advantage(worse)
+        difference, low, high = better.advantage(worse)["mrr"]
         assert difference == pytest.approx(better.mrr - worse.mrr)
         assert 0 < low < difference < high
         assert better.interval()[0] < worse.mrr
-        assert worse.advantage(better)[2] < 0
+        assert worse.advantage(better)["mrr"][2] < 0
+        assert better.advantage(worse)["p@10"][0] == pytest.approx(better.precision_at(10) - worse.precision_at(10))
 
     def test_suggestions(self) -> None:
         found = summarise(
             [
                 Suggested(("a", "b", "c"), "b"),
                 Suggested(("a", "a", "c"), "a"),
-                Suggested(("a", "b", "c"), None),
+                Suggested(("a", "b", "c"), "d"),
                 Suggested((), "a"),
-            ]
+            ],
+            coverage=0.5,
+            share=0.1,
         )
-        assert found["coverage"] == 0.75
-        assert found["judged"] == 2
-        assert found["precision"] == 1.0
+        assert (found["judged"], found["coverage"], found["coverage_of_judged"]) == (4, 0.5, 0.75)
+        assert found["precision"] == pytest.approx(2 / 3)
         assert found["duplicates"] == pytest.approx(1 / 3)
         assert found["use"] == pytest.approx((0.75 + 1.0) / 4)
-        assert (found["position_1"], found["position_2"]) == (0.5, 0.5)
+        assert found["use_of_all"] == pytest.approx(0.1 * (0.75 + 1.0) / 4)
+        assert found["precision_of_all"] == pytest.approx(0.1 * 0.5 / 0.5)
+        assert (found["position_1"], found["position_2"]) == pytest.approx((1 / 3, 1 / 3))
+
+    def test_a_trigger_by_chance_has_no_lift(self) -> None:
+        random = np.random.default_rng(2)
+        chance = Trigger(random.random(2000) < 0.5, random.random(2000) < 0.5).facts()
+        assert chance["interval"][0] < 1 < chance["interval"][1]
+        good = Trigger(random.random(2000) < 0.8, random.random(2000) < 0.5).facts()
+        assert good["lift"] == pytest.approx(1.6, abs=0.1)
+        assert good["interval"][0] > 1.4
 
 
 class TestSensitivity:
@@ -428,10 +441,14 @@ class TestBundle:
         found = json.loads(capsys.readouterr().out)
         ranking = found["ranking"]
         assert ranking["scorer"]["mrr"] > ranking["frequency"]["mrr"]
-        ahead = found["advantage"]["frequency"]
-        assert ahead["mrr"] == pytest.approx(ranking["scorer"]["mrr"] - ranking["frequency"]["mrr"])
-        assert ahead["low"] < ahead["mrr"] < ahead["high"]
-        assert found["suggesting"]["diverse, without trigger"]["duplicates"] == 0.0
+        ahead, low, high = found["advantage"]["frequency"]["mrr"]
+        assert ahead == pytest.approx(ranking["scorer"]["mrr"] - ranking["frequency"]["mrr"])
+        assert low < ahead < high
+        assert {name: facts["duplicates"] for name, facts in found["suggesting"].items() if "diverse" in name} == {
+            "diverse, without trigger": 0.0,
+            "diverse, with trigger": 0.0,
+        }
+        assert "Warning" not in capsys.readouterr().err
         assert found["suggesting"]["all messages, without trigger"]["coverage"] == 1.0
         assert main(["reply", "evaluate", str(bundle), "--most", "30"]) == 0
         assert "MRR" in capsys.readouterr().out

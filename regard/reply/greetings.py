@@ -112,7 +112,9 @@ def _given_names() -> re.Pattern[str]:
         rf"(?:\s*(?:,?\s*and\b|[/&,])\s*{given}(?!\s+(?:and|will|is|has|was|would|can|[A-Z]))|\s+{given}| [A-Z]\b\.?)"
     )
     return re.compile(
-        rf"^\s*(?P<greeting>{given}(?:(?:(?:,?\s+|\s*[/&]\s*|,?\s+and\s+){given}){{1,8}}[,:;](?=\s\s+[A-Z])|{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|\s(?=\s+[A-Z][\w']* \w))))\s*"
+        rf"^\s*(?P<greeting>{given}(?:"
+        rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and\s+){given}){{1,8}}[,:;](?=\s\s+[A-Z])|"
+        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|\s(?=\s+[A-Z][\w']* \w))))\s*"
         rf"(?!(?:and|or|who|which|with)\b|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))(?P<rest>\S.*)$"
     )
 

@@ -76,7 +76,6 @@ class Trie:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return self.children[np.repeat(self.first[nodes], counts) + within], parents
 
-
     def best_below(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return for each node the largest value of the outputs at it and below it."""
         best = np.full(len(self), -np.inf)
@@ -122,9 +121,7 @@ def best_outputs(
         if extra is not None:
             totals += extra[outputs]
         found += [
-            Found(int(output), float(total))
-            for output, total in zip(outputs, totals, strict=True)
-            if total >= least
+            Found(int(output), float(total)) for output, total in zip(outputs, totals, strict=True) if total >= least
         ]
         found = sorted(found, key=lambda one: (-one.score, one.output))[:count]
         children, parents = trie.expand(nodes)
