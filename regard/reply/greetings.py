@@ -68,7 +68,7 @@ _ADDRESS = re.compile(
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{_GREETING_WORDS})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*{_PERSON}){{0,8}}(?: {_PERSON}){{0,5}}"
+    rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,(?!\s\s)|/|&|and|und)\s*{_PERSON}){{0,8}}(?: {_PERSON}){{0,5}}"
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-])|\w+(?: \w+){{3,5}}(?=[,:]\s\s+[A-Z]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:hi|hello|hey) (?i:{_ALL})(?=\s+[a-zI])"
@@ -114,7 +114,10 @@ def _given_names() -> re.Pattern[str]:
     return re.compile(
         rf"^\s*(?P<greeting>{given}(?:"
         rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and\s+){given}){{1,8}}[,:;](?=\s\s+[A-Z])|"
-        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|\s(?=\s+[A-Z][\w']* \w))))\s*"
+        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
+        rf"\s(?=\s+[A-Z][\w']* \w)|"
+        rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])"
+        rf")))\s*"
         rf"(?!(?:and|or|who|which|with)\b|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))(?P<rest>\S.*)$"
     )
 

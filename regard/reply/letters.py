@@ -45,7 +45,7 @@ _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
 _LONG_SPACE = re.compile(r"[^\S\n]{9,}")
 """White space that would make the search for two spaces slow."""
-_ENCODED = re.compile(r"(?:\s*=(?:09|20))+$")
+_ENCODED = re.compile(r"(?:\s*=(?:09|20))+$|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MULTILINE)
 """White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
@@ -75,7 +75,7 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 """Words after which a sentence goes on."""
-_FILES = r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip|tif|jpg|gif|html?)\b"
+_FILES = r"\.(?:docx?|dot|rtf|wpd|xlsx?|csv|mdb|pptx?|pdf|txt|zip|tiff?|jpe?g|gif|bmp|html?|vcf)\b"
 _FOOTERS = (
     re.compile(
         r"(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
@@ -87,26 +87,35 @@ _FOOTERS = (
         r"\b[^.]{0,200}\b(?:confidential|privileged|intended (?:only|solely)|property of)\b(?=.{0,1500}$)",
         re.IGNORECASE | re.DOTALL,
     ),
+    re.compile(r"^[^\n@]{2,60}<[\w.+-]+@[\w.-]+> on \d{1,2}/\d{1,2}/\d{2,4} [\d: ]+[AP]M\s*$", re.MULTILINE),
 )
-"""The beginnings of advertisements that mail services append, and of confidentiality notices."""
+"""The beginnings of advertisements that mail services append, of confidentiality notices and of quoted mails."""
 _SEE_ATTACHED = r"(?:\(See attached file: [^)\n]*\)\s{0,9})"
 _ATTACHMENTS = re.compile(
-    rf"(?:{_SEE_ATTACHED}+|{_SEE_ATTACHED}*(?:(?<=\s)-\s\S[^\n]{{0,60}}?{_FILES}\s{{0,9}})+|(?:<<[^>\n]*>>\s{{0,9}})+)$",
+    rf"(?:{_SEE_ATTACHED}+|{_SEE_ATTACHED}*(?:(?<=\s)-\s\S[^\n]{{0,60}}?{_FILES}\s{{0,9}})+|(?<=\s\s)-\s[\w.&-]{{6,60}}\s{{0,9}}|(?:<<[^>\n]*>>\s{{0,9}})+)$",
     re.IGNORECASE,
 )
 """The list of attachments that a program has appended."""
 _LONGEST_LIST = 600
 """Characters of a list of attachments."""
+_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS:|PS\s*-)(?=\s)")
+"""What follows a signature and belongs to the body."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
-    r"^\s*(?:sent from my|get outlook for|sent via|gesendet von meinem|von meinem .{2,20} gesendet|envoyé de mon|"
-    r"enviado desde mi|inviato da(?:l mio)?)\b.*$",
+    r"^\s*(?:sent from my|get outlook for|sent via|sent on behalf of|gesendet von meinem|von meinem .{2,20} gesendet|"
+    r"envoyé de mon|enviado desde mi|inviato da(?:l mio)?)\b.*$",
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
     rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|call|phone|if)\b)(?!\(.*[^)]$)[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
     rf"\s*[.,~*)]*\s*(?:[:;=]-?[)D]|{_NUMBER})?\s*$"
 )
+_NO_NAME = re.compile(
+    r"(?:ugh|wow|yes|no|ok|okay|sorry|done|great|cool|nice|hmm|oh|sigh|help|anyway|yikes|ouch|whatever|etc|enjoy|please|"
+    r"later|the|a|an|and|or|but|so|in|on|at|to|for|of|if|we|you|it|this|that|these|those|our|your|my|nnnn|fyi)\W*$",
+    re.IGNORECASE,
+)
+"""Words that are no signature, alone on the last line."""
 _FILE = re.compile(_FILES, re.IGNORECASE)
 _EXTENSION = re.compile(rf"^{_NUMBER}$")
 _LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{1,12}\s*$")
@@ -141,6 +150,9 @@ def split_letter(text: str) -> Letter:
     A greeting may share its line with the first sentence (`Hi Ann, could you …`).
     """
     text = _LONG_SPACE.sub(" " * 8, text)
+    if postscript := _POSTSCRIPT.search(text):
+        letter = split_letter(text[: postscript.start()])
+        return letter._replace(body=f"{letter.body}\n{text[postscript.start() :].strip()}")
     lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", _ENCODED.sub("", text.replace("\r\n", "\n")))).split("\n")
     lines[-1:] = _split_last_line(lines[-1])
     if len(lines) > 1 and _SIGNED.match(lines[-1]):
@@ -242,9 +254,11 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
 
 
 def _is_exclamation(line: str) -> bool:
-    """Return whether a line is a single word with a full stop that is not a given name: `Ugh.`"""
-    word = line.strip()
-    return word.endswith(".") and word[:-1].isalpha() and len(word) > 3 and not re.match(given_name(), word)
+    """Return whether a line has capitals and is no name: `Ugh.`, `The`, `PRINCIPAL EARTHQUAKE PARAMETERS`."""
+    words = line.split()
+    if len(words) == 1:
+        return _NO_NAME.match(words[0]) is not None
+    return len(words) > 2 and line.isupper() and all(len(word) > 3 and word.isalpha() for word in words)
 
 
 def _is_contact(line: str) -> bool:
