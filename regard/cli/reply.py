@@ -55,8 +55,8 @@ def build(
     model: Annotated[str, typer.Option("--model", help="Scorer: lstm or transformer.")] = "lstm",
     steps: Annotated[
         int,
-        typer.Option("--steps", min=1, help="Training steps of each of the scorer's two phases."),
-    ] = 1500,
+        typer.Option("--steps", min=1, help="Training steps of the scorer's first phase; the others take fewer."),
+    ] = 2500,
 ) -> None:
     """Build everything from conversations: the responses, the scorer, and what decides whether to reply.
 

@@ -91,6 +91,11 @@ _ENCODED = re.compile(r"^(?:\s*=(?:09|20))+\s*")
 _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
 
+_LETTERHEAD = re.compile(
+    rf"^\s*(?P<greeting>(?:Please respond to\b.{{0,100}}?|.{{1,150}}?\s\s\s+)Dear\s+(?:(?i:{_TITLES})\s+)?{_PERSON}"
+    rf"(?:(?: |\s*(?:,(?!\s\s)|/|&|and)\s*){_PERSON}){{0,4}}\s*[,:])\s+(?P<rest>\S.*)$"
+)
+"""A greeting that a heading precedes: `Company Profile      Dear Colleague:  We …`."""
 _APPOSITION = re.compile(
     r"(?:our|my|his|her|their|the|an?)\s[^.?!,;:]{3,60},\s+(?:has|is|was|will|had|would|can|and|who)\b", re.IGNORECASE
 )
@@ -113,7 +118,7 @@ def _given_names() -> re.Pattern[str]:
     )
     return re.compile(
         rf"^\s*(?P<greeting>{given}(?:"
-        rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and\s+){given}){{1,8}}[,:;](?=\s\s+[A-Z])|"
+        rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and\s+){given}){{1,8}}(?:[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
         rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
         rf"\s(?=\s+[A-Z][\w']* \w)|"
         rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])"
@@ -124,10 +129,12 @@ def _given_names() -> re.Pattern[str]:
 
 def find_greeting(lines: list[str]) -> tuple[str, int, str]:
     """Return the greeting, the index of the first line after it, and the rest of its own line."""
-    first = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
+    first = next((index for index, line in enumerate(lines) if any(map(str.isalnum, line))), len(lines))
     if first == len(lines):
         return "", first, ""
     line = _ENCODED.sub("", lines[first])
+    if letter := _LETTERHEAD.match(line):
+        return letter["greeting"].strip(), first + 1, letter["rest"].strip()
     if _GREETING.match(line) or _ADDRESS.match(line):
         return line.strip(), first + 1, ""
     inline = _given_names().match(line) or _INLINE.match(line)

@@ -11,7 +11,7 @@ from regard.reply.greetings import NAME, find_greeting, given_name
 
 _CLOSING_WORDS = (
     r"thanks|thank you|thx|tks|thanx|many thanks|much thanks|thanks? (?:once |yet )?again|thanks once more|"
-    r"(?:thanks|thank you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
+    r"(?:thanks|thank you|thanking you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
     r"thanks a (?:lot|million|bunch|ton)|thanks all|thanks (?:everyone|guys)|thanks for everything|thank you again|"
     r"best|best regards|best wishes|best of luck|good luck|all the best|with best|(?:lots of )?love(?: and prayers?)?|"
     r"(?:my )?(?:kind|kindest|warm|warmest|good) regards|"
@@ -56,7 +56,7 @@ _INLINE_CLOSING = re.compile(
     rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{NAME}){{0,3}}(?:\s+{_NUMBER})?)\s*$"
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
-_AFTER_SENTENCE = re.compile(rf"^(?P<text>.*[.!?)])\s(?P<closing>(?i:{_CLOSINGS})[,.!-]*)\s*$")
+_AFTER_SENTENCE = re.compile(rf"^(?P<text>.*[.!?)])[\s-](?P<closing>(?i:{_CLOSINGS})[,.!-]*)\s*$")
 """`Let me know if you have questions. Thanks.`, in front of a signature."""
 _FORMAL = rf"(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}})"
 _FORMAL_CLOSING = re.compile(rf"^(?P<text>.*?\S)\s(?P<closing>{_FORMAL})\s*$")
@@ -68,7 +68,7 @@ _GLUED_CLOSING = re.compile(
 _INLINE_NAME = re.compile(
     rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
 )
-_DASHED_NAME = re.compile(rf"^(?P<text>.*\w.*?)\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
+_DASHED_NAME = re.compile(rf"^(?P<text>.*[.!?)])\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
 _UNFINISHED = re.compile(
     r"(?:[,:;&/-]|\b(?:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|"
     r"call|(?-i:[A-Z]))\.?)$",
@@ -196,8 +196,10 @@ def _split_closing(line: str) -> list[str]:
 
 @cache
 def _given_name_last() -> re.Pattern[str]:
-    """Return the pattern of a line that ends with a given name after two spaces: `… at noon  Chris`."""
-    return re.compile(rf"^(?P<text>.{{15,}}\S)\s\s+(?P<closing>{given_name()}(?:\s+{NAME})?)\s*$")
+    """Return the pattern of a line that ends with a given name after two spaces or dashes: `… at noon  Chris`."""
+    return re.compile(
+        rf"^(?P<text>.{{15,}}\S)(?:\s\s+|\s+(?=--))(?P<closing>(?:--\s?)?{given_name()}(?:\s+{NAME})?)\s*$"
+    )
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:

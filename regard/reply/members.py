@@ -26,8 +26,8 @@ class BuildOptions:
     """Share of conversations that are kept for evaluation."""
     model: str = "lstm"
     """The scorer: `lstm`, as in the paper, or `transformer`."""
-    steps: int = 1500
-    """Training steps of each phase of the scorer, at most; the other members need fewer."""
+    steps: int = 2500
+    """Training steps of the scorer's first phase; the others need fewer."""
 
     def __post_init__(self) -> None:
         if self.least < 1:
@@ -75,7 +75,7 @@ def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: boo
     The responses are few and are learned by heart within some epochs, so dropout is higher in the second phase, and the
     best validation decides.
     """
-    steps = options.steps
+    steps = max(1, 3 * options.steps // 5) if second else options.steps
     return from_mapping(
         {
             "data": {
@@ -108,7 +108,7 @@ def _response_classifier_config(data: Path, options: BuildOptions) -> RunConfig:
 
     It ignores the order of words and starts from nothing, so that its errors differ from those of the scorer.
     """
-    steps = max(1, 2 * options.steps // 3)
+    steps = max(1, 2 * options.steps // 5)
     return from_mapping(
         {
             "task": {"kind": "classification"},
@@ -135,7 +135,7 @@ def _response_classifier_config(data: Path, options: BuildOptions) -> RunConfig:
 
 def _language_config(data: Path, options: BuildOptions, count: int) -> RunConfig:
     """Return the configuration of the language model of replies."""
-    steps = max(1, options.steps // 3)
+    steps = max(1, options.steps // 5)
     return from_mapping(
         {
             "task": {"kind": "language-model", "length": 64},
@@ -159,7 +159,7 @@ def _classifier_config(name: str, data: Path, options: BuildOptions, count: int)
 
     Both start from the scorer's encoder, which has read many more messages than they have labels for.
     """
-    steps = max(1, options.steps // 6)
+    steps = max(1, options.steps // 8)
     model = _scorer_model(options, count)
     return from_mapping(
         {
