@@ -449,7 +449,7 @@ class TestBundle:
             "diverse, with trigger": 0.0,
         }
         assert "Warning" not in capsys.readouterr().err
-        assert found["suggesting"]["all messages, without trigger"]["coverage"] == 1.0
+        assert found["suggesting"]["diverse, without trigger"]["coverage"] == 1.0
         assert main(["reply", "evaluate", str(bundle), "--most", "30"]) == 0
         assert "MRR" in capsys.readouterr().out
 
@@ -486,7 +486,7 @@ class TestBundle:
         assert "scorer: already trained." in lines
         assert Suggester.open(copy).suggest("where are you?", rate=1.0).texts
         (copy / "bundle.json").unlink()
-        with pytest.raises(UsageError, match="was begun with steps=90"):
+        with pytest.raises(UsageError, match="was begun with steps=150"):
             build(chat, copy, BuildOptions(least=5, steps=70), report=lambda line: None)
 
 

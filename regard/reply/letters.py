@@ -39,7 +39,7 @@ _THANKS = (
     r"thank(?:s| you) for everything|best wishes for [\w ]{3,40})(?=[,!-])"
 )
 """`Thanks for your patience,` as a closing; with a full stop it is a sentence."""
-_NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d[\d().-]{2,}"
+_NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d(?: \d{4,5}|[\d().-]{2,})"
 """A telephone number or extension: `x35816`, `(3-9166)`."""
 _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
@@ -49,7 +49,7 @@ _ENCODED = re.compile(r"(?:\s*=(?:09|20))+$|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MU
 """White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
-    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?)\s*$"
+    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?(?:\s+{_NUMBER})?)\s*$"
 )
 _INLINE_CLOSING = re.compile(
     rf"^(?P<text>.*?\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))"
@@ -65,12 +65,21 @@ _GLUED_CLOSING = re.compile(
     rf"^(?P<text>.*(?:[.!?]|[\w)],\s))(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$"
 )
 """`Please let me know...Thanks!`"""
+_THANKS_NAME = re.compile(
+    rf"^(?P<text>.*\w[,.!?]?)\s+(?:and\s+)?(?P<closing>(?i:thanks|thank you|thx),\s+(?:{NAME}|[a-z]{{2,12}})"
+    rf"(?:\s+{NAME})?(?:\s+{_NUMBER})?)\s*$"
+)
+"""`Please advise, and thanks, Mary x37796`."""
+_TITLE = (
+    r"(?:Director|Manager|President|Counsel|Attorney|Analyst|Associate|Assistant|Administrator|Coordinator|Specialist|"
+    r"Officer|Secretary|Engineer|Consultant|Phone|Tel|Fax)\b"
+)
 _INLINE_NAME = re.compile(
     rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
 )
 _DASHED_NAME = re.compile(rf"^(?P<text>.*[.!?)])\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
 _UNFINISHED = re.compile(
-    r"(?:[,:;&/-]|\b(?:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|"
+    r"(?:[:;&/-]|\b(?:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|"
     r"call|(?-i:[A-Z]))\.?)$",
     re.IGNORECASE,
 )
@@ -98,7 +107,7 @@ _ATTACHMENTS = re.compile(
 """The list of attachments that a program has appended."""
 _LONGEST_LIST = 600
 """Characters of a list of attachments."""
-_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS:|PS\s*-)(?=\s)")
+_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,]|PS\s*-)(?=\s)")
 """What follows a signature and belongs to the body."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
@@ -111,7 +120,7 @@ _SIGNED = re.compile(
     rf"\s*[.,~*)]*\s*(?:[:;=]-?[)D]|{_NUMBER})?\s*$"
 )
 _NO_NAME = re.compile(
-    r"(?:ugh|wow|yes|no|ok|okay|sorry|done|great|cool|nice|hmm|oh|sigh|help|anyway|yikes|ouch|whatever|etc|enjoy|please|"
+    r"(?:ugh|wow|yes|no|ok|okay|sorry|done|great|cool|nice|hmm|oh|sigh|help|anyway|yikes|ouch|yippee|hooray|whatever|etc|enjoy|please|"
     r"later|the|a|an|and|or|but|so|in|on|at|to|for|of|if|we|you|it|this|that|these|those|our|your|my|nnnn|fyi)\W*$",
     re.IGNORECASE,
 )
@@ -127,6 +136,8 @@ _CONTACT = re.compile(
 )
 _ADDRESS = re.compile(r"\b[A-Z]\w+,? (?:[A-Z]{2}|[A-Z][a-z]+),? \d{5}\b|\b\d{3}[-.)] ?\d{3}[-.]\d{4}\b|\S@\w")
 """A town with a postal code, a telephone number or a mail address."""
+_HEADING = re.compile(r"\w:\s*$")
+"""The end of a line that something follows."""
 _HEADER = re.compile(
     r"^\s*(?:sender|subject|to|from|date|when|where|place|location|time|dial-?in|call-?in)\b.*:", re.IGNORECASE
 )
@@ -181,7 +192,7 @@ def _split_last_line(line: str) -> list[str]:
     """Return the last line, and on a line of its own the closing or signature that it ends with."""
     if _is_closing(line):
         return [line]
-    for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _INLINE_NAME, _DASHED_NAME):
+    for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _THANKS_NAME, _INLINE_NAME, _DASHED_NAME):
         if found := pattern.match(line):
             return [found["text"], found["closing"]]
     found = _given_name_last().match(line)
@@ -197,9 +208,9 @@ def _split_closing(line: str) -> list[str]:
 @cache
 def _given_name_last() -> re.Pattern[str]:
     """Return the pattern of a line that ends with a given name after two spaces or dashes: `… at noon  Chris`."""
-    return re.compile(
-        rf"^(?P<text>.{{15,}}\S)(?:\s\s+|\s+(?=--))(?P<closing>(?:--\s?)?{given_name()}(?:\s+{NAME})?)\s*$"
-    )
+    with_title = rf"{given_name()}(?:\s+{NAME}){{1,2}},?\s+(?:\S+\s+){{0,2}}{_TITLE}.{{0,160}}"
+    signed = rf"(?:--\s?)?{given_name()}(?:\s+{NAME})?|{with_title}"
+    return re.compile(rf"^(?P<text>.{{15,}}?\S)(?:\s\s+|\s+(?=--))(?P<closing>{signed})\s*$")
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
@@ -260,7 +271,8 @@ def _is_exclamation(line: str) -> bool:
     words = line.split()
     if len(words) == 1:
         return _NO_NAME.match(words[0]) is not None
-    return len(words) > 2 and line.isupper() and all(len(word) > 3 and word.isalpha() for word in words)
+    shouted = line.isupper() and all(len(word) > 3 and word.isalpha() for word in words)
+    return line.rstrip().endswith(":") or (shouted and re.match(given_name(), words[0].capitalize()) is None)
 
 
 def _is_contact(line: str) -> bool:
@@ -274,6 +286,7 @@ def _is_contact(line: str) -> bool:
         return True
     capitals = sum(word[0].isupper() or word[0].isdigit() or word[0] in "&|/(" for word in words)
     has_title = len(words) <= 5 or "," in line or _EXTENSION.match(words[-1]) is not None or "@" in line
+    has_title = has_title or re.search(rf"\b{_TITLE}", line) is not None
     begins = _SIGNED.match(" ".join(words[: 1 if len(words) == 2 else 2])) is not None
     longest = 30 if _ADDRESS.search(line) else 12
     return 2 <= len(words) <= longest and has_title and begins and capitals >= 0.75 * len(words)
@@ -284,7 +297,7 @@ def _is_signature(lines: list[str]) -> bool:
     content = [line for line in lines if line.strip()]
     if len(content) > LONGEST_SIGNATURE:
         return False
-    return all(len(line) < 80 and not _is_sentence(line) for line in content)
+    return all(len(line) < 80 and not _is_sentence(line) and not _HEADING.search(line) for line in content)
 
 
 def _is_sentence(line: str) -> bool:

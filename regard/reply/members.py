@@ -14,6 +14,8 @@ MEMBERS = ("scorer", "classifier", "language", "trigger", "sensitivity")
 VOCABULARY = 4000
 MANY = 100_000
 """Exchanges that support a vocabulary of this size; fewer have the vocabulary that they support."""
+LEAST_STEPS = 60
+"""Steps without which a classifier has learned nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +161,7 @@ def _classifier_config(name: str, data: Path, options: BuildOptions, count: int)
 
     Both start from the scorer's encoder, which has read many more messages than they have labels for.
     """
-    steps = max(1, options.steps // 8)
+    steps = max(options.steps // 6, min(options.steps, LEAST_STEPS))
     model = _scorer_model(options, count)
     return from_mapping(
         {
