@@ -15,10 +15,14 @@ _GREETING_WORDS = (
     r"hola|buenos d[ií]as|buenas (?:tardes|noches)|querid[oa]s?|estimad[oa]s?|"
     r"ciao|salve|buongiorno|buonasera|car[oaie]|gentile|egregi[oa]?"
 )
-_ALL = r"(?:all|again|everyone|everybody|team|folks|guys|gang|there|both|alle|zusammen|tous|toutes|todos|todas|tutti)"
+_ALL = (
+    r"(?:all|again|everyone|everybody|team|folks|guys|gang|there|both|y'all|you all|alle|zusammen|tous|toutes|todos|"
+    r"todas|tutti)"
+)
 _PEOPLE = (
     r"(?:all|everyone|everybody|team|group|folks|guys|gals|girls|boys|gang|friends|colleagues|gentlemen|ladies|members|"
-    r"managers|participants|employees|partners|customers|traders|staff|family|classmates|neighbors|neighbours|alumni)"
+    r"managers|participants|employees|partners|customers|traders|staff|family|classmates|neighbors|neighbours|alumni|"
+    r"clients|subscribers|users|shippers|students|volunteers|supporters|shareholders|investors)"
 )
 """Nouns for those to whom a letter to several people is addressed."""
 _NOT_NAMES = (
@@ -78,7 +82,7 @@ _INLINE = re.compile(
     rf"|{_ADDRESSED}{_SEVERAL}(?:\s+{_PERSON})?\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s)"
     rf"|{_ADDRESSED}{_SEVERAL}\s\s(?=[A-Z]\w*\s+[a-z])"
     rf"|(?i:{_TITLES})\s+{_PERSON}(?:\s+{_PERSON})?\s*,(?=\s)"
-    rf"|(?!(?:{_NOT_NAMES})\b)[a-z]{{2,12}},\s\s(?=[A-Z])"
+    rf"|(?!(?:{_NOT_NAMES})\b)[a-z]{{2,12}}(?: and [a-z]{{2,12}})?,\s\s(?=\w)"
     rf"|(?!(?i:{_VERBS})\b)(?!(?i:{_NOT_NAMES})\b)[A-Z][a-z]+(?=\s{_SENTENCE_START})"
     rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{_PERSON}){{0,8}}\s*"
     rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{_STARTERS})\b)"
@@ -118,7 +122,8 @@ def _given_names() -> re.Pattern[str]:
     )
     return re.compile(
         rf"^\s*(?P<greeting>{given}(?:"
-        rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and\s+){given}){{1,8}}(?:[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
+        rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and(?:/or)?\s+){given}){{1,8}}"
+        rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
         rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
         rf"\s(?=\s+[A-Z][\w']* \w)|"
         rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])"
@@ -150,6 +155,6 @@ def _is_text(greeting: str, rest: str) -> bool:
     """
     if greeting.rstrip().endswith(",") and _APPOSITION.match(rest):
         return True
-    if re.search(rf"\b(?:{_ALL}|{_PEOPLE})\b", greeting, re.IGNORECASE):
+    if re.search(rf"\b(?:{_ALL}|{_PEOPLE})\b", greeting, re.IGNORECASE) or re.match(given_name(), greeting):
         return False
     return greeting.rstrip().endswith(":") and (rest[:1].isdigit() or _LABEL.search(rest[:200]) is not None)
