@@ -21,6 +21,7 @@ from regard.reply.intents import assign_intents, built_in_seeds, propagate
 from regard.reply.measures import Ranking, Suggested, Trigger, summarise
 from regard.reply.members import BuildOptions
 from regard.reply.preprocessing import clean_chat
+from regard.reply.response_classifier import ResponseClassifier
 from regard.reply.responses import Candidate, Response, collect_responses, read_responses, write_responses
 from regard.reply.scorer import Scorer
 from regard.reply.selection import Scored, choose_suggestions
@@ -28,7 +29,7 @@ from regard.reply.sensitivity import built_in_list, find_topic, parse_topics
 from regard.reply.suggester import Suggester
 from regard.runs.bundle import Bundle
 from regard.search.trie import Trie, best_outputs
-from regard.tasks.loaded import load_run
+from regard.tasks.loaded import LoadedRun, load_run
 from tests.reply_bundle import OPTIONS, QUESTIONS, make_bundle
 
 STORED = Path(__file__).parent / "fixtures" / "format-1"
@@ -488,6 +489,46 @@ class TestBundle:
         (copy / "bundle.json").unlink()
         with pytest.raises(UsageError, match="was begun with steps=150"):
             build(chat, copy, BuildOptions(least=5, steps=70), report=lambda line: None)
+        (copy / "build.json").write_text("{")
+        with pytest.raises(UsageError, match="damaged"):
+            build(chat, copy, options, report=lambda line: None)
+
+    def test_the_classifier_is_weighed_on_validation_pairs(self, suggester: Suggester) -> None:
+        assert 0.0 <= suggester.settings.weight <= 2.0
+        scorer = Scorer(suggester.scorer.run, suggester.scorer.responses, suggester_classifier(suggester), weight=1.0)
+        message = "where are you"
+        both, second = scorer.score_by_trie(message), scorer.classifier.log_probs(message)
+        first = Scorer(scorer.run, scorer.responses).score_by_trie(message)
+        assert both == pytest.approx((first + second) / 2, abs=1e-4)
+
+    def test_the_classifier_does_not_judge_what_it_does_not_know(self, suggester: Suggester) -> None:
+        known = [response.normal for response in suggester.responses]
+        classifier = ResponseClassifier(suggester_classifier(suggester), [*known, "i would be delighted"])
+        scores = classifier.log_probs("where are you")
+        assert np.isfinite(scores).all()
+        assert min(scores[:-1]) < scores[-1] < max(scores[:-1])
+
+    def test_bundles_without_a_classifier_still_open(self, bundle: Path, tmp_path: Path) -> None:
+        """As they were built before there was one."""
+        copy = tmp_path / "copy"
+        shutil.copytree(bundle, copy)
+        record = json.loads((copy / "bundle.json").read_text())
+        record["members"].remove("classifier")
+        del record["settings"]["weight"]
+        (copy / "bundle.json").write_text(json.dumps(record))
+        shutil.rmtree(copy / "classifier")
+        old = Suggester.open(copy)
+        assert old.scorer.classifier is None
+        assert old("where are you", rate=1.0).texts
+        record["settings"]["weight"] = -1
+        (copy / "bundle.json").write_text(json.dumps(record))
+        with pytest.raises(RegardError, match="must be 0 or more"):
+            Suggester.open(copy)
+
+
+def suggester_classifier(suggester: Suggester) -> LoadedRun:
+    """Return the run of the second expert, whatever its weight is."""
+    return load_run(suggester.bundle.member("classifier"))
 
 
 class TestWrongBundles:
@@ -540,6 +581,7 @@ def test_too_few_conversations(tmp_path: Path) -> None:
     path.write_text('{"message": "a", "reply": "b"}\n')
     with pytest.raises(RegardError, match="has 1 messages with replies"):
         build(path, tmp_path / "run", BuildOptions(), report=lambda line: None)
+    assert not (tmp_path / "run").exists()
     path.write_text("".join(f'{{"message": "a{n}", "reply": "unique {chr(97 + n % 26)}{n}"}}\n' for n in range(60)))
     with pytest.raises(RegardError, match="Only 0 replies occur"):
         build(path, tmp_path / "run", BuildOptions(), report=lambda line: None)

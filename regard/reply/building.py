@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from regard.tasks.loaded import load_run
 from regard.training.loop import train
 
 UNWANTED = "none"
+BUILD = "build.json"
+"""What a build was begun with, so that it is continued with the same."""
 ALPHA = 0.1
 """Weight of log P(response). On validation pairs of the Self-dialogue corpus, more costs rank, and less suggests fewer
 different responses."""
@@ -64,8 +67,11 @@ def build(
     progress: Progress | None = None,
 ) -> Bundle:
     """Build a bundle from conversations, or continue an interrupted build."""
-    _check_directory(directory, conversations, options)
+    made_from = {"conversations": conversations.name, **asdict(options)}
+    _check_directory(directory, made_from)
     exchanges = _read(conversations, progress)
+    directory.mkdir(parents=True, exist_ok=True)
+    durable.write(directory / BUILD, json.dumps(made_from, indent=2) + "\n")
     held_out, rest = _split(exchanges, options.hold_out)
     report(f"{len(exchanges):,} exchanges: {len(rest):,} for training, {len(held_out):,} held out.")
     data = directory / "data"
@@ -92,15 +98,17 @@ def build(
     return Bundle.create(directory, KIND, list(MEMBERS), settings)
 
 
-def _check_directory(directory: Path, conversations: Path, options: BuildOptions) -> None:
-    """Create the directory, or raise if it was built from something else."""
-    wanted = {"conversations": conversations.name, **asdict(options)}
-    path = directory / "build.json"
+def _check_directory(directory: Path, made_from: dict[str, Any]) -> None:
+    """Raise an error if a directory cannot be built in, or was begun with something else."""
+    path = directory / BUILD
     if is_bundle(directory):
         raise UsageError(f"{directory} is built already. Choose another directory with --run, or remove it.")
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        for name, value in wanted.items():
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise UsageError(f"{path} is damaged. Choose another directory with --run.") from None
+        for name, value in made_from.items():
             if found.get(name) != value:
                 raise UsageError(
                     f"{directory} was begun with {name}={found.get(name)}, and not {value}. Continue with the same "
@@ -109,8 +117,6 @@ def _check_directory(directory: Path, conversations: Path, options: BuildOptions
         return
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty. Choose another directory with --run.")
-    directory.mkdir(parents=True, exist_ok=True)
-    durable.write(path, json.dumps(wanted, indent=2) + "\n")
 
 
 def _read(conversations: Path, progress: Progress | None) -> list[Exchange]:
@@ -119,9 +125,10 @@ def _read(conversations: Path, progress: Progress | None) -> list[Exchange]:
         exchanges.append(exchange)
         if progress and len(exchanges) % 1000 == 0:
             progress("reading exchanges", len(exchanges), None)
-    if len(exchanges) < FEWEST:
+    answered = sum(bool(exchange.reply) for exchange in exchanges)
+    if answered < FEWEST:
         raise RegardError(
-            f"{conversations} has {len(exchanges)} messages with replies. Suggested replies need thousands to be "
+            f"{conversations} has {answered} messages with replies. Suggested replies need thousands to be "
             f"useful, and {FEWEST} at the very least."
         )
     return exchanges
