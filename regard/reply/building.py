@@ -48,8 +48,10 @@ LOOKED_AT = 500
 CALIBRATED_ON = 2000
 """Held-out messages on which the trigger's probabilities are ranked."""
 
-WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Weights of the classifier that are tried."""
+WEIGHED_ON = 300
+"""Validation pairs on which they are tried, at most."""
 VALIDATED_ON = 1000
 """Pairs on which the loss of the scorer is measured, at most."""
 
@@ -232,7 +234,7 @@ def _write_conversations(path: Path, exchanges: Sequence[Exchange]) -> None:
 def _weight(directory: Path, responses: Sequence[Response]) -> float:
     """Return the weight of the classifier with which real replies of validation pairs are ranked best, by MRR."""
     index = {response.normal: number for number, response in enumerate(responses)}
-    lines = (directory / "data" / "validation.tsv").read_text(encoding="utf-8").splitlines()
+    lines = (directory / "data" / "validation.tsv").read_text(encoding="utf-8").splitlines()[:WEIGHED_ON]
     pairs = [(message, index[reply]) for message, reply in (line.split("\t") for line in lines) if reply in index]
     scorer = Scorer(load_run(directory / "scorer"), list(index))
     classifier = ResponseClassifier(load_run(directory / "classifier"), list(index))

@@ -14,6 +14,7 @@ from regard.reply.conversations import Exchange, read_exchanges
 from regard.reply.measures import Ranking, Suggested, Trigger, summarise
 from regard.reply.preprocessing import normalise_response
 from regard.reply.scorer import Scorer
+from regard.reply.selection import SHOWN, Scored
 from regard.reply.suggester import Suggester
 
 T = TypeVar("T")
@@ -21,7 +22,7 @@ SCORER, FREQUENCY, BAG_OF_WORDS = "scorer", "frequency", "bag of words"
 BASELINES = (FREQUENCY, BAG_OF_WORDS)
 MOST = 3000
 """Messages that get suggestions, so that an evaluation takes minutes; chosen evenly."""
-PENALISED = 400
+PENALISED = 200
 """Messages for which all responses are scored, which is slow; chosen evenly."""
 
 
@@ -188,14 +189,14 @@ def _suggesting(
 
 
 def _answer(suggester: Suggester, exchange: Exchange, true: str) -> _Answer:
-    """Return the suggestions for a message without the trigger."""
-    diverse, best = (suggester.suggest(exchange.message, rate=1.0, diverse=diverse) for diverse in (True, False))
-    wanted = -np.inf if diverse.probability is None else diverse.probability
-    return _Answer(
-        Suggested(tuple(scored.response.intent for scored in diverse.suggestions), true),
-        Suggested(tuple(scored.response.intent for scored in best.suggestions), true),
-        wanted,
-    )
+    """Return the suggestions for a message without the trigger; its best candidates are those without diversity."""
+    answer = suggester.suggest(exchange.message, rate=1.0)
+    wanted = -np.inf if answer.probability is None else answer.probability
+    return _Answer(_judged(answer.suggestions, true), _judged(answer.candidates[:SHOWN], true), wanted)
+
+
+def _judged(suggestions: Sequence[Scored], true: str) -> Suggested:
+    return Suggested(tuple(scored.response.intent for scored in suggestions), true)
 
 
 def _triggered(answer: _Answer, least: float, *, diverse: bool) -> Suggested:
