@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import regard
 from regard.cli import main
 from regard.foundation.errors import RegardError, UsageError
-from regard.reply.building import build
+from regard.reply.building import WEIGHTS, build
 from regard.reply.conversations import Exchange
 from regard.reply.feedback import log_choice, read_feedback
 from regard.reply.intents import assign_intents, built_in_seeds, propagate
@@ -300,17 +301,19 @@ class TestSensitivity:
     def test_the_list_knows(self, message: str) -> None:
         assert find_topic(self.TOPICS, message) is not None
 
-    def test_a_hundred_sensitive_messages_get_no_suggestions(self, suggester: Suggester) -> None:
-        """The list was extended with these messages in view."""
-        messages = (Path(__file__).parent / "fixtures" / "sensitive_messages.txt").read_text().splitlines()
+    @pytest.mark.parametrize("name", ["messages", "third"])
+    def test_a_hundred_sensitive_messages_get_no_suggestions(self, suggester: Suggester, name: str) -> None:
+        """The list was extended with these messages in view. At first it knew 78 of the third hundred."""
+        messages = (Path(__file__).parent / "fixtures" / f"sensitive_{name}.txt").read_text().splitlines()
         assert len(messages) == 100
         assert [message for message in messages if suggester(message, rate=1.0).texts] == []
 
-    def test_the_list_knows_most_messages_that_it_was_not_written_for(self) -> None:
-        """100 messages that were written before the list was read; it knew 84 of them when it was tried on them."""
-        messages = (Path(__file__).parent / "fixtures" / "sensitive_unseen.txt").read_text().splitlines()
+    @pytest.mark.parametrize(("name", "least"), [("unseen", 90), ("fourth", 60)])
+    def test_the_list_alone_knows_most_messages(self, name: str, least: int) -> None:
+        """Hundreds of messages that were written before they were tried. At first the list knew 84 and 48 of them."""
+        messages = (Path(__file__).parent / "fixtures" / f"sensitive_{name}.txt").read_text().splitlines()
         assert len(messages) == 100
-        assert sum(find_topic(self.TOPICS, message) is not None for message in messages) >= 80
+        assert sum(find_topic(self.TOPICS, message) is not None for message in messages) >= least
 
     @pytest.mark.parametrize("message", ["are you coming tonight?", "i like the song", "what a studied answer"])
     def test_ordinary_messages_pass(self, message: str) -> None:
@@ -401,6 +404,9 @@ class TestBundle:
         mail = suggester.suggest_for_mail("Hi Bo,\nwhere are you?\nThanks,\nAnn", rate=1.0)
         assert mail.message == "where are you?"
         assert suggester("   ").reason == "The message is empty."
+        begin = time.process_time()
+        assert "longer than 20,000" in (suggester.suggest_for_mail("where are you? " * 100_000, rate=1.0).reason or "")
+        assert time.process_time() - begin < 2.0
         with pytest.raises(UsageError, match="must be a text"):
             suggester(3)
         with pytest.raises(UsageError, match="between 0 and 1"):
@@ -494,7 +500,7 @@ class TestBundle:
             build(chat, copy, options, report=lambda line: None)
 
     def test_the_classifier_is_weighed_on_validation_pairs(self, suggester: Suggester) -> None:
-        assert 0.0 <= suggester.settings.weight <= 2.0
+        assert suggester.settings.weight in WEIGHTS
         scorer = Scorer(suggester.scorer.run, suggester.scorer.responses, suggester_classifier(suggester), weight=1.0)
         message = "where are you"
         both, second = scorer.score_by_trie(message), scorer.classifier.log_probs(message)

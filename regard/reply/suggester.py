@@ -14,7 +14,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.reply.feedback import read_feedback
 from regard.reply.filters import is_intimate
 from regard.reply.language import identify_language
-from regard.reply.preprocessing import clean_chat, clean_mail, join_lines
+from regard.reply.preprocessing import LONGEST_MESSAGE, clean_chat, clean_mail, join_lines
 from regard.reply.quotations import remove_quotations
 from regard.reply.responses import read_responses
 from regard.reply.scorer import Scorer, response_priors
@@ -159,7 +159,12 @@ class Suggester:
         The probability is −∞ if there is a reason against suggestions.
         """
         message = message.lower()
-        reason = self._refusal(message, join_lines(original)) if message.strip() else "The message is empty."
+        if not message.strip():
+            reason: str | None = "The message is empty."
+        elif len(original) > LONGEST_MESSAGE:
+            reason = f"The message is longer than {LONGEST_MESSAGE:,} characters, which a short reply does not answer."
+        else:
+            reason = self._refusal(message, join_lines(original))
         return (reason, -math.inf) if reason else (None, self.probability(message))
 
     def rank(self, message: str, count: int = CANDIDATES) -> list[Scored]:
