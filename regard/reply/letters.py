@@ -45,7 +45,7 @@ _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
 _LONG_SPACE = re.compile(r"[^\S\n]{9,}")
 """White space that would make the search for two spaces slow."""
-_ENCODED = re.compile(r"(?:\s*=(?:09|20))+$|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MULTILINE)
+_ENCODED = re.compile(r"(?:\s*=(?:09|20))+\Z|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MULTILINE)
 """White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"

@@ -42,7 +42,10 @@ def normalise_response(text: str) -> str:
 def _cut(text: str) -> str:
     """Return the beginning and the end of a text that is longer than messages are, so that cleaning takes no time."""
     half = LONGEST_MESSAGE // 2
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:half]}\n{text[-half:]}"
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    begin, end = text[:half].rsplit(None, 1) or [""], text[-half:].split(None, 1) or [""]
+    return f"{begin[0]}\n{end[-1]}"  # whole words
 
 
 def _shorten(text: str) -> str:
