@@ -513,6 +513,8 @@ class TestBundle:
         scores = classifier.log_probs("where are you")
         assert np.isfinite(scores).all()
         assert min(scores[:-1]) < scores[-1] < max(scores[:-1])
+        with pytest.raises(RegardError, match="must be a classifier"):
+            ResponseClassifier(suggester.scorer.run, known)
 
     def test_bundles_without_a_classifier_still_open(self, bundle: Path, tmp_path: Path) -> None:
         """As they were built before there was one."""

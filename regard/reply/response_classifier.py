@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.foundation.errors import RegardError
 from regard.tasks.loaded import LoadedRun
+from regard.tasks.outputs.label import LabelOutput
 from regard.tasks.results import Label
 
 LEAST = 1e-12
@@ -20,6 +22,8 @@ class ResponseClassifier:
     """
 
     def __init__(self, run: LoadedRun, responses: Sequence[str]) -> None:
+        if not isinstance(run.output, LabelOutput):
+            raise RegardError("The scorer's second expert must be a classifier whose labels are responses.")
         self.run = run
         labels = {label: number for number, label in enumerate(run.output.labels)}
         self.columns = np.array([labels.get(response, -1) for response in responses], dtype=np.int64)
@@ -31,4 +35,5 @@ class ResponseClassifier:
             return np.zeros(len(self.columns))
         shares = np.fromiter(result.probabilities.values(), float, len(result.probabilities))
         logs = np.log(np.maximum(shares, LEAST))
-        return np.where(self.columns < 0, np.median(logs), logs[self.columns])
+        found: NDArray[np.float64] = np.where(self.columns < 0, np.median(logs), logs[self.columns])
+        return found
