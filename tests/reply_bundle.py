@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.reply.building import BuildOptions, build
+from regard.reply.building import build
+from regard.reply.members import BuildOptions
 from tests.conftest import made_once
 
-OPTIONS = BuildOptions(least=5, steps=90)
+OPTIONS = BuildOptions(least=5, steps=150)
 QUESTIONS = {
     "are you coming tonight": ["Yes, I am.", "No, I can't.", "I think so.", "Yes."],
     "did you like the movie": ["I loved it.", "Not really.", "It was great!", "Yes."],

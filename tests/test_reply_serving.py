@@ -102,3 +102,20 @@ def test_the_inbox_says_why_there_are_no_suggestions(server: RunningServer, brow
     why = browser.find_element(By.CSS_SELECTOR, ".why")
     WebDriverWait(browser, 60).until(lambda _: "sensitive" in why.text)
     assert not browser.find_elements(By.CSS_SELECTOR, ".suggestion")
+
+
+def test_markup_in_a_message_is_shown_as_text(server: RunningServer, browser) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{server.url}/inbox")
+    WebDriverWait(browser, 60).until(lambda page: page.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
+    title = browser.title
+    hostile = "<img src=x onerror=\"document.title='changed'\"><script>document.title='changed'</script> where are you?"
+    browser.find_element(By.ID, "own").send_keys(hostile)
+    browser.find_element(By.ID, "add").click()
+    why = browser.find_element(By.CSS_SELECTOR, ".why")
+    WebDriverWait(browser, 60).until(lambda _: "Looking" not in why.text)
+    assert browser.find_element(By.CSS_SELECTOR, ".reader .text").text == hostile
+    assert not browser.find_elements(By.CSS_SELECTOR, "#inbox img, #inbox script")
+    assert browser.title == title

@@ -171,6 +171,13 @@ class TestLinearBaseline:
         found = baseline.fit_baseline(config, list(training_pairs(config)), prepared.validation_pairs, [])
         assert found["validation"]["accuracy"] > 95 and "test" not in found
 
+    def test_it_is_not_fitted_to_hundreds_of_labels(self, tmp_path, monkeypatch):
+        """With thousands, scipy's L-BFGS crashed the process."""
+        monkeypatch.setattr(baseline, "MOST_LABELS", 1)
+        train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())
+        assert "No linear model was fitted" in Run.open(tmp_path / "run").card.read_text()
+        assert "baseline" not in Run.open(tmp_path / "run").info
+
     def test_without_the_library_the_card_says_how_to_get_it(self, tmp_path, monkeypatch):
         monkeypatch.setattr(outcome, "can_fit", lambda: False)
         train(from_mapping(settings("classes", tmp_path)), tmp_path / "run", view=View())

@@ -27,7 +27,8 @@ from regard.reply.suggester import CANDIDATES, Suggester
 
 SEED = 1
 WARM_UP = 10
-PARTS = ("bundle.json", "responses.yaml", "sensitive.yaml", "scorer", "language", "trigger", "sensitivity")
+RUNS = ("scorer", "classifier", "language", "trigger", "sensitivity")
+PARTS = ("bundle.json", "responses.yaml", "sensitive.yaml", *RUNS)
 
 
 def pad_responses(found: list[Response], count: int) -> list[Response]:

@@ -55,16 +55,16 @@ def build(
     model: Annotated[str, typer.Option("--model", help="Scorer: lstm or transformer.")] = "lstm",
     steps: Annotated[
         int,
-        typer.Option("--steps", min=1, help="Training steps of each of the scorer's two phases."),
-    ] = 1500,
+        typer.Option("--steps", min=1, help="Training steps of the scorer's first phase; the others take fewer."),
+    ] = 2500,
 ) -> None:
     """Build everything from conversations: the responses, the scorer, and what decides whether to reply.
 
     An interrupted build continues when the same command is given again.
     """
     from regard.foundation.display import bar
-    from regard.reply.building import BuildOptions
     from regard.reply.building import build as build_bundle
+    from regard.reply.members import BuildOptions
 
     options = BuildOptions(least=least, hold_out=hold_out, model=model, steps=steps)
     with bar() as progress:
@@ -148,7 +148,7 @@ def evaluate(
         Path | None,
         typer.Option("--conversations", help="By default those that the build held out.", metavar="FILE"),
     ] = None,
-    most: Annotated[int, typer.Option("--most", min=1, help="Messages that get suggestions; all are ranked.")] = 1000,
+    most: Annotated[int, typer.Option("--most", min=1, help="Messages that get suggestions; all are ranked.")] = 3000,
     as_json: AsJson = False,
 ) -> None:
     """Measure suggestions on conversations that were not trained on, next to simple baselines."""
@@ -182,19 +182,34 @@ def _print_evaluation(found: dict[str, Any]) -> None:
         shares = [f"{facts[f'p@{k}']:.1%}" for k in (1, 3, 10)]
         rows.append([name, f"{facts['messages']:,}", f"{facts['mrr']:.3f}", f"{low:.3f}–{high:.3f}", *shares])
     print(columns(rows, right=[1, 2, 3, 4, 5, 6]))
-    for name, facts in found["advantage"].items():
-        low, high = f"{facts['low']:+.3f}", f"{facts['high']:+.3f}"
-        print(f"MRR of the scorer minus that of {name}: {facts['mrr']:+.3f}, 95 % interval {low} to {high} (paired).")
     print()
-    rows = [["suggesting", "messages", "coverage", "intent right", "use", "duplicates", "at 1, 2, 3"]]
+    rows = [["scorer minus …, paired by message", "MRR", "95 % interval", "P@10", "95 % interval"]]
+    for name, facts in found["advantage"].items():
+        (mrr, low, high), (share, least, most) = facts["mrr"], facts["p@10"]
+        rows.append(
+            [name, f"{mrr:+.3f}", f"{low:+.3f} to {high:+.3f}", f"{share:+.1%}", f"{least:+.1%} to {most:+.1%}"]
+        )
+    print(columns(rows, right=[1, 2, 3, 4]))
+    print()
+    rows = [["suggesting", "coverage", "intent right", "at 1, 2, 3", "use", "duplicates", "right of all", "use of all"]]
     for name, facts in found["suggesting"].items():
         positions = " ".join(f"{facts[f'position_{number}']:.1%}" for number in (1, 2, 3))
-        shares = [f"{facts[key]:.1%}" for key in ("coverage", "precision", "use", "duplicates")]
-        rows.append([name, f"{facts['messages']:,}", *shares, positions])
-    print(columns(rows, right=[1, 2, 3, 4, 5]))
+        shares = [f"{facts[key]:.1%}" for key in ("coverage", "precision")]
+        more = [f"{facts[key]:.1%}" for key in ("use", "duplicates", "precision_of_all", "use_of_all")]
+        rows.append([name, *shares, positions, *more])
+    print(columns(rows, right=[1, 2, 3, 4, 5, 6, 7]))
+    trigger = found["trigger"]
+    low, high = trigger["interval"]
     print(
-        "\nIntent right: of messages with suggestions whose real reply is a response. Use: share of all messages at "
-        "which a\nsuggestion would be clicked, under a position-based click model."
+        f"\nThe trigger at a rate of {trigger['rate']:.0%} lets {trigger['coverage_of_known']:.1%} of the messages "
+        f"pass whose real reply is a response,\nand {trigger['coverage']:.1%} of {trigger['messages']:,} messages in "
+        f"general: {trigger['lift']:.2f} times as many (95 % interval {low:.2f}–{high:.2f})."
+    )
+    judged = next(iter(found["suggesting"].values()))["judged"]
+    print(
+        f"\nIntent right, positions, use and duplicates: of {judged:,} messages whose real reply is a response. Use: a "
+        "suggestion would\nbe clicked, under a position-based click model. Coverage, right of all, use of all: of all "
+        "messages."
     )
 
 

@@ -8,22 +8,23 @@ step leaves its result in the directory, so that an interrupted build continues 
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regard.config.loading import from_mapping
-from regard.config.run import RunConfig
 from regard.foundation import durable
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.reply.conversations import Exchange, read_exchanges
 from regard.reply.intents import assign_intents
 from regard.reply.language import main_language
+from regard.reply.members import MEMBERS, START, BuildOptions, member_config
 from regard.reply.preprocessing import normalise_response
+from regard.reply.response_classifier import ResponseClassifier
 from regard.reply.responses import LONGEST, Response, collect_responses, read_responses, write_responses
+from regard.reply.scorer import Scorer
 from regard.reply.sensitivity import LABELS, built_in_list, parse_topics, read_topics
 from regard.reply.suggester import KIND, WANTED, label_probability
 from regard.runs.bundle import Bundle, is_bundle
@@ -31,19 +32,15 @@ from regard.runs.run import Run
 from regard.tasks.loaded import load_run
 from regard.training.loop import train
 
-MEMBERS = ("scorer", "language", "trigger", "sensitivity")
-START = "start"
-"""The run of the scorer's first phase, which is no member: it is not needed after the build."""
 UNWANTED = "none"
+BUILD = "build.json"
+"""What a build was begun with, so that it is continued with the same."""
 ALPHA = 0.1
 """Weight of log P(response). On validation pairs of the Self-dialogue corpus, more costs rank, and less suggests fewer
 different responses."""
 RATE = 0.5
 SEED = 1
-VOCABULARY = 4000
-MANY = 100_000
-"""Exchanges that support a vocabulary of this size; fewer have the vocabulary that they support."""
-OTHERS = 3
+OTHERS = 8
 FEWEST = 20
 """Exchanges below which nothing can be learned."""
 LOOKED_AT = 500
@@ -51,36 +48,16 @@ LOOKED_AT = 500
 CALIBRATED_ON = 2000
 """Held-out messages on which the trigger's probabilities are ranked."""
 
+WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""Weights of the classifier that are tried."""
+WEIGHED_ON = 300
+"""Validation pairs on which they are tried, at most."""
 VALIDATED_ON = 1000
 """Pairs on which the loss of the scorer is measured, at most."""
 
 Report = Callable[[str], None]
 Pair = tuple[str, str]
 """A message and its reply, both normalised."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildOptions:
-    """What a build depends on, in addition to the conversations."""
-
-    least: int = 5
-    """Conversations in which a reply must occur to become a response."""
-    hold_out: float = 0.1
-    """Share of conversations that are kept for evaluation."""
-    model: str = "lstm"
-    """The scorer: `lstm`, as in the paper, or `transformer`."""
-    steps: int = 1500
-    """Training steps of each phase of the scorer, at most; the other members need fewer."""
-
-    def __post_init__(self) -> None:
-        if self.least < 1:
-            raise UsageError(f"least is {self.least}. It must be at least 1.")
-        if not 0.0 <= self.hold_out < 0.9:
-            raise UsageError(f"hold_out is {self.hold_out}. It must be between 0 and 0.9.")
-        if self.model not in ("lstm", "transformer"):
-            raise UsageError(f"model is {self.model[:40]!r}. It must be lstm or transformer.")
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}. It must be at least 1.")
 
 
 def build(
@@ -92,8 +69,11 @@ def build(
     progress: Progress | None = None,
 ) -> Bundle:
     """Build a bundle from conversations, or continue an interrupted build."""
-    _check_directory(directory, conversations, options)
+    made_from = {"conversations": conversations.name, **asdict(options)}
+    _check_directory(directory, made_from)
     exchanges = _read(conversations, progress)
+    directory.mkdir(parents=True, exist_ok=True)
+    durable.write(directory / BUILD, json.dumps(made_from, indent=2) + "\n")
     held_out, rest = _split(exchanges, options.hold_out)
     report(f"{len(exchanges):,} exchanges: {len(rest):,} for training, {len(held_out):,} held out.")
     data = directory / "data"
@@ -109,25 +89,28 @@ def build(
             report(f"{name}: already trained.")
             continue
         report(f"{name}: {'resuming' if started else 'training'} in {run}.")
-        train(Run.open(run).config if started else _config(name, data, options, len(rest)), run, resume=started)
+        train(Run.open(run).config if started else member_config(name, data, options, len(rest)), run, resume=started)
     settings = {
         "alpha": ALPHA,
         "rate": RATE,
+        "weight": _weight(directory, responses),
         "language": main_language(exchange.message for exchange in rest[:LOOKED_AT]),
         "quantiles": _quantiles(directory, held_out or rest),
     }
     return Bundle.create(directory, KIND, list(MEMBERS), settings)
 
 
-def _check_directory(directory: Path, conversations: Path, options: BuildOptions) -> None:
-    """Create the directory, or raise if it was built from something else."""
-    wanted = {"conversations": conversations.name, **asdict(options)}
-    path = directory / "build.json"
+def _check_directory(directory: Path, made_from: dict[str, Any]) -> None:
+    """Raise an error if a directory cannot be built in, or was begun with something else."""
+    path = directory / BUILD
     if is_bundle(directory):
         raise UsageError(f"{directory} is built already. Choose another directory with --run, or remove it.")
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        for name, value in wanted.items():
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise UsageError(f"{path} is damaged. Choose another directory with --run.") from None
+        for name, value in made_from.items():
             if found.get(name) != value:
                 raise UsageError(
                     f"{directory} was begun with {name}={found.get(name)}, and not {value}. Continue with the same "
@@ -136,8 +119,6 @@ def _check_directory(directory: Path, conversations: Path, options: BuildOptions
         return
     if directory.exists() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty. Choose another directory with --run.")
-    directory.mkdir(parents=True, exist_ok=True)
-    durable.write(path, json.dumps(wanted, indent=2) + "\n")
 
 
 def _read(conversations: Path, progress: Progress | None) -> list[Exchange]:
@@ -146,9 +127,10 @@ def _read(conversations: Path, progress: Progress | None) -> list[Exchange]:
         exchanges.append(exchange)
         if progress and len(exchanges) % 1000 == 0:
             progress("reading exchanges", len(exchanges), None)
-    if len(exchanges) < FEWEST:
+    answered = sum(bool(exchange.reply) for exchange in exchanges)
+    if answered < FEWEST:
         raise RegardError(
-            f"{conversations} has {len(exchanges)} messages with replies. Suggested replies need thousands to be "
+            f"{conversations} has {answered} messages with replies. Suggested replies need thousands to be "
             f"useful, and {FEWEST} at the very least."
         )
     return exchanges
@@ -249,111 +231,20 @@ def _write_conversations(path: Path, exchanges: Sequence[Exchange]) -> None:
     durable.write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def _config(name: str, data: Path, options: BuildOptions, count: int) -> RunConfig:
-    """Return the configuration of a member, or of the scorer's first phase."""
-    if name in (START, "scorer"):
-        return _scorer_config(data, options, count, second=name == "scorer")
-    return (
-        _language_config(data, options, count) if name == "language" else _classifier_config(name, data, options, count)
-    )
-
-
-def _vocabulary(count: int) -> dict[str, Any]:
-    return {"kind": "bpe", "lower": True, **({"vocabulary": VOCABULARY} if count > MANY else {})}
-
-
-def _scorer_model(options: BuildOptions, count: int) -> dict[str, Any]:
-    if options.model == "transformer":
-        return {"width": 128, "encoder": {"kind": "transformer"}, "decoder": {"kind": "transformer"}}
-    side = {"kind": "rnn", "cell": "lstm", "layers": 1}
-    return {"width": 256 if count > MANY else 128, "encoder": side, "decoder": side, "join": {"kind": "attention"}}
-
-
-def _scorer_config(data: Path, options: BuildOptions, count: int, *, second: bool) -> RunConfig:
-    """Return the configuration of the scorer's first or second phase.
-
-    The responses are few and are learned by heart within some epochs, so dropout is higher in the second phase, and the
-    best validation decides.
-    """
-    steps = options.steps
-    return from_mapping(
-        {
-            "data": {
-                "train": {"tsv": str(data / ("responses.tsv" if second else "pairs.tsv"))},
-                "validation": {"tsv": str(data / "validation.tsv")},
-                "cleaning": {"max_length": 80, "max_ratio": 100.0, "duplicates": "keep"},
-            },
-            "text": {} if second else {"tokenizer": _vocabulary(count)},
-            "model": {
-                **_scorer_model(options, count),
-                "dropout": 0.4 if second else 0.2,
-                **({"start_from": str(data.parent / START)} if second else {}),
-            },
-            "training": {
-                "steps": steps,
-                "batch_tokens": 2048,
-                "label_smoothing": 0.0,
-                "validate_every": max(1, steps // (20 if second else 5)),
-                "validation_sample": 20,
-                "schedule": {"kind": "cosine", "warmup": min(200, max(1, steps // (20 if second else 10)))},
-                "optimizer": {"learning_rate": 0.0015 if second else 0.002},
-                "early_stopping": {"metric": "loss", "patience": 6 if second else 100},
-            },
-        }
-    )
-
-
-def _language_config(data: Path, options: BuildOptions, count: int) -> RunConfig:
-    """Return the configuration of the language model of replies."""
-    steps = max(1, options.steps // 3)
-    return from_mapping(
-        {
-            "task": {"kind": "language-model", "length": 64},
-            "data": {"train": {"text": str(data / "replies.txt")}, "held_out": max(1, min(1000, count // 20))},
-            "text": {"tokenizer": _vocabulary(count)},
-            "model": {"width": 128, "dropout": 0.1, "decoder": {"kind": "rnn", "cell": "lstm", "layers": 1}},
-            "training": {
-                "steps": steps,
-                "batch_tokens": 2048,
-                "label_smoothing": 0.0,
-                "validate_every": max(1, steps // 3),
-                "schedule": {"kind": "cosine", "warmup": min(100, max(1, steps // 10))},
-                "optimizer": {"learning_rate": 0.003},
-            },
-        }
-    )
-
-
-def _classifier_config(name: str, data: Path, options: BuildOptions, count: int) -> RunConfig:
-    """Return the configuration of the trigger or of the sensitivity classifier.
-
-    Both start from the scorer's encoder, which has read many more messages than they have labels for.
-    """
-    steps = max(1, options.steps // 6)
-    model = _scorer_model(options, count)
-    return from_mapping(
-        {
-            "task": {"kind": "classification"},
-            "data": {
-                "train": {"labelled": str(data / f"{name}.txt")},
-                "held_out": max(1, min(500, count // 20)),
-                "cleaning": {"max_length": 80, "duplicates": "keep"},
-            },
-            "model": {
-                "width": model["width"],
-                "encoder": model["encoder"],
-                "dropout": 0.4,
-                "start_from": str(data.parent / "scorer"),
-            },
-            "training": {
-                "steps": steps,
-                "batch_tokens": 2048,
-                "validate_every": max(1, steps // 8),
-                "schedule": {"kind": "cosine", "warmup": min(30, max(1, steps // 10))},
-                "optimizer": {"learning_rate": 0.001},
-            },
-        }
-    )
+def _weight(directory: Path, responses: Sequence[Response]) -> float:
+    """Return the weight of the classifier with which real replies of validation pairs are ranked best, by MRR."""
+    index = {response.normal: number for number, response in enumerate(responses)}
+    lines = (directory / "data" / "validation.tsv").read_text(encoding="utf-8").splitlines()[:WEIGHED_ON]
+    pairs = [(message, index[reply]) for message, reply in (line.split("\t") for line in lines) if reply in index]
+    scorer = Scorer(load_run(directory / "scorer"), list(index))
+    classifier = ResponseClassifier(load_run(directory / "classifier"), list(index))
+    ranks: dict[float, list[float]] = {weight: [] for weight in WEIGHTS}
+    for message, wanted in pairs:
+        first, second = scorer.score_by_trie(message), classifier.log_probs(message)
+        for weight in WEIGHTS:
+            scores = first + weight * second
+            ranks[weight].append(1 + float(np.sum(scores > scores[wanted])))
+    return max(WEIGHTS, key=lambda weight: float(np.mean(1 / np.array(ranks[weight]))))
 
 
 def _quantiles(directory: Path, exchanges: Sequence[Exchange]) -> list[float]:

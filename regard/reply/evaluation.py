@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,17 +11,18 @@ import numpy as np
 from regard.foundation.errors import RegardError
 from regard.foundation.progress import Progress
 from regard.reply.conversations import Exchange, read_exchanges
-from regard.reply.measures import Ranking, Suggested, summarise
+from regard.reply.measures import Ranking, Suggested, Trigger, summarise
 from regard.reply.preprocessing import normalise_response
-from regard.reply.selection import Scored
+from regard.reply.scorer import Scorer
+from regard.reply.selection import SHOWN, Scored
 from regard.reply.suggester import Suggester
 
 T = TypeVar("T")
 SCORER, FREQUENCY, BAG_OF_WORDS = "scorer", "frequency", "bag of words"
 BASELINES = (FREQUENCY, BAG_OF_WORDS)
-MOST = 1000
+MOST = 3000
 """Messages that get suggestions, so that an evaluation takes minutes; chosen evenly."""
-PENALISED = 400
+PENALISED = 200
 """Messages for which all responses are scored, which is slow; chosen evenly."""
 
 
@@ -35,22 +37,18 @@ def evaluate(
         raise RegardError(f"No reply in {conversations} is in responses.yaml, so nothing can be ranked.")
     true = [index[normalise_response(exchange.reply)] for exchange in known]
     rankings = _rankings(suggester, known, true, progress)
-    found: dict[str, Any] = {
+    others = [name for name in rankings if name != SCORER and len(rankings[name].ranks) == len(known)]
+    share = len(known) / len(exchanges)
+    return {
         "conversations": str(conversations),
         "exchanges": len(exchanges),
-        "share_in_responses": sum(normalise_response(exchange.reply) in index for exchange in exchanges)
-        / len(exchanges),
+        "share_in_responses": share,
         "responses": len(suggester.responses),
         "ranked": len(known),
         "ranking": {name: _facts(ranking) for name, ranking in rankings.items()},
-        "advantage": {
-            name: dict(zip(("mrr", "low", "high"), rankings[SCORER].advantage(rankings[name]), strict=True))
-            for name in rankings
-            if name in BASELINES
-        },
-        "suggesting": _suggesting(suggester, _spread(known, most), _spread(exchanges, most), progress),
+        "advantage": {name: rankings[SCORER].advantage(rankings[name]) for name in others},
+        **_suggesting(suggester, _spread(known, most), _spread(exchanges, most), share, progress),
     }
-    return found
 
 
 def _facts(ranking: Ranking) -> dict[str, Any]:
@@ -66,26 +64,44 @@ def _facts(ranking: Ranking) -> dict[str, Any]:
 def _rankings(
     suggester: Suggester, known: Sequence[Exchange], true: Sequence[int], progress: Progress | None
 ) -> dict[str, Ranking]:
-    """Return the ranks of real replies by the scorer, with and without α, and by the frequency of responses."""
-    plain = []
-    for number, (exchange, wanted) in enumerate(zip(known, true, strict=True), start=1):
-        plain.append(suggester.scorer.rank_of(exchange.message.lower(), wanted))
-        if progress:
-            progress("ranking real replies", number, len(known))
-    penalised = []
-    few = _spread(list(zip(known, true, strict=True)), PENALISED)
-    for number, (exchange, wanted) in enumerate(few, start=1):
-        scores = suggester.scorer.score_by_trie(exchange.message.lower())
-        penalised.append(_rank(scores - suggester.settings.alpha * suggester.priors, wanted))
-        if progress:
-            progress("ranking all responses", number, len(few))
+    """Return the ranks of real replies by the scorer and its experts, with α, and by the baselines."""
+    scorers = {SCORER: suggester.scorer}
+    if suggester.scorer.classifier:
+        scorers["sequence-to-sequence alone"] = Scorer(suggester.scorer.run, suggester.scorer.responses)
+    found = {}
+    for name, scorer in scorers.items():
+        ranks = []
+        for number, (exchange, wanted) in enumerate(zip(known, true, strict=True), start=1):
+            ranks.append(scorer.rank_of(exchange.message.lower(), wanted))
+            if progress:
+                progress(f"ranking real replies, {name}", number, len(known))
+        found[name] = Ranking(np.array(ranks))
+    if classifier := suggester.scorer.classifier:
+        rows = (classifier.log_probs(exchange.message.lower()) for exchange in known)
+        found["classifier alone"] = Ranking(
+            np.array([_rank(row, wanted) for row, wanted in zip(rows, true, strict=True)])
+        )
     counts = np.array([response.count for response in suggester.responses], dtype=float)
     return {
-        SCORER: Ranking(np.array(plain)),
-        "scorer, generic responses penalised": Ranking(np.array(penalised)),
+        **found,
+        "scorer, generic responses penalised": _penalised(suggester, known, true, progress),
         FREQUENCY: Ranking(np.array([_rank(counts, wanted) for wanted in true])),
         **_bag_of_words(suggester, known, true),
     }
+
+
+def _penalised(
+    suggester: Suggester, known: Sequence[Exchange], true: Sequence[int], progress: Progress | None
+) -> Ranking:
+    """Return the ranks of some real replies by the score from which suggestions are chosen."""
+    ranks = []
+    few = _spread(list(zip(known, true, strict=True)), PENALISED)
+    for number, (exchange, wanted) in enumerate(few, start=1):
+        scores = suggester.scorer.score_by_trie(exchange.message.lower())
+        ranks.append(_rank(scores - suggester.settings.alpha * suggester.priors, wanted))
+        if progress:
+            progress("ranking all responses", number, len(few))
+    return Ranking(np.array(ranks))
 
 
 def _bag_of_words(suggester: Suggester, known: Sequence[Exchange], true: Sequence[int]) -> dict[str, Ranking]:
@@ -103,7 +119,7 @@ def _bag_of_words(suggester: Suggester, known: Sequence[Exchange], true: Sequenc
     pairs = [(row[0], index[row[1]]) for row in rows if len(row) == 2 and row[1] in index]
     vectors = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
     sources = vectors.fit_transform([message for message, _ in pairs])
-    model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=12, random_state=1, n_jobs=2)
+    model = SGDClassifier(loss="log_loss", alpha=1e-5, max_iter=12, tol=None, random_state=1, n_jobs=2)
     model.fit(sources, [number for _, number in pairs])
     columns = {int(number): column for column, number in enumerate(model.classes_)}
     scores = model.decision_function(vectors.transform([exchange.message.lower() for exchange in known]))
@@ -119,33 +135,74 @@ def _rank(scores: Any, wanted: int) -> float:
     return higher + 1 + (float(np.sum(scores == scores[wanted])) - 1) / 2
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What a message gets without the trigger, diverse or not."""
+
+    diverse: Suggested
+    best: Suggested
+    wanted: float
+    """The trigger's probability."""
+
+
 def _suggesting(
-    suggester: Suggester, known: Sequence[Exchange], sampled: Sequence[Exchange], progress: Progress | None
+    suggester: Suggester,
+    known: Sequence[Exchange],
+    sampled: Sequence[Exchange],
+    share: float,
+    progress: Progress | None,
 ) -> dict[str, Any]:
-    """Return the measures of suggestions, with and without diversity and trigger."""
-    ways = {
-        "diverse, without trigger": (known, 1.0, True),
-        "not diverse, without trigger": (known, 1.0, False),
-        "all messages, with trigger": (sampled, None, True),
-        "all messages, without trigger": (sampled, 1.0, True),
-    }
+    """Return the measures of suggestions, with and without diversity and trigger.
+
+    Intents are judged on messages whose real reply is a response; coverage is measured on messages in general. Both
+    together give what is right among all messages, of which `share` have such a reply.
+    """
     intents = {response.normal: response.intent for response in suggester.responses}
+    judged = []
+    for number, exchange in enumerate(known, start=1):
+        judged.append(_answer(suggester, exchange, intents[normalise_response(exchange.reply)]))
+        if progress:
+            progress("suggesting", number, len(known))
+    wanted, reasons = [], Counter[str]()
+    for number, exchange in enumerate(sampled, start=1):
+        reason, probability = suggester.consider(exchange.message)
+        wanted.append(probability)
+        if reason:
+            reasons[reason.split("(")[0].strip()] += 1
+        if progress:
+            progress("asking the trigger", number, len(sampled))
     found: dict[str, Any] = {}
-    for name, (exchanges, rate, diverse) in ways.items():
-        rows, reasons = [], Counter[str]()
-        for number, exchange in enumerate(exchanges, start=1):
-            answer = suggester.suggest(exchange.message, rate=rate, diverse=diverse)
-            if answer.reason:
-                reasons[answer.reason.split("(")[0].strip()] += 1
-            rows.append(Suggested(_intents(answer.suggestions), intents.get(normalise_response(exchange.reply))))
-            if progress:
-                progress(name, number, len(exchanges))
-        found[name] = {**summarise(rows), "reasons": dict(reasons)}
-    return found
+    for trigger in (False, True):
+        least = suggester.settings.threshold(None if trigger else 1.0)
+        coverage = float(np.mean([probability >= least for probability in wanted]))
+        for diverse in (True, False):
+            rows = [_triggered(answer, least, diverse=diverse) for answer in judged]
+            name = f"{'diverse' if diverse else 'best three'}, {'with' if trigger else 'without'} trigger"
+            found[name] = summarise(rows, coverage=coverage, share=share)
+    least = suggester.settings.threshold(None)
+    passed = Trigger(np.array([answer.wanted for answer in judged]) >= least, np.array(wanted) >= least)
+    return {
+        "suggesting": found,
+        "trigger": {"rate": suggester.settings.rate, "messages": len(sampled), **passed.facts()},
+        "refused": dict(reasons),
+    }
 
 
-def _intents(suggestions: Sequence[Scored]) -> tuple[str, ...]:
-    return tuple(scored.response.intent for scored in suggestions)
+def _answer(suggester: Suggester, exchange: Exchange, true: str) -> _Answer:
+    """Return the suggestions for a message without the trigger; its best candidates are those without diversity."""
+    answer = suggester.suggest(exchange.message, rate=1.0)
+    wanted = -np.inf if answer.probability is None else answer.probability
+    return _Answer(_judged(answer.suggestions, true), _judged(answer.candidates[:SHOWN], true), wanted)
+
+
+def _judged(suggestions: Sequence[Scored], true: str) -> Suggested:
+    return Suggested(tuple(scored.response.intent for scored in suggestions), true)
+
+
+def _triggered(answer: _Answer, least: float, *, diverse: bool) -> Suggested:
+    """Return what is suggested if the trigger's probability must be at least `least`."""
+    suggested = answer.diverse if diverse else answer.best
+    return suggested if answer.wanted >= least else Suggested((), suggested.true)
 
 
 def _spread(items: Sequence[T], most: int) -> list[T]:

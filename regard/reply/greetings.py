@@ -15,7 +15,16 @@ _GREETING_WORDS = (
     r"hola|buenos d[ií]as|buenas (?:tardes|noches)|querid[oa]s?|estimad[oa]s?|"
     r"ciao|salve|buongiorno|buonasera|car[oaie]|gentile|egregi[oa]?"
 )
-_ALL = r"(?:all|again|everyone|everybody|team|folks|guys|gang|there|both|alle|zusammen|tous|toutes|todos|todas|tutti)"
+_ALL = (
+    r"(?:all|again|everyone|everybody|team|folks|guys|gang|there|both|y'all|you all|alle|zusammen|tous|toutes|todos|"
+    r"todas|tutti)"
+)
+_PEOPLE = (
+    r"(?:all|everyone|everybody|team|group|folks|guys|gals|girls|boys|gang|friends|colleagues|gentlemen|ladies|members|"
+    r"managers|participants|employees|partners|customers|traders|staff|family|classmates|neighbors|neighbours|alumni|"
+    r"clients|subscribers|users|shippers|students|volunteers|supporters|shareholders|investors)"
+)
+"""Nouns for those to whom a letter to several people is addressed."""
 _NOT_NAMES = (
     r"when|where|what|why|how|who|which|recently|well|fyi|today|tomorrow|yesterday|last|next|this|that|these|those|there|"
     r"here|also|note|please|subject|re|per|however|first|second|third|finally|attached|attachment|attention|as|in|on|at|"
@@ -54,24 +63,26 @@ _VERBS = (
 )
 _GREETING = re.compile(
     rf"^\s*(?i:{_GREETING_WORDS})\b[ ,]*"
-    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_PERSON}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—-]*\s*$"
+    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_PERSON}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—\s-]*$"
 )
 _ADDRESS = re.compile(
     rf"^\s*(?!(?i:{_NOT_NAMES})\b)(?:{_TITLES}\s+)?(?:{_PERSON}(?:(?:\s*[,/&]\s*|\s+(?:and\s+)?){_PERSON}){{0,5}}|{_ALL}|"
-    r"(?i:all|gentlemen|ladies))\s*(?:[,:;–—]|--?|\s-)+\s*$"
+    r"(?i:all|gentlemen|ladies))\s*(?:[,:;–—]|--?|\s-)+[\s.]*$"
 )
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{_GREETING_WORDS})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,|/|&|and|und)\s*{_PERSON}){{0,8}}(?: {_PERSON}){{0,5}}"
-    rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-]))?"
+    rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,(?!\s\s)|/|&|and|und)\s*{_PERSON}){{0,8}}(?: {_PERSON}){{0,5}}"
+    rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-])|\w+(?: \w+){{3,5}}(?=[,:]\s\s+[A-Z]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:hi|hello|hey) (?i:{_ALL})(?=\s+[a-zI])"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
-    rf"|{_ADDRESSED}{_SEVERAL}(?:\s+{_PERSON})?"
-    rf"\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s|\s\s(?=[A-Z]\w*\s+[a-z]))"
+    rf"|(?!(?i:{_NOT_NAMES})\b)(?:[\w&']+\s+){{0,3}}(?i:{_PEOPLE})(?:\s+(?:and|&)\s+(?i:{_PEOPLE}))?"
+    rf"\s*(?:[,:;!–—-]+)\s\s+(?=[A-Z])"
+    rf"|{_ADDRESSED}{_SEVERAL}(?:\s+{_PERSON})?\s*(?:[:;]|--|\s-\s|-\s\s|[,.;:]\s\s)"
+    rf"|{_ADDRESSED}{_SEVERAL}\s\s(?=[A-Z]\w*\s+[a-z])"
     rf"|(?i:{_TITLES})\s+{_PERSON}(?:\s+{_PERSON})?\s*,(?=\s)"
-    rf"|(?!(?:{_NOT_NAMES})\b)[a-z]{{2,12}},\s\s(?=[A-Z])"
+    rf"|(?!(?:{_NOT_NAMES})\b)[a-z]{{2,12}}(?: and [a-z]{{2,12}})?,\s\s(?=\w)"
     rf"|(?!(?i:{_VERBS})\b)(?!(?i:{_NOT_NAMES})\b)[A-Z][a-z]+(?=\s{_SENTENCE_START})"
     rf"|{_ADDRESSED}(?:\s*(?:[/&]|and)\s*{_PERSON}){{0,8}}\s*"
     rf"(?:,(?=\s+[A-Z](?!\w+ and\b))|,(?=\s+(?:{_STARTERS})\b)"
@@ -84,37 +95,66 @@ _ENCODED = re.compile(r"^(?:\s*=(?:09|20))+\s*")
 _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
 
+_LETTERHEAD = re.compile(
+    rf"^\s*(?P<greeting>(?:Please respond to\b.{{0,100}}?|.{{1,150}}?\s\s\s+)Dear\s+(?:(?i:{_TITLES})\s+)?{_PERSON}"
+    rf"(?:(?: |\s*(?:,(?!\s\s)|/|&|and)\s*){_PERSON}){{0,4}}\s*[,:])\s+(?P<rest>\S.*)$"
+)
+"""A greeting that a heading precedes: `Company Profile      Dear Colleague:  We …`."""
+_APPOSITION = re.compile(
+    r"(?:our|my|his|her|their|the|an?)\s[^.?!,;:]{3,60},\s+(?:has|is|was|will|had|would|can|and|who)\b", re.IGNORECASE
+)
+"""What explains a name: `Jason, our new technician, has …`."""
+
+
+@cache
+def given_name() -> str:
+    """Return the pattern of a common given name with its capital."""
+    names = (resources.files("regard.reply") / "lists" / "names.txt").read_text(encoding="utf-8").split()
+    return rf"(?:{'|'.join(name.capitalize() for name in names)})\b"
+
 
 @cache
 def _given_names() -> re.Pattern[str]:
     """Return the pattern of lines that begin with given names: `Kevin, given the …`, `Mary Kay and Drew, see …`."""
-    names = (resources.files("regard.reply") / "lists" / "names.txt").read_text(encoding="utf-8").split()
-    given = rf"(?:{'|'.join(name.capitalize() for name in names)})\b"
+    given = given_name()
     more = (
         rf"(?:\s*(?:,?\s*and\b|[/&,])\s*{given}(?!\s+(?:and|will|is|has|was|would|can|[A-Z]))|\s+{given}| [A-Z]\b\.?)"
     )
     return re.compile(
-        rf"^\s*(?P<greeting>{given}{more}{{0,5}}\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+)\s*"
+        rf"^\s*(?P<greeting>{given}(?:"
+        rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and(?:/or)?\s+){given}){{1,8}}"
+        rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
+        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
+        rf"\s(?=\s+[A-Z][\w']* \w)|"
+        rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])"
+        rf")))\s*"
         rf"(?!(?:and|or|who|which|with)\b|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))(?P<rest>\S.*)$"
     )
 
 
 def find_greeting(lines: list[str]) -> tuple[str, int, str]:
     """Return the greeting, the index of the first line after it, and the rest of its own line."""
-    first = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
+    first = next((index for index, line in enumerate(lines) if any(map(str.isalnum, line))), len(lines))
     if first == len(lines):
         return "", first, ""
     line = _ENCODED.sub("", lines[first])
+    if letter := _LETTERHEAD.match(line):
+        return letter["greeting"].strip(), first + 1, letter["rest"].strip()
     if _GREETING.match(line) or _ADDRESS.match(line):
         return line.strip(), first + 1, ""
     inline = _given_names().match(line) or _INLINE.match(line)
-    if inline and inline["rest"].strip() and not _is_form(inline["greeting"], inline["rest"]):
+    if inline and inline["rest"].strip() and not _is_text(inline["greeting"], inline["rest"]):
         return inline["greeting"].strip(), first + 1, inline["rest"].strip()
     return "", first, ""
 
 
-def _is_form(greeting: str, rest: str) -> bool:
-    """Return whether what looks like a greeting is the label of a form, which numbers or more labels follow."""
-    if re.search(rf"\b{_ALL}\b", greeting, re.IGNORECASE):
+def _is_text(greeting: str, rest: str) -> bool:
+    """Return whether what looks like a greeting belongs to the text.
+
+    It may be the subject of a sentence, or the label of a form, which numbers or more labels follow.
+    """
+    if greeting.rstrip().endswith(",") and _APPOSITION.match(rest):
+        return True
+    if re.search(rf"\b(?:{_ALL}|{_PEOPLE})\b", greeting, re.IGNORECASE) or re.match(given_name(), greeting):
         return False
     return greeting.rstrip().endswith(":") and (rest[:1].isdigit() or _LABEL.search(rest[:200]) is not None)

@@ -4,13 +4,14 @@ The lists cover English, German, French, Spanish and Italian business mail.
 """
 
 import re
+from functools import cache
 from typing import NamedTuple
 
-from regard.reply.greetings import NAME, find_greeting
+from regard.reply.greetings import NAME, find_greeting, given_name
 
 _CLOSING_WORDS = (
     r"thanks|thank you|thx|tks|thanx|many thanks|much thanks|thanks? (?:once |yet )?again|thanks once more|"
-    r"(?:thanks|thank you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
+    r"(?:thanks|thank you|thanking you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
     r"thanks a (?:lot|million|bunch|ton)|thanks all|thanks (?:everyone|guys)|thanks for everything|thank you again|"
     r"best|best regards|best wishes|best of luck|good luck|all the best|with best|(?:lots of )?love(?: and prayers?)?|"
     r"(?:my )?(?:kind|kindest|warm|warmest|good) regards|"
@@ -19,6 +20,7 @@ _CLOSING_WORDS = (
     r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
     r"see you(?: soon| then| later| there)?|"
     r"see ya|have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
+    r"happy (?:holidays|thanksgiving|easter|new year)|merry christmas|"
     r"mit freundlichen grüßen|mit freundlichen gruessen|freundliche grüße|viele grüße|liebe grüße|beste grüße|"
     r"schöne grüße|herzliche grüße|grüße|gruß|lg|vg|mfg|danke|vielen dank|"
     r"cordialement|bien cordialement|bien à (?:toi|vous)|amicalement|merci|merci (?:d'avance|beaucoup)|"
@@ -37,23 +39,25 @@ _THANKS = (
     r"thank(?:s| you) for everything|best wishes for [\w ]{3,40})(?=[,!-])"
 )
 """`Thanks for your patience,` as a closing; with a full stop it is a sentence."""
-_NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d[\d().-]{2,}"
+_NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d(?: \d{4,5}|[\d().-]{2,})"
 """A telephone number or extension: `x35816`, `(3-9166)`."""
 _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
 _LONG_SPACE = re.compile(r"[^\S\n]{9,}")
 """White space that would make the search for two spaces slow."""
-_ENCODED = re.compile(r"(?:\s*=(?:09|20))+$")
+_ENCODED = re.compile(r"(?:\s*=(?:09|20))+\Z|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MULTILINE)
 """White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
     rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
-    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?)\s*$"
+    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?(?:\s+{_NUMBER})?)\s*$"
 )
 _INLINE_CLOSING = re.compile(
     rf"^(?P<text>.*?\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))"
     rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{NAME}){{0,3}}(?:\s+{_NUMBER})?)\s*$"
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
+_AFTER_SENTENCE = re.compile(rf"^(?P<text>.*[.!?)])[\s-](?P<closing>(?i:{_CLOSINGS})[,.!-]*)\s*$")
+"""`Let me know if you have questions. Thanks.`, in front of a signature."""
 _FORMAL = rf"(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}})"
 _FORMAL_CLOSING = re.compile(rf"^(?P<text>.*?\S)\s(?P<closing>{_FORMAL})\s*$")
 _FORMAL_LINE = re.compile(rf"^\s*{_FORMAL}\s*$")
@@ -61,11 +65,26 @@ _GLUED_CLOSING = re.compile(
     rf"^(?P<text>.*(?:[.!?]|[\w)],\s))(?P<closing>(?i:thanks|thank you|thx)[,.!]*(?:\s+{NAME})?)\s*$"
 )
 """`Please let me know...Thanks!`"""
+_THANKS_NAME = re.compile(
+    rf"^(?P<text>.*\w[,.!?]?)\s+(?:and\s+)?(?P<closing>(?i:thanks|thank you|thx),\s+(?:{NAME}|[a-z]{{2,12}})"
+    rf"(?:\s+{NAME})?(?:\s+{_NUMBER})?)\s*$"
+)
+"""`Please advise, and thanks, Mary x37796`."""
+_TITLE = (
+    r"(?:Director|Manager|President|Counsel|Attorney|Analyst|Associate|Assistant|Administrator|Coordinator|Specialist|"
+    r"Officer|Secretary|Engineer|Consultant|Phone|Tel|Fax)\b"
+)
 _INLINE_NAME = re.compile(
     rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
 )
-_DASHED_NAME = re.compile(rf"^(?P<text>.*\w.*?)\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
-_FILES = r"\.(?:docx?|xlsx?|pptx?|pdf|txt|zip|tif|jpg|gif|html?)\b"
+_DASHED_NAME = re.compile(rf"^(?P<text>.*[.!?)])\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
+_UNFINISHED = re.compile(
+    r"(?:[:;&/-]|\b(?:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|"
+    r"call|(?-i:[A-Z]))\.?)$",
+    re.IGNORECASE,
+)
+"""Words after which a sentence goes on."""
+_FILES = r"\.(?:docx?|dot|rtf|wpd|xlsx?|csv|mdb|pptx?|pdf|txt|zip|tiff?|jpe?g|gif|bmp|html?|vcf)\b"
 _FOOTERS = (
     re.compile(
         r"(?:Join the world.s largest e-?mail service|Get your FREE download of MSN|Do You Yahoo!\?|"
@@ -77,29 +96,38 @@ _FOOTERS = (
         r"\b[^.]{0,200}\b(?:confidential|privileged|intended (?:only|solely)|property of)\b(?=.{0,1500}$)",
         re.IGNORECASE | re.DOTALL,
     ),
+    re.compile(r"^[^\n@]{2,60}<[\w.+-]+@[\w.-]+> on \d{1,2}/\d{1,2}/\d{2,4} [\d: ]+[AP]M\s*$", re.MULTILINE),
 )
-"""The beginnings of advertisements that mail services append, and of confidentiality notices."""
+"""The beginnings of advertisements that mail services append, of confidentiality notices and of quoted mails."""
 _SEE_ATTACHED = r"(?:\(See attached file: [^)\n]*\)\s{0,9})"
 _ATTACHMENTS = re.compile(
-    rf"(?:{_SEE_ATTACHED}+|{_SEE_ATTACHED}*(?:(?<=\s)-\s\S[^\n]{{0,60}}?{_FILES}\s{{0,9}})+|(?:<<[^>\n]*>>\s{{0,9}})+)$",
+    rf"(?:{_SEE_ATTACHED}+|{_SEE_ATTACHED}*(?:(?<=\s)-\s\S[^\n]{{0,60}}?{_FILES}\s{{0,9}})+|(?<=\s\s)-\s[\w.&-]{{6,60}}\s{{0,9}}|(?:<<[^>\n]*>>\s{{0,9}})+)$",
     re.IGNORECASE,
 )
 """The list of attachments that a program has appended."""
 _LONGEST_LIST = 600
 """Characters of a list of attachments."""
+_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,]|PS\s*-)(?=\s)")
+"""What follows a signature and belongs to the body."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
-    r"^\s*(?:sent from my|get outlook for|sent via|gesendet von meinem|von meinem .{2,20} gesendet|envoyé de mon|"
-    r"enviado desde mi|inviato da(?:l mio)?)\b.*$",
+    r"^\s*(?:sent from my|get outlook for|sent via|sent on behalf of|gesendet von meinem|von meinem .{2,20} gesendet|"
+    r"envoyé de mon|enviado desde mi|inviato da(?:l mio)?)\b.*$",
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
     rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|call|phone|if)\b)(?!\(.*[^)]$)[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
     rf"\s*[.,~*)]*\s*(?:[:;=]-?[)D]|{_NUMBER})?\s*$"
 )
+_NO_NAME = re.compile(
+    r"(?:ugh|wow|yes|no|ok|okay|sorry|done|great|cool|nice|hmm|oh|sigh|help|anyway|yikes|ouch|yippee|hooray|whatever|etc|enjoy|please|"
+    r"later|the|a|an|and|or|but|so|in|on|at|to|for|of|if|we|you|it|this|that|these|those|our|your|my|nnnn|fyi)\W*$",
+    re.IGNORECASE,
+)
+"""Words that are no signature, alone on the last line."""
 _FILE = re.compile(_FILES, re.IGNORECASE)
 _EXTENSION = re.compile(rf"^{_NUMBER}$")
-_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{2,12}\s*$")
+_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{1,12}\s*$")
 """A name without a capital, alone at the end."""
 _CONTACT = re.compile(
     r"(?:\+?\(?\d[\d().\s-]{6,}\d)|[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b(?:phone|tel|telefon|fax|mobile|cell|pager|"
@@ -108,6 +136,8 @@ _CONTACT = re.compile(
 )
 _ADDRESS = re.compile(r"\b[A-Z]\w+,? (?:[A-Z]{2}|[A-Z][a-z]+),? \d{5}\b|\b\d{3}[-.)] ?\d{3}[-.]\d{4}\b|\S@\w")
 """A town with a postal code, a telephone number or a mail address."""
+_HEADING = re.compile(r"\w:\s*$")
+"""The end of a line that something follows."""
 _HEADER = re.compile(
     r"^\s*(?:sender|subject|to|from|date|when|where|place|location|time|dial-?in|call-?in)\b.*:", re.IGNORECASE
 )
@@ -131,8 +161,13 @@ def split_letter(text: str) -> Letter:
     A greeting may share its line with the first sentence (`Hi Ann, could you …`).
     """
     text = _LONG_SPACE.sub(" " * 8, text)
+    if postscript := _POSTSCRIPT.search(text):
+        letter = split_letter(text[: postscript.start()])
+        return letter._replace(body=f"{letter.body}\n{text[postscript.start() :].strip()}")
     lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", _ENCODED.sub("", text.replace("\r\n", "\n")))).split("\n")
     lines[-1:] = _split_last_line(lines[-1])
+    if len(lines) > 1 and _SIGNED.match(lines[-1]):
+        lines[-2:-1] = _split_closing(lines[-2])
     greeting, start, rest = find_greeting(lines)
     closing, end = _find_end(lines, start, begun=bool(rest))
     body = "\n".join([*([rest] if rest else []), *lines[start:end]]).strip()
@@ -157,10 +192,25 @@ def _split_last_line(line: str) -> list[str]:
     """Return the last line, and on a line of its own the closing or signature that it ends with."""
     if _is_closing(line):
         return [line]
-    for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _INLINE_NAME, _DASHED_NAME):
+    for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _THANKS_NAME, _INLINE_NAME, _DASHED_NAME):
         if found := pattern.match(line):
             return [found["text"], found["closing"]]
-    return [line]
+    found = _given_name_last().match(line)
+    return [found["text"], found["closing"]] if found and not _UNFINISHED.search(found["text"]) else [line]
+
+
+def _split_closing(line: str) -> list[str]:
+    """Return the line in front of a signature, and on a line of its own the closing that it ends with."""
+    found = None if _is_closing(line) else _INLINE_CLOSING.match(line) or _AFTER_SENTENCE.match(line)
+    return [found["text"], found["closing"]] if found else [line]
+
+
+@cache
+def _given_name_last() -> re.Pattern[str]:
+    """Return the pattern of a line that ends with a given name after two spaces or dashes: `… at noon  Chris`."""
+    with_title = rf"{given_name()}(?:\s+{NAME}){{1,2}},?\s+(?:\S+\s+){{0,2}}{_TITLE}.{{0,160}}"
+    signed = rf"(?:--\s?)?{given_name()}(?:\s+{NAME})?|{with_title}"
+    return re.compile(rf"^(?P<text>.{{15,}}?\S)(?:\s\s+|\s+(?=--))(?P<closing>{signed})\s*$")
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
@@ -205,6 +255,8 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
         if line.lstrip().startswith("-") and lines[index - 2].rstrip().endswith(('"', "”")):
             break  # the author of a quotation
         alone = index == last and _LONE_NAME.match(line) and lines[index - 2].rstrip().endswith((".", "!", "?"))
+        if _is_exclamation(line):
+            break
         if line.strip() and not (alone or _SENT_FROM.match(line) or _SIGNED.match(line) or _is_contact(line)):
             break
         index -= 1
@@ -212,6 +264,15 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
         index += 1
     only_contact = all("@" in line and len(line.split()) == 1 for line in lines[index:last] if line.strip())
     return last if only_contact else index
+
+
+def _is_exclamation(line: str) -> bool:
+    """Return whether a line has capitals and is no name: `Ugh.`, `The`, `PRINCIPAL EARTHQUAKE PARAMETERS`."""
+    words = line.split()
+    if len(words) == 1:
+        return _NO_NAME.match(words[0]) is not None
+    shouted = line.isupper() and all(len(word) > 3 and word.isalpha() for word in words)
+    return line.rstrip().endswith(":") or (shouted and re.match(given_name(), words[0].capitalize()) is None)
 
 
 def _is_contact(line: str) -> bool:
@@ -225,6 +286,7 @@ def _is_contact(line: str) -> bool:
         return True
     capitals = sum(word[0].isupper() or word[0].isdigit() or word[0] in "&|/(" for word in words)
     has_title = len(words) <= 5 or "," in line or _EXTENSION.match(words[-1]) is not None or "@" in line
+    has_title = has_title or re.search(rf"\b{_TITLE}", line) is not None
     begins = _SIGNED.match(" ".join(words[: 1 if len(words) == 2 else 2])) is not None
     longest = 30 if _ADDRESS.search(line) else 12
     return 2 <= len(words) <= longest and has_title and begins and capitals >= 0.75 * len(words)
@@ -235,7 +297,7 @@ def _is_signature(lines: list[str]) -> bool:
     content = [line for line in lines if line.strip()]
     if len(content) > LONGEST_SIGNATURE:
         return False
-    return all(len(line) < 80 and not _is_sentence(line) for line in content)
+    return all(len(line) < 80 and not _is_sentence(line) and not _HEADING.search(line) for line in content)
 
 
 def _is_sentence(line: str) -> bool:

@@ -7,6 +7,7 @@ reply, and how many messages get suggestions at all?
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +39,17 @@ class Ranking:
         """Return the 95 % interval of the MRR, by resampling messages."""
         return _interval(1.0 / self.ranks)
 
-    def advantage(self, other: "Ranking") -> tuple[float, float, float]:
-        """Return by how much the MRR exceeds that of another ranking of the same messages, and its 95 % interval.
+    def advantage(self, other: "Ranking") -> dict[str, list[float]]:
+        """Return by how much MRR and P@10 exceed those of another ranking of the same messages: mean, low, high.
 
-        The messages are resampled in pairs (paired bootstrap), because both rankings find the same messages hard.
+        The 95 % intervals come from resampling messages in pairs (paired bootstrap), because both rankings find the
+        same messages hard.
         """
-        differences = 1.0 / self.ranks - 1.0 / other.ranks
-        return (float(differences.mean()), *_interval(differences))
+        pairs = {
+            "mrr": 1.0 / self.ranks - 1.0 / other.ranks,
+            "p@10": (self.ranks <= 10).astype(float) - (other.ranks <= 10),
+        }
+        return {name: [float(differences.mean()), *_interval(differences)] for name, differences in pairs.items()}
 
 
 def _interval(values: NDArray[np.float64], seed: int = 1) -> tuple[float, float]:
@@ -63,27 +68,65 @@ class Suggested:
 
     intents: tuple[str, ...]
     """In the order shown; empty if there were no suggestions."""
-    true: str | None
-    """The intent of the real reply; `None` if it is not in the response set."""
+    true: str
+    """The intent of the real reply."""
 
 
-def summarise(found: Sequence[Suggested]) -> Mapping[str, float]:
-    """Return coverage, precision, use under the click model, and duplicates.
+@dataclass(frozen=True)
+class Trigger:
+    """Which messages the trigger lets through: those whose reply is a response, and messages in general."""
 
-    `precision` is the share of messages with suggestions whose real reply's intent is among them, of those whose real
-    reply is in the response set. `use` is the share of all messages at which a suggestion would be clicked: the user
-    reads positions with the probabilities `EXAMINED`, and clicks the suggestion of the right intent if it is read.
+    known: NDArray[np.bool_]
+    everything: NDArray[np.bool_]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the share of each, and the lift, their ratio, with its 95 % interval.
+
+        A lift of 1 is chance. With a lift of l, suggestions are l times as often for a message that a response answers.
+        """
+        random = np.random.default_rng(1)
+        lifts = [
+            _ratio(random.choice(self.known, len(self.known)), random.choice(self.everything, len(self.everything)))
+            for _ in range(RESAMPLES)
+        ]
+        low, high = np.quantile(lifts, [0.025, 0.975])
+        return {
+            "coverage_of_known": float(self.known.mean()),
+            "coverage": float(self.everything.mean()),
+            "lift": _ratio(self.known, self.everything),
+            "interval": [float(low), float(high)],
+        }
+
+
+def _ratio(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+    return float(one.mean() / max(other.mean(), 1 / len(other)))
+
+
+def summarise(found: Sequence[Suggested], *, coverage: float, share: float) -> Mapping[str, float]:
+    """Return the measures of suggestions for messages whose real reply is a response.
+
+    `precision` is the share of messages with suggestions whose real reply's intent is among them. `use` is the share
+    of messages at which a suggestion would be clicked: the user reads positions with the probabilities `EXAMINED`, and
+    clicks the suggestion of the right intent if it is read.
+
+    Args:
+        found: The suggestions for these messages.
+        coverage: The share of messages in general that get suggestions.
+        share: The share of messages in general whose real reply is a response. A message of the others has no right
+            suggestion, so that precision and use among all messages follow.
     """
     shown = [one for one in found if one.intents]
-    judged = [one for one in shown if one.true is not None]
-    hits = [one.intents.index(one.true) for one in judged if one.true in one.intents]
+    hits = [one.intents.index(one.true) for one in shown if one.true in one.intents]
+    use = sum(EXAMINED[position] for position in hits if position < len(EXAMINED)) / max(1, len(found))
+    right = share * len(hits) / max(1, len(found))
     return {
-        "messages": len(found),
-        "coverage": len(shown) / max(1, len(found)),
-        "judged": len(judged),
-        "precision": len(hits) / max(1, len(judged)),
-        "precision_of_all": len(hits) / max(1, len(shown)),
-        "use": sum(EXAMINED[position] for position in hits if position < len(EXAMINED)) / max(1, len(found)),
+        "judged": len(found),
+        "coverage": coverage,
+        "coverage_of_judged": len(shown) / max(1, len(found)),
+        "precision": len(hits) / max(1, len(shown)),
+        "precision_of_all": right / coverage if coverage else 0.0,
+        "use": use,
+        "use_of_all": share * use,
         "duplicates": sum(len(set(one.intents)) < len(one.intents) for one in shown) / max(1, len(shown)),
-        **{f"position_{number + 1}": hits.count(number) / max(1, len(judged)) for number in range(SHOWN)},
+        **{f"position_{number + 1}": hits.count(number) / max(1, len(shown)) for number in range(SHOWN)},
     }

@@ -1,4 +1,9 @@
-"""How probable each response is for a message: a sequence-to-sequence run over the trie of responses."""
+"""How probable each response is for a message: a sequence-to-sequence run over the trie of responses.
+
+A classifier whose labels are the responses may be a second expert. Then the score of a response is
+(log P(response | message) + w log Q(response | message)) / (1 + w), with P of the sequence-to-sequence run and Q of the
+classifier: a product of experts (Hinton, 2002), up to a constant.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +14,7 @@ from numpy.typing import NDArray
 
 from regard.evaluation.likelihood import log_probs
 from regard.foundation.errors import RegardError
+from regard.reply.response_classifier import ResponseClassifier
 from regard.search.trie import Found, Trie, best_outputs
 from regard.tasks.loaded import LoadedRun
 from regard.text.specials import UNK
@@ -22,9 +28,16 @@ LONGEST_MESSAGE = 80
 
 
 class Scorer:
-    """Ranks a fixed set of responses by log P(response | message)."""
+    """Ranks a fixed set of responses by the mean of both experts' log-probabilities, weighted 1 to `weight`."""
 
-    def __init__(self, run: LoadedRun, responses: Sequence[str]) -> None:
+    def __init__(
+        self,
+        run: LoadedRun,
+        responses: Sequence[str],
+        classifier: LoadedRun | None = None,
+        *,
+        weight: float = 1.0,
+    ) -> None:
         if not run.translates_text:
             raise RegardError("The scorer must be a run that reads text and generates text, such as a translation run.")
         self.run, self.responses = run, list(responses)
@@ -35,36 +48,61 @@ class Scorer:
                     f"The scorer's vocabulary has no tokens for {response[:60]!r}. Remove or rewrite this response."
                 )
         self.trie = Trie(self.ids)
+        self.weight = weight if classifier else 0.0
+        self.classifier = ResponseClassifier(classifier, self.responses) if classifier and weight else None
+
+    def among(self, indices: Sequence[int]) -> "Scorer":
+        """Return a scorer of some of the responses, with the same experts."""
+        classifier = self.classifier.run if self.classifier else None
+        return Scorer(self.run, [self.responses[index] for index in indices], classifier, weight=self.weight)
 
     def rank(self, message: str, count: int, width: int = WIDTH, least: float = -math.inf) -> list[Found]:
-        """Return the most probable responses for a message, best first; none whose log-probability is below `least`."""
+        """Return the best responses for a message, best first; none whose score is below `least`."""
         rows = self._rows(message)
         steps, source = self.run.input.step_model(self.run.model, [message], rows, with_attention=False)
-        return best_outputs(steps, source, self.trie, width=max(width, count), count=count, least=least)
+        total = 1 + self.weight
+        found = best_outputs(
+            steps,
+            source,
+            self.trie,
+            width=max(width, count),
+            count=count,
+            least=total * least,
+            extra=self._extra(message),
+        )
+        return [Found(one.output, one.score / total) for one in found]
 
     def rank_of(self, message: str, response: int) -> float:
         """Return the rank of a response among all, from 1; ties count half.
 
-        The search leaves out what is less probable than the response, so this is much faster than scoring all.
+        The search leaves out what is worse than the response, so this is much faster than scoring all.
         """
         own = sum(log_probs(self.run.model, self._rows(message), [self.ids[response]])[0])
+        extra = self._extra(message)
+        own = (own + (0.0 if extra is None else float(extra[response]))) / (1 + self.weight)
         found = self.rank(message, count=len(self.ids), width=len(self.trie), least=own - TOLERANCE)
-        scores = {one.output: one.log_prob for one in found}
+        scores = {one.output: one.score for one in found}
         exact = scores.get(response, own)
         others = np.array([score for output, score in scores.items() if output != response])
         return 1 + float(np.sum(others > exact)) + float(np.sum(others == exact)) / 2
 
     def score_all(self, message: str) -> NDArray[np.float64]:
-        """Return log P of every response: exhaustive, and much slower than `rank`."""
+        """Return the score of every response: exhaustive, and much slower than `rank`."""
         sources = self._rows(message) * len(self.ids)
-        return np.array([sum(row) for row in log_probs(self.run.model, sources, self.ids)])
+        scores = np.array([sum(row) for row in log_probs(self.run.model, sources, self.ids)])
+        extra = self._extra(message)
+        return scores if extra is None else (scores + extra) / (1 + self.weight)
 
     def score_by_trie(self, message: str) -> NDArray[np.float64]:
-        """Return log P of every response, as `score_all` does, but each common beginning is computed once."""
+        """Return the score of every response, as `score_all` does, but each common beginning is computed once."""
         scores = np.full(len(self.ids), -np.inf)
         for found in self.rank(message, count=len(self.ids), width=len(self.trie)):
-            scores[found.output] = found.log_prob
+            scores[found.output] = found.score
         return scores
+
+    def _extra(self, message: str) -> NDArray[np.float64] | None:
+        """Return what the classifier adds to the log-probability of each response."""
+        return self.weight * self.classifier.log_probs(message) if self.classifier else None
 
     def _rows(self, message: str) -> list[list[int]]:
         return [ids[-LONGEST_MESSAGE:] for ids in self.run.input.rows([message])]

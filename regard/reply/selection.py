@@ -17,7 +17,7 @@ class Scored:
     score: float
     """log P(response | message) − α log P(response), plus what feedback adds."""
     log_prob: float
-    """log P(response | message)."""
+    """log P(response | message), the mean of the scorer's experts."""
     prior: float
     """log P(response)."""
 

@@ -1,5 +1,6 @@
 """From a message to three suggestions, or to none with the reason."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.reply.feedback import read_feedback
 from regard.reply.filters import is_intimate
 from regard.reply.language import identify_language
-from regard.reply.preprocessing import clean_chat, clean_mail, join_lines
+from regard.reply.preprocessing import LONGEST_MESSAGE, clean_chat, clean_mail, join_lines
 from regard.reply.quotations import remove_quotations
 from regard.reply.responses import read_responses
 from regard.reply.scorer import Scorer, response_priors
@@ -80,7 +81,12 @@ class Suggester:
         self.settings = ReplySettings.of(bundle)
         self.responses = read_responses(self.directory / "responses.yaml")
         self.topics = read_topics(self.directory / "sensitive.yaml")
-        self.scorer = Scorer(load_run(bundle.member("scorer")), [response.normal for response in self.responses])
+        self.scorer = Scorer(
+            load_run(bundle.member("scorer")),
+            [response.normal for response in self.responses],
+            load_run(bundle.member("classifier")) if "classifier" in bundle.record.members else None,
+            weight=self.settings.weight,
+        )
         self._by_polarity: dict[str, tuple[list[int], Scorer]] = {}
 
     @classmethod
@@ -136,21 +142,34 @@ class Suggester:
             original: The message before it was cleaned. The list of sensitive topics reads it, too, because capitalised
                 words such as Alzheimer become placeholders.
         """
+        least = self.settings.threshold(rate)
         message = message.lower()
-        if not message.strip():
-            return Suggestions((), "The message is empty.", message, None)
-        if reason := self._refusal(message, join_lines(original)):
+        reason, wanted = self.consider(message, original)
+        if reason:
             return Suggestions((), reason, message, None)
-        wanted = self.probability(message)
-        if wanted < self.settings.threshold(rate):
+        if wanted < least:
             return Suggestions((), f"A short reply is not likely to be wanted ({wanted:.0%}).", message, wanted)
         ranked = self.rank(message)
         chosen = choose_suggestions(ranked, lambda polarity: self._of_polarity(message, polarity), diverse=diverse)
         return Suggestions(tuple(chosen), None, message, wanted, tuple(ranked))
 
+    def consider(self, message: str, original: str = "") -> tuple[str | None, float]:
+        """Return why a cleaned message must not get suggestions, or `None`, and the trigger's probability.
+
+        The probability is −∞ if there is a reason against suggestions.
+        """
+        message = message.lower()
+        if not message.strip():
+            reason: str | None = "The message is empty."
+        elif len(original) > LONGEST_MESSAGE:
+            reason = f"The message is longer than {LONGEST_MESSAGE:,} characters, which a short reply does not answer."
+        else:
+            reason = self._refusal(message, join_lines(original))
+        return (reason, -math.inf) if reason else (None, self.probability(message))
+
     def rank(self, message: str, count: int = CANDIDATES) -> list[Scored]:
         """Return the best responses for a cleaned message in lower case, best first."""
-        return self._rescore(message, [(found.output, found.log_prob) for found in self.scorer.rank(message, count)])
+        return self._rescore(message, [(found.output, found.score) for found in self.scorer.rank(message, count)])
 
     def probability(self, message: str) -> float:
         """Return the probability that a short reply is wanted."""
@@ -186,12 +205,11 @@ class Suggester:
         """Return the best responses of a polarity: the second search."""
         if polarity not in self._by_polarity:
             indices = [index for index, response in enumerate(self.responses) if response.polarity == polarity]
-            scorer = Scorer(self.scorer.run, [self.responses[index].normal for index in indices])
-            self._by_polarity[polarity] = indices, scorer
+            self._by_polarity[polarity] = indices, self.scorer.among(indices)
         indices, scorer = self._by_polarity[polarity]
         if not indices:
             return []
-        return self._rescore(message, [(indices[found.output], found.log_prob) for found in scorer.rank(message, 8)])
+        return self._rescore(message, [(indices[found.output], found.score) for found in scorer.rank(message, 8)])
 
 
 def label_probability(run: LoadedRun, message: str, label: str) -> float:
@@ -212,6 +230,8 @@ class ReplySettings:
     """Quantiles 0, 1, …, 100 % of the trigger's probability on held-out messages."""
     language: str | None = None
     """The code of the language of the conversations; `None` if it is not known."""
+    weight: float = 0.0
+    """Weight of the classifier in the scorer; that of the sequence-to-sequence run is 1."""
 
     @classmethod
     def of(cls, bundle: Bundle) -> "ReplySettings":
@@ -223,12 +243,15 @@ class ReplySettings:
             raise RegardError(
                 f"{bundle.directory / 'bundle.json'} lacks settings of suggested replies. Build it again."
             )
-        language = found.get("language")
+        language, weight = found.get("language"), found.get("weight", 0.0)
+        if not isinstance(weight, int | float) or not 0 <= weight < np.inf:
+            raise RegardError(f"{bundle.directory / 'bundle.json'} has the weight {weight}. It must be 0 or more.")
         return cls(
             float(numbers[0]),
             float(numbers[1]),
             tuple(float(number) for number in numbers[2:]),
             language if isinstance(language, str) else None,
+            float(weight),
         )
 
     def threshold(self, rate: float | None = None) -> float:

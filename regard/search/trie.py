@@ -18,11 +18,12 @@ NOT_COMPLETE = -1
 
 
 class Found(NamedTuple):
-    """An output of the set, with its log-probability."""
+    """An output of the set, with its score."""
 
     output: int
     """Its index in the set."""
-    log_prob: float
+    score: float
+    """Its log-probability, and what the caller added for it."""
 
 
 class Trie:
@@ -52,6 +53,18 @@ class Trie:
         self.output = np.full(len(nodes), NOT_COMPLETE, dtype=np.int64)
         """The index of the output that ends at a node."""
         self.output[list(complete)] = list(complete.values())
+        self._levels = self._by_depth()
+
+    def _by_depth(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Return the inner nodes of each depth, deepest first, with the places of their children."""
+        levels = []
+        nodes = np.zeros(1, dtype=np.int64)
+        while len(nodes):
+            inner = nodes[self.first[nodes + 1] > self.first[nodes]]
+            if len(inner):
+                levels.append((inner, self.expand(inner)[0]))
+            nodes = levels[-1][1] if len(inner) else inner
+        return levels[::-1]
 
     def __len__(self) -> int:
         return len(self.output)
@@ -63,39 +76,61 @@ class Trie:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return self.children[np.repeat(self.first[nodes], counts) + within], parents
 
+    def best_below(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return for each node the largest value of the outputs at it and below it."""
+        best = np.full(len(self), -np.inf)
+        ends = np.flatnonzero(self.output != NOT_COMPLETE)
+        best[ends] = values[self.output[ends]]
+        for inner, children in self._levels:
+            counts = self.first[inner + 1] - self.first[inner]
+            below = np.maximum.reduceat(best[children], np.cumsum(counts) - counts)
+            best[inner] = np.maximum(best[inner], below)
+        return best
+
 
 @torch.inference_mode()
 def best_outputs(
-    model: StepModel[Any], source: Source, trie: Trie, *, width: int, count: int, least: float = -math.inf
+    model: StepModel[Any],
+    source: Source,
+    trie: Trie,
+    *,
+    width: int,
+    count: int,
+    least: float = -math.inf,
+    extra: NDArray[np.float64] | None = None,
 ) -> list[Found]:
-    """Return the `count` most probable outputs for one source, best first.
+    """Return the `count` outputs with the best scores for one source, best first.
 
-    At each depth the best `width` nodes are kept, so the cost does not depend on the number of outputs. A node is also
-    dropped once `count` complete outputs are at least as probable: log-probabilities only fall, so this loses nothing,
-    and a beam as wide as the trie gives exactly the best outputs. Outputs whose log-probability is below `least` are
-    not searched.
+    The score is the log-probability, plus `extra`, which has a number for each output. At each depth the best `width`
+    nodes are kept, so the model's cost does not depend on the number of outputs. A node is judged by its
+    log-probability and the largest `extra` below it: no output below it can be better. So it is dropped once `count`
+    complete outputs are at least as good, which loses nothing, and a beam as wide as the trie gives exactly the best
+    outputs. Outputs whose score is below `least` are not searched.
     """
     state = model.start(source)
     nodes = np.zeros(1, dtype=np.int64)
     scores = np.zeros(1)
     found: list[Found] = []
+    bonus = np.zeros(len(trie)) if extra is None else trie.best_below(extra)
     while len(nodes):
         tokens = torch.from_numpy(trie.tokens[nodes]).to(source.device)
         log_probs, state = model.step(tokens, state)  # A×V
         ends = np.flatnonzero(trie.output[nodes] != NOT_COMPLETE)
+        outputs = trie.output[nodes[ends]]
         totals = scores[ends] + _pick(log_probs, ends, np.full(len(ends), EOS))
+        if extra is not None:
+            totals += extra[outputs]
         found += [
-            Found(int(output), float(total))
-            for output, total in zip(trie.output[nodes[ends]], totals, strict=True)
-            if total >= least
+            Found(int(output), float(total)) for output, total in zip(outputs, totals, strict=True) if total >= least
         ]
-        found = sorted(found, key=lambda one: (-one.log_prob, one.output))[:count]
+        found = sorted(found, key=lambda one: (-one.score, one.output))[:count]
         children, parents = trie.expand(nodes)
         reached = scores[parents] + _pick(log_probs, parents, trie.tokens[children])
-        worst = found[-1].log_prob if len(found) == count else -math.inf
-        kept = np.flatnonzero((reached > worst) & (reached >= least))
+        promised = reached + bonus[children]
+        worst = found[-1].score if len(found) == count else -math.inf
+        kept = np.flatnonzero((promised > worst) & (promised >= least))
         if len(kept) > width:
-            kept = np.sort(kept[np.argpartition(-reached[kept], width - 1)[:width]])
+            kept = np.sort(kept[np.argpartition(-promised[kept], width - 1)[:width]])
         nodes, scores, parents = children[kept], reached[kept], parents[kept]
         if len(nodes):
             state = state.select(torch.from_numpy(parents).to(source.device))

@@ -19,6 +19,9 @@ from regard.text.joined import TAB
 MOST_EXAMPLES = 50_000
 """Maximum number of training examples; of more, an even sample is used, so that fitting takes seconds."""
 MOST_FEATURES = 200_000
+MOST_LABELS = 500
+"""Maximum number of labels. The fit has a coefficient for each label and feature; with thousands of labels it takes
+hours, and scipy's L-BFGS crashes above 2³¹ numbers."""
 STRENGTHS = (3.0, 10.0, 30.0, 100.0)
 """Candidates for the inverse regularisation strength, which is chosen on validation data."""
 
@@ -31,6 +34,11 @@ def is_wanted(config: RunConfig) -> bool:
 def can_fit() -> bool:
     """Return whether the `baselines` extra is installed."""
     return importlib.util.find_spec("sklearn") is not None
+
+
+def has_too_many_labels(config: RunConfig, train: Sequence[Pair]) -> bool:
+    """Return whether the training examples have more labels than a linear model is fitted to."""
+    return config.task.output == "label" and len({pair.target.strip() for pair in train}) > MOST_LABELS
 
 
 def fit_baseline(

@@ -15,7 +15,7 @@ from regard.runs.checkpoints import Checkpoint, Checkpoints, Damaged
 from regard.runs.run import Run
 from regard.tasks.judgement import Judgement
 from regard.tasks.preparation import Prepared, training_pairs
-from regard.training.baseline import can_fit, fit_baseline, is_wanted
+from regard.training.baseline import MOST_LABELS, can_fit, fit_baseline, has_too_many_labels, is_wanted
 from regard.training.card import Card, write_card
 from regard.training.curves import can_draw, draw_curves
 from regard.training.journal import Journal
@@ -193,6 +193,8 @@ def _baseline(config: RunConfig, prepared: Prepared, view: View) -> dict[str, An
         train = list(training_pairs(config))
     except RegardError as error:
         return f"No linear model was fitted, as the training corpus could not be read again: {error}"
+    if has_too_many_labels(config, train):
+        return f"No linear model was fitted, as there are more than {MOST_LABELS} labels."
     found = fit_baseline(config, train, prepared.validation_pairs, prepared.test_pairs)
     view.say(f"Linear model of the same data: {scores_line(found.get('test') or found['validation'])}.")
     return found
