@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
 from regard.foundation.errors import RegardError
 
@@ -20,6 +20,11 @@ MOST_PASSED_OVER = 1 << 28
 """Bytes of a line that are skipped before reading stops with an error."""
 PATIENCE = 10.0
 """Seconds to wait until another process opens a named pipe for writing."""
+
+CHUNK = 512
+"""Lines that are translated together: enough to sort by length, few enough to stream."""
+CHUNK_CHARACTERS = 500_000
+"""Characters after which a chunk of long lines ends."""
 
 _GZIP = b"\x1f\x8b"
 _BOM = "\ufeff"
@@ -35,12 +40,45 @@ def read_lines(path: str | Path, *, whole: bool = False) -> Iterator[str]:
         with _open(Path(path)) as file:
             for number, line in enumerate(stream_lines(file, str(path), whole=whole), start=1):  # noqa: B007
                 yield line
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise RegardError(
-            f"{path} is damaged or cut short after line {number:,} ({error}). Download or compress it again."
-        ) from error
-    except OSError as error:
-        raise RegardError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
+        raise _unreadable(path, number, error) from error
+
+
+def _unreadable(path: str | Path, number: int, error: Exception) -> RegardError:
+    """Return the error of a file that cannot be read after a line."""
+    if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+        return RegardError(f"{path} cannot be read: {error.strerror or error}.")
+    return RegardError(
+        f"{path} is damaged or cut short after line {number:,} ({error}). Download or compress it again."
+    )
+
+
+class RawLine(NamedTuple):
+    """A line as it is in its file."""
+
+    content: bytes
+    """The line without its end, or the first `LONGEST_LINE` bytes of it."""
+    is_whole: bool
+    """Whether the line is not longer than that."""
+    position: int
+    """Bytes of the file that have been read, compressed ones if it is compressed."""
+
+
+def read_raw_lines(path: str | Path) -> Iterator[RawLine]:
+    """Yield the lines of a file as bytes, whatever their encoding."""
+    number = 0
+    try:
+        with _open(Path(path)) as file:
+            raw = getattr(file, "raw", None)
+            inner: Any = raw.fileobj if isinstance(raw, gzip.GzipFile) else file
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                is_whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
+                if not is_whole:
+                    _skip_rest(file, str(path), number)
+                yield RawLine(line.removesuffix(b"\n").removesuffix(b"\r"), is_whole, inner.tell())
+    except (gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
+        raise _unreadable(path, number, error) from error
 
 
 class Lined(Protocol):
