@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from regard.bulk.runner import Runner
 from regard.bulk.shard_journal import ShardJournal
 from regard.bulk.shard_output import write_output
 from regard.bulk.supervised_worker import SupervisedWorker
-from regard.foundation.display import note
 from regard.foundation.errors import RegardError
 from regard.runs.manifest import Digest
 from regard.runs.run import Run
@@ -189,12 +188,11 @@ class _Work:
         shard = self._shards[number]
         self._journals[number].close()
         self.progress.failed[shard.name] = reason
-        note(f"failed: {reason}")
 
 
 def check_engine(assignment: Assignment) -> None:
     """Open the run in a worker, so that a mistake is reported before anything begins; exports the run if needed."""
-    worker = SupervisedWorker(replace(assignment), quiet=False)
+    worker = SupervisedWorker(assignment, quiet=False)
     worker.start()
     worker.stop()
 

@@ -112,6 +112,8 @@ class ShardJournal:
 
     def blocks(self) -> Iterator[TranslatedBlock]:
         """Yield the blocks in the order of their numbers."""
+        if not self.entries:
+            return
         with self.path.open("rb") as file:
             for number in sorted(self.entries):
                 file.seek(self.entries[number].start)

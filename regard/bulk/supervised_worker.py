@@ -17,6 +17,8 @@ SUSPICIOUS_DEATHS = 2
 """Deaths of the worker over the same lines after which a line that kills it is searched for."""
 MOST_STARTS = 5
 """Attempts to start a worker, one after the other."""
+COMMAND = (sys.executable, "-m", "regard.bulk.translation_worker")
+"""The command of a worker process."""
 KILLED = "The worker process ended over this line twice ({})."
 
 
@@ -117,7 +119,7 @@ class SupervisedWorker:
         if self._quiet:
             environment["REGARD_QUIET"] = "1"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "regard.bulk.translation_worker"],
+            COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -5,6 +5,7 @@ JSON replies: {"ready": true} or {"error": "…", "usage": false} to the assignm
 "reasons": {"3": "…"}, "tokens": 4711}. It ends when its input ends, so also when the process that started it is killed.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -31,11 +32,12 @@ def main() -> None:
     except RegardError as error:
         reply({"error": str(error), "usage": isinstance(error, UsageError)})
         return
-    reply({"ready": True})
-    for line in sys.stdin:
-        before = translator.tokens
-        outputs, reasons = translate_lines(translator.translate, json.loads(line))
-        reply({"outputs": outputs, "reasons": reasons, "tokens": translator.tokens - before})
+    with contextlib.suppress(BrokenPipeError):  # the process that started this one has been killed
+        reply({"ready": True})
+        for line in sys.stdin:
+            before = translator.tokens
+            outputs, reasons = translate_lines(translator.translate, json.loads(line))
+            reply({"outputs": outputs, "reasons": reasons, "tokens": translator.tokens - before})
 
 
 if __name__ == "__main__":
