@@ -28,6 +28,7 @@ EXTRAS = {
     "openpyxl",
     "PIL",
     "pyarrow",
+    "ray",
     "sentencepiece",
     "tensorboard",
     "transformers",

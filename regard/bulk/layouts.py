@@ -224,7 +224,7 @@ class JsonLayout(LineLayout):
 
     def format(self, row: Row, translation: str) -> str:
         """Return the line with one more field; the others stay as they are, character by character."""
-        line = row.content.strip()
+        line = str(row.content).strip()
         if not line and row.problem is None:
             return str(row.content)
         try:
