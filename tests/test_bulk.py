@@ -195,6 +195,7 @@ def test_arguments_are_files_directories_and_patterns(tmp_path: Path) -> None:
         (("c/*.nothing",), "No file matches"),
         (("c/missing.txt",), "does not exist"),
         (("c/out/1/a.txt",), "is in the output directory"),
+        (("c/out",), "contains the inputs"),
     ):
         with pytest.raises(UsageError, match=message):
             names(*arguments)

@@ -91,6 +91,8 @@ def find_shards(arguments: Sequence[str], output: Path, form: str | None = None)
                 "contains both instead."
             )
         shards[name] = Shard(path, name, layout_name(path, form))
+    if not shards and found:
+        raise UsageError(f"The output directory {output} contains the inputs. Name another directory with -o.")
     if not shards:
         raise UsageError(f"There is no file to translate in {', '.join(arguments)}.")
     return [shards[name] for name in sorted(shards)]

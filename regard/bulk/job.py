@@ -100,13 +100,13 @@ class BulkJob:
             directory.check_manifest(manifest)
             chosen = select(self.shards, self.part)
             pending = directory.pending(chosen)
-            check_engine(self.assignment)
             work = _Work(self, directory, pending, report)
             work.progress.files, work.progress.finished = len(chosen), len(chosen) - len(pending)
             names = {shard.name for shard in chosen}
             finished = [record for name, record in directory.finished().items() if name in names]
             work.progress.quarantined += sum(record.quarantined for record in finished)
             if pending:
+                check_engine(self.assignment)
                 work.run(make_runner())
             return work.progress
 

@@ -194,20 +194,27 @@ class TsvLayout(LineLayout):
 
 
 class JsonLayout(LineLayout):
-    """JSON lines: objects with a field of the source."""
+    """JSON lines: objects with a field of the source. The content of a row is its line and the fields of its object."""
 
     def parse(self, line: str, position: int) -> Row:
         """Return the field of the source."""
         if not line.strip():
-            return Row("", None, line, position)
+            return Row("", None, (line, None), position)
         try:
-            source = self._source(json.loads(line))
+            fields = json.loads(line)
         except (ValueError, RecursionError) as error:
             return self.broken(line, f"It is not valid JSON: {str(error)[:100]}.", position)
+        content = line, fields if isinstance(fields, dict) else None
+        try:
+            source = self._source(fields)
         except RegardError as error:
-            return self.broken(line, str(error), position)
+            return Row("", str(error), content, position)
         problem = _unicode_problem(source)
-        return Row("" if problem else source, problem, line, position)
+        return Row("" if problem else source, problem, content, position)
+
+    def broken(self, line: str, problem: str, position: int) -> Row:
+        """Return the row of a line that is not JSON."""
+        return Row("", problem, (line, None), position)
 
     def _source(self, fields: Any) -> str:
         """Return the field of the source; raises if there is none."""
@@ -224,19 +231,15 @@ class JsonLayout(LineLayout):
 
     def format(self, row: Row, translation: str) -> str:
         """Return the line with one more field; the others stay as they are, character by character."""
-        line = str(row.content).strip()
-        if not line and row.problem is None:
-            return str(row.content)
-        try:
-            fields = json.loads(line)
-        except (ValueError, RecursionError):
-            fields = None
+        line, fields = row.content
+        if fields is None and row.problem is None:
+            return str(line)  # an empty line
         added = f"{json.dumps(self.into, ensure_ascii=False)}: {json.dumps(translation, ensure_ascii=False)}"
-        if not isinstance(fields, dict):
+        if fields is None:
             return "{" + added + "}"
         if self.into in fields:
             return json.dumps(fields | {self.into: translation}, ensure_ascii=False)
-        return line[:-1].rstrip() + (", " if fields else "") + added + "}"
+        return str(line).strip()[:-1].rstrip() + (", " if fields else "") + added + "}"
 
 
 class ParquetLayout(Layout):

@@ -1,9 +1,10 @@
 """The output of a shard: its rows with the translations of its journal, written aside and renamed."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from tempfile import SpooledTemporaryFile
 
 from regard.bulk.blocks import TranslatedBlock, checksum_of
 from regard.bulk.input_files import Shard
@@ -13,29 +14,33 @@ from regard.bulk.shard_journal import ShardJournal
 from regard.foundation import durable
 from regard.foundation.errors import RegardError
 
+MEMORY = 1 << 24
+"""Bytes of quarantined lines that are held in memory; more are in a temporary file."""
+
 
 def write_output(directory: OutputDirectory, shard: Shard, layout: Layout, journal: ShardJournal) -> Finished:
     """Write the output and the quarantine of a shard whose blocks are all in its journal; record it as finished."""
     output, quarantine = directory.path / shard.name, directory.quarantine_path(shard)
     output.parent.mkdir(parents=True, exist_ok=True)
     stamp = shard.stamp
-    translations = _Translations(shard, journal)
     compress = shard.name.endswith(".gz")
-
-    def make(aside: Path) -> None:
-        layout.write(shard.path, aside, translations.next, compress=compress)
-        translations.check_end()
-        if shard.stamp != stamp:
-            raise translations.changed()
-
     try:
-        durable.build(output, make, lambda aside: translations.write_quarantine(quarantine))
+        with SpooledTemporaryFile(MEMORY) as quarantined:
+            translations = _Translations(shard, journal, quarantined)
+
+            def make(aside: Path) -> None:
+                layout.write(shard.path, aside, translations.next, compress=compress)
+                translations.check_end()
+                if shard.stamp != stamp:
+                    raise translations.changed()
+
+            durable.build(output, make, lambda aside: translations.write_quarantine(quarantine))
     except OSError as error:
         raise RegardError(
             f"{output} cannot be written: {error.strerror or error}. Correct that, then run the same command again; "
             "nothing that was translated is lost."
         ) from error
-    counts = translations.lines, len(translations.quarantined), translations.tokens
+    counts = translations.lines, translations.quarantined, translations.tokens
     record = Finished(shard.name, str(shard.path), stamp, *counts)
     directory.finish(shard, record)
     journal.remove()
@@ -45,14 +50,13 @@ def write_output(directory: OutputDirectory, shard: Shard, layout: Layout, journ
 class _Translations:
     """The translations of a shard, row by row, compared with the rows that are read again."""
 
-    def __init__(self, shard: Shard, journal: ShardJournal) -> None:
-        self._shard = shard
+    def __init__(self, shard: Shard, journal: ShardJournal, quarantine: SpooledTemporaryFile[bytes]) -> None:
+        self._shard, self._quarantine = shard, quarantine
         self._blocks: Iterator[TranslatedBlock] = journal.blocks()
         self._block: TranslatedBlock | None = None
         self._sources: list[str] = []
         self._reasons: dict[int, str] = {}
-        self.lines = self.tokens = 0
-        self.quarantined: list[dict[str, Any]] = []
+        self.lines = self.tokens = self.quarantined = 0
 
     def next(self, row: Row) -> str:
         """Return the translation of the next row."""
@@ -69,7 +73,8 @@ class _Translations:
         self.lines += 1
         if index in self._reasons:
             fields = {"line": self.lines, "reason": self._reasons[index], "source": row.source or _raw_text(row)}
-            self.quarantined.append(fields)
+            self._quarantine.write(json.dumps(fields, ensure_ascii=False).encode(errors="backslashreplace") + b"\n")
+            self.quarantined += 1
         return self._block.outputs[index]
 
     def _check_block(self) -> None:
@@ -95,12 +100,19 @@ class _Translations:
         if not self.quarantined:
             path.unlink(missing_ok=True)
             return
-        lines = [json.dumps(fields, ensure_ascii=False) + "\n" for fields in self.quarantined]
-        durable.write(path, "".join(lines).encode(errors="backslashreplace"))
+        self._quarantine.seek(0)
+
+        def make(aside: Path) -> None:
+            with aside.open("wb") as file:
+                shutil.copyfileobj(self._quarantine, file)
+
+        durable.build(path, make)
 
 
 def _raw_text(row: Row) -> str:
     """Return the line of a row that cannot be read."""
     if isinstance(row.content, list):
         return "\t".join(row.content)
+    if isinstance(row.content, tuple):
+        return str(row.content[0])
     return row.content if isinstance(row.content, str) else ""
