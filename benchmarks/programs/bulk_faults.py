@@ -10,8 +10,9 @@ translated, the driver is killed too, and the same command is started again. All
 and the undisturbed text file with the output of `regard translate`.
 
 `pace` translates one text file by `regard translate` and by `regard bulk` on processes and on Ray, in turns. It prints
-lines per second from the start of the command to its end, and (`steady`) as bulk itself reports it, without the time to
-start. Both print JSON.
+lines per second from the start of the command to its end, as bulk itself reports them (`steady`: without the time to
+start), and per second of processor time of all processes, which depends less on what else the machine does. Both print
+JSON.
 """
 
 import argparse
@@ -86,6 +87,21 @@ def descendants(pid: int) -> Iterator[tuple[int, str]]:
                 yield child, Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:
                 continue
+
+
+def processor_seconds(process: subprocess.Popen[str]) -> float:
+    """Wait for a process; return the processor time of it and of all processes below it, read twice a second."""
+    tick = os.sysconf("SC_CLK_TCK")
+    seconds: dict[int, float] = {}
+    while process.poll() is None:
+        for pid, _ in [(process.pid, ""), *descendants(process.pid)]:
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            seconds[pid] = (int(fields[11]) + int(fields[12])) / tick
+        time.sleep(0.5)
+    return sum(seconds.values())
 
 
 def kill_worker(driver: int, mark: str, chance: random.Random) -> bool:
@@ -185,6 +201,7 @@ def pace(options: argparse.Namespace) -> dict[str, object]:
     options.work.mkdir(parents=True, exist_ok=True)
     source.write_text("".join(f"{line}\n" for line in sentences(options.file, options.lines)), encoding="utf-8")
     seconds: dict[str, list[float]] = {"translate": [], "processes": [], "ray": []}
+    processor: dict[str, list[float]] = {name: [] for name in seconds}
     steady: dict[str, list[float]] = {"processes": [], "ray": []}
     for _ in range(options.rounds):
         for name, taken in seconds.items():
@@ -197,8 +214,12 @@ def pace(options: argparse.Namespace) -> dict[str, object]:
                 else command(options, source, output, name)
             )
             start = time.monotonic()
-            printed = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            processor[name].append(processor_seconds(process))
             taken.append(time.monotonic() - start)
+            printed, _ = process.communicate()
+            if process.returncode:
+                raise SystemExit(f"{name} failed")
             if name in steady:
                 steady[name].append(json.loads(printed)["lines_per_second"])
     rates = {name: [round(options.lines / one, 1) for one in taken] for name, taken in seconds.items()}
@@ -207,6 +228,9 @@ def pace(options: argparse.Namespace) -> dict[str, object]:
         "lines": options.lines,
         "lines per second": rates,
         "steady": steady,
+        "lines per second of processor time": {
+            name: [round(options.lines / one, 1) for one in taken] for name, taken in processor.items()
+        },
         "relative to translate": {name: round(statistics.median(found) / base, 3) for name, found in rates.items()},
     }
 

@@ -35,6 +35,7 @@ class RayRunner:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anyone
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # or its processes write to the terminal
         if "RAY_ADDRESS" not in os.environ:
+            os.environ.setdefault("RAY_worker_niceness", "0")  # as local processes; Ray's own default is 15
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # or it listens on all addresses, on Linux too
         try:
             import_module("ray.data")
