@@ -32,7 +32,7 @@ class Progress:
     lines: int = 0
     """Lines that were translated now."""
     earlier: int = 0
-    """Lines that an earlier, interrupted job had translated."""
+    """Lines that earlier jobs had translated: of finished files, and of journals."""
     tokens: int = 0
     """Source tokens that were translated now."""
     quarantined: int = 0
@@ -105,6 +105,7 @@ class BulkJob:
             names = {shard.name for shard in chosen}
             finished = [record for name, record in directory.finished().items() if name in names]
             work.progress.quarantined += sum(record.quarantined for record in finished)
+            work.progress.earlier += sum(record.lines for record in finished)
             if pending:
                 check_engine(self.assignment)
                 work.run(make_runner())
@@ -125,6 +126,7 @@ class _Work:
         for journal in self._journals:
             self.progress.earlier += sum(entry.lines for entry in journal.entries.values())
             self.progress.bytes_left -= sum(entry.extent for entry in journal.entries.values())
+            self.progress.quarantined += sum(entry.rejected for entry in journal.entries.values())
 
     def run(self, runner: Runner) -> None:
         """Translate the shards; those that fail are noted, and the others go on."""

@@ -1,4 +1,7 @@
-"""Local processes: one thread of this process for each worker process, which has one core."""
+"""Local processes: one thread of this process for each worker process, which uses one core.
+
+Workers are not bound to cores: that was not faster (benchmarks/results/bulk.md).
+"""
 
 import queue
 import threading

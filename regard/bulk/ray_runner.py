@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from typing import Any
 
@@ -120,7 +120,8 @@ def _connected(workers: int) -> Iterator[Any]:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)  # Ray replaces it
     try:
-        yield ray
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # noqa: PTH123
+            yield ray  # Ray prints pages on every actor that dies, to standard output
     finally:
         ray.shutdown()
 

@@ -29,6 +29,8 @@ class Entry:
     """Place of its line in the file."""
     lines: int
     extent: int
+    rejected: int
+    """Lines that were not translated."""
 
 
 class ShardJournal:
@@ -54,7 +56,7 @@ class ShardJournal:
                 fields = _parse(line)
                 if fields is None:
                     break
-                entry = Entry(self._size, len(fields["outputs"]), fields["extent"])
+                entry = Entry(self._size, len(fields["outputs"]), fields["extent"], len(fields["rejected"]))
                 self.entries[fields["block"]] = entry
                 self._size += len(line)
 
@@ -83,7 +85,7 @@ class ShardJournal:
         line = json.dumps(fields, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         file.write(line)
         file.flush()
-        self.entries[block.number] = Entry(self._size, len(block.outputs), block.extent)
+        self.entries[block.number] = Entry(self._size, len(block.outputs), block.extent, len(block.rejected))
         self._size += len(line)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             os.fsync(file.fileno())

@@ -33,8 +33,8 @@ class Stopped(Exception):
 class SupervisedWorker:
     """A worker process with one thread. A worker that dies is restarted, and its lines are tried again."""
 
-    def __init__(self, assignment: Assignment, *, core: int | None = None, quiet: bool = True) -> None:
-        self._assignment, self._core, self._quiet = assignment, core, quiet
+    def __init__(self, assignment: Assignment, *, quiet: bool = True) -> None:
+        self._assignment, self._quiet = assignment, quiet
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
         self._ending = ""
@@ -125,9 +125,6 @@ class SupervisedWorker:
             env=environment,
             start_new_session=True,  # Ctrl-C in the terminal is for the driver
         )
-        if self._core is not None and hasattr(os, "sched_setaffinity"):
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(self._process.pid, {self._core})
 
     def _exchange(self, line: str) -> dict[str, Any]:
         """Send a line and return the reply; raises `WorkerDied`."""
