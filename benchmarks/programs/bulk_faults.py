@@ -1,9 +1,9 @@
 """Disturb `regard bulk` and compare its outputs with those of an undisturbed job; measure its throughput.
 
-`python benchmarks/programs/bulk_faults.py faults RUN FILE WORK --on ray --lines 200000 --kill-every 4`
-`python benchmarks/programs/bulk_faults.py pace RUN FILE WORK --lines 50000 --rounds 3`
+`python benchmarks/programs/bulk_faults.py faults RUN FILE WORK --on processes ray --lines 200000 --kill-every 4`
+`python benchmarks/programs/bulk_faults.py pace RUN FILE WORK --lines 20000 --rounds 3`
 
-`faults` makes a corpus of the sentences of FILE in WORK: half of the lines in one text file, the rest in five
+`faults` makes a corpus of the first words of the sentences of FILE in WORK: half of the lines in one text file, the rest in five
 compressed files of JSON lines. It translates them without a disturbance by local processes, and again with a worker
 killed every few seconds (SIGKILL; on Ray in turn an actor and the worker of one). When 40 % of the lines are
 translated, the driver is killed too, and the same command is started again. All outputs are then compared byte by byte,
@@ -37,9 +37,9 @@ LONGEST = 3600
 """Seconds after which a job is given up."""
 
 
-def sentences(path: Path, count: int) -> list[str]:
-    """Return so many lines of a file, in a new order in each pass over it."""
-    lines = list(read_lines(path))
+def sentences(path: Path, count: int, words: int) -> list[str]:
+    """Return so many lines of a file, the first words of each, in a new order in each pass over it."""
+    lines = [" ".join(line.split()[:words]) for line in read_lines(path)]
     chance = random.Random(1)
     found: list[str] = []
     while len(found) < count:
@@ -127,15 +127,15 @@ def translated_lines(output: Path) -> int:
     return count
 
 
-def disturb(options: argparse.Namespace, corpus: Path, output: Path) -> dict[str, object]:
+def disturb(options: argparse.Namespace, corpus: Path, output: Path, on: str) -> dict[str, object]:
     """Run a job, kill its workers and once its driver; return what was killed."""
     chance = random.Random(2)
-    marks = ["translation_worker"] if options.on == "processes" else ["ray::MapWorker", "translation_worker"]
+    marks = ["translation_worker"] if on == "processes" else ["ray::MapWorker", "translation_worker"]
     killed = dict.fromkeys(marks, 0)
     drivers, turn, at = 0, 0, 0
     start = time.monotonic()
     while True:
-        driver = subprocess.Popen(command(options, corpus, output, options.on), stdout=subprocess.PIPE, text=True)
+        driver = subprocess.Popen(command(options, corpus, output, on), stdout=subprocess.PIPE, text=True)
         last = time.monotonic()
         while driver.poll() is None:
             time.sleep(0.2)
@@ -174,32 +174,35 @@ def outputs(directory: Path) -> dict[str, bytes]:
 
 def faults(options: argparse.Namespace) -> dict[str, object]:
     corpus = options.work / "corpus"
-    lines = sentences(options.file, options.lines)
+    lines = sentences(options.file, options.lines, options.words)
     make_corpus(corpus, lines)
-    (options.work / "all.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    expected, output = options.work / "expected", options.work / f"disturbed-{options.on}"
+    expected = options.work / "expected"
     if not expected.exists():
         subprocess.run(command(options, corpus, expected, "processes"), check=True, stdout=subprocess.DEVNULL)
     reference = options.work / "reference.txt"
     if not reference.exists():
         subprocess.run(translate_command(options, corpus / "whole.txt", reference), check=True)
-    shutil.rmtree(output, ignore_errors=True)
-    found = disturb(options, corpus, output)
-    wanted, got = outputs(expected), outputs(output)
-    return {
-        "on": options.on,
+    wanted = outputs(expected)
+    found: dict[str, object] = {
         "lines": options.lines,
-        **found,
         "files": len(wanted),
-        "equal to the undisturbed job": got == wanted,
         "undisturbed text file equal to regard translate": wanted["whole.txt"] == reference.read_bytes(),
     }
+    for on in options.on:
+        output = options.work / f"disturbed-{on}"
+        shutil.rmtree(output, ignore_errors=True)
+        disturbed = disturb(options, corpus, output, on)
+        found[on] = {**disturbed, "equal to the undisturbed job": outputs(output) == wanted}
+        print(json.dumps(found[on]), file=sys.stderr, flush=True)
+    return found
 
 
 def pace(options: argparse.Namespace) -> dict[str, object]:
     source = options.work / "pace.txt"
     options.work.mkdir(parents=True, exist_ok=True)
-    source.write_text("".join(f"{line}\n" for line in sentences(options.file, options.lines)), encoding="utf-8")
+    source.write_text(
+        "".join(f"{line}\n" for line in sentences(options.file, options.lines, options.words)), encoding="utf-8"
+    )
     seconds: dict[str, list[float]] = {"translate": [], "processes": [], "ray": []}
     processor: dict[str, list[float]] = {name: [] for name in seconds}
     steady: dict[str, list[float]] = {"processes": [], "ray": []}
@@ -241,8 +244,9 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("file", type=Path)
     parser.add_argument("work", type=Path)
-    parser.add_argument("--on", choices=("processes", "ray"), default="processes")
+    parser.add_argument("--on", choices=("processes", "ray"), nargs="+", default=["processes", "ray"])
     parser.add_argument("--lines", type=int, default=200_000)
+    parser.add_argument("--words", type=int, default=6)
     parser.add_argument("--kill-every", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--engine", default="ctranslate2")
