@@ -367,12 +367,9 @@ def test_workers_end_when_their_driver_is_killed(run: Path, tmp_path: Path, driv
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
-@pytest.mark.parametrize("share", [0.1, 0.8, 1.0])
-def test_a_journal_cut_at_any_byte_keeps_the_blocks_before(
-    run: Path, tmp_path: Path, quick: None, share: float
-) -> None:
-    """The last cut is before the last end of line, where the rest of the line is complete."""
-    source = write(tmp_path / "in.txt", sentences(LINES))
+def interrupted(run: Path, directory: Path) -> tuple[Path, BulkJob]:
+    """A file and a job over it that was stopped after three blocks of one chunk."""
+    source = write(directory / "in.txt", sentences(LINES))
     assignment = Assignment(str(run), "native")
 
     class Stop(Exception):
@@ -382,15 +379,32 @@ def test_a_journal_cut_at_any_byte_keeps_the_blocks_before(
         if progress.lines >= 3 * CHUNK:
             raise Stop
 
-    shards = find_shards([str(source)], tmp_path / "out")
-    job = BulkJob(shards=shards, output=tmp_path / "out", assignment=assignment, block_chunks=1)
+    shards = find_shards([str(source)], directory / "out")
+    job = BulkJob(shards=shards, output=directory / "out", assignment=assignment, block_chunks=1)
     with pytest.raises(Stop):
         job.run(lambda: LocalRunner(assignment, 1), stop)
+    return source, job
+
+
+def test_an_input_that_has_changed_is_translated_from_the_start(run: Path, tmp_path: Path, quick: None) -> None:
+    source, job = interrupted(run, tmp_path)
+    write(source, sentences(LINES, seed=2))
+    done = job.run(lambda: LocalRunner(job.assignment, 2))
+    assert done.earlier == 0 and not done.failed
+    assert read(tmp_path / "out" / "in.txt") == quick_outputs(source)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.8, 1.0])
+def test_a_journal_cut_at_any_byte_keeps_the_blocks_before(
+    run: Path, tmp_path: Path, quick: None, share: float
+) -> None:
+    """The last cut is before the last end of line, where the rest of the line is complete."""
+    source, job = interrupted(run, tmp_path)
     (journal,) = (tmp_path / "out" / ".bulk" / "journals").iterdir()
     data = journal.read_bytes()
     cut = int(share * (len(data) - 1))
     journal.write_bytes(data[:cut])
-    done = job.run(lambda: LocalRunner(assignment, 2))
+    done = job.run(lambda: LocalRunner(job.assignment, 2))
     ends = [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n"))]
     kept = sum(end <= cut for _, end in pairwise(ends)) - 1  # the first line is the head
     assert done.earlier == max(kept, 0) * CHUNK
