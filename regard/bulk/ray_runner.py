@@ -6,7 +6,9 @@ to others. Reading happens on the machine of the driver, so that only the run mu
 
 import logging
 import os
+import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -26,6 +28,9 @@ READERS = 2
 """Shards that are read at the same time."""
 BLOCKS_PER_ACTOR = 2
 """Blocks that an actor has at the same time: one that it translates, and the next."""
+
+CONNECT_SECONDS = 10.0
+"""Seconds to wait for the cluster of RAY_ADDRESS."""
 
 
 class RayRunner:
@@ -112,11 +117,18 @@ def _connected(workers: int) -> Iterator[Any]:
         "_node_ip_address": "127.0.0.1",
     }
     try:
+        if address and re.fullmatch(r"[\w.-]+:\d+", address):  # Ray itself would try for minutes
+            host, _, port = address.partition(":")
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         with _silent_errors():
             ray.init(address=address or "local", **quiet, **({} if address else local))
     except (OSError, RuntimeError, ValueError) as error:
-        where = f"the cluster at RAY_ADDRESS={address}" if address else "Ray on this machine"
-        raise RegardError(f"{where} cannot be reached: {str(error).splitlines()[0][:300]}") from error
+        reason = str(error).partition("\n")[0][:300]
+        if address:
+            raise RegardError(
+                f"There is no Ray cluster at RAY_ADDRESS={address} ({reason}). Start it, or unset RAY_ADDRESS."
+            ) from error
+        raise RegardError(f"Ray could not be started on this machine ({reason}). Use --on processes.") from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)  # Ray replaces it
     try:

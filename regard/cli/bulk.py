@@ -283,15 +283,15 @@ def _show_summary(done: "Progress", output: Path, *, as_json: bool) -> None:
     if as_json:
         return
     facts = done.facts()
-    earlier = f" ({done.earlier:,} more were translated earlier)" if done.earlier else ""
+    earlier = f" (and {done.earlier:,} earlier)" if done.earlier else ""
     note(
-        f"{done.finished:,} of {done.files:,} files are finished in {output}. {done.lines:,} lines{earlier}, "
+        f"Finished files: {done.finished:,} of {done.files:,}, in {output}. Lines: {done.lines:,}{earlier}, "
         f"{facts['lines_per_second']:,.0f} lines/s, {facts['tokens_per_second']:,.0f} tokens/s."
     )
     if done.quarantined:
-        note(f"{done.quarantined:,} lines could not be translated. They are in NAME.quarantine.jsonl next to outputs.")
+        note(f"Lines that could not be translated: {done.quarantined:,}, in NAME.quarantine.jsonl next to the outputs.")
     if done.failed:
         print(
-            f"{len(done.failed):,} files could not be translated. Correct them, then run the same command again.",
+            f"Files that could not be translated: {len(done.failed):,}. Correct them, then run the same command again.",
             file=sys.stderr,
         )
