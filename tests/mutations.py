@@ -4,6 +4,7 @@ A mutation names no file. The text that it replaces occurs exactly once in `rega
 so that moving code does not make the list go stale. `run_mutations.py` applies them to a copy, one at a time.
 """
 
+from tests.bulk_mutations import BULK
 from tests.mutation import ROOT, Mutation
 from tests.recent_mutations import RECENT
 from tests.record_mutations import RECORDS
@@ -410,4 +411,4 @@ EARLIER = (
 )
 """Those of the first list after the issue's that change behaviour rather than raise an error."""
 
-GROUPS = {"issue": ISSUE, "fresh": FRESH, "earlier": EARLIER, "recent": RECENT, "records": RECORDS}
+GROUPS = {"issue": ISSUE, "fresh": FRESH, "earlier": EARLIER, "recent": RECENT, "records": RECORDS, "bulk": BULK}

@@ -13,7 +13,7 @@ HOUSE = Path(__file__).parent.parent / "regard"
 LAYERS = (
     *("foundation", "config", "runs", "text", "pages", "metrics", "data", "nn", "models", "objectives", "search"),
     *("tasks", "formats", "engines", "training", "planning", "evaluation", "inspection", "recipes", "reply", "api"),
-    *("extensions", "serving", "cli"),
+    *("extensions", "bulk", "serving", "cli"),
 )
 """The packages (and single modules) of Regard: each may import those before it, and none behind it."""
 
@@ -28,6 +28,7 @@ EXTRAS = {
     "openpyxl",
     "PIL",
     "pyarrow",
+    "ray",
     "sentencepiece",
     "tensorboard",
     "transformers",

@@ -11,14 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 from regard.cli.words import Given
-from regard.data.lines import read_lines, stream_lines
+from regard.data.lines import CHUNK, CHUNK_CHARACTERS, read_lines, stream_lines
 from regard.foundation.display import is_quiet, note
 from regard.foundation.errors import RegardError
-
-CHUNK = 512
-"""Lines per chunk: enough to sort by length, few enough to stream."""
-CHUNK_CHARACTERS = 500_000
-"""Characters per chunk, which limits chunks of long lines."""
 
 
 class StreamInput:

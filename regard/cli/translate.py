@@ -10,6 +10,28 @@ import typer
 
 from regard.cli.drawing import AMONG, Seed, Temperature, TopK, TopP, check_sampling_options, count_samples
 from regard.cli.places import check_places
+from regard.cli.search_options import (
+    Beam,
+    Constraint,
+    CoveragePenalty,
+    Diverse,
+    Diversity,
+    Engine,
+    Forbid,
+    FullBeam,
+    Keep,
+    Length,
+    LengthPenalty,
+    Mbr,
+    Only,
+    Prefix,
+    Require,
+    Samples,
+    Sampling,
+    Split,
+    read_phrases,
+    split_constraint,
+)
 from regard.cli.words import split_arguments
 from regard.foundation.display import note
 from regard.foundation.errors import UsageError
@@ -84,87 +106,30 @@ def translate(
         str | None,
         typer.Option("--with", help="More on each output: scores, alignment, attention, confidence.", metavar="LIST"),
     ] = None,
-    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Beam width; 1 is greedy.")] = None,
+    beam: Beam = None,
     n_best: Annotated[
         int | None, typer.Option("--n-best", min=1, help="Number of different outputs per line, best first.")
     ] = None,
-    full_beam: Annotated[
-        bool,
-        typer.Option("--full-beam", help="Finished outputs leave the beam, which finds better ones but is slower."),
-    ] = False,
-    length_penalty: Annotated[
-        float | None,
-        typer.Option("--length-penalty", min=0, help="Divide scores by length to this power."),
-    ] = None,
-    coverage_penalty: Annotated[
-        float,
-        typer.Option("--coverage-penalty", min=0, help="Penalty for unattended source words."),
-    ] = 0.0,
-    diverse: Annotated[int, typer.Option("--diverse", min=1, help="Number of groups of a diverse beam search.")] = 1,
-    diversity: Annotated[float, typer.Option("--diversity", min=0, help="Diversity penalty between groups.")] = 0.5,
-    sampling: Annotated[bool, typer.Option("--sample", help="Sample outputs from the model.")] = False,
-    samples: Annotated[int | None, typer.Option("--samples", min=1, help="Number of samples per line.")] = None,
+    full_beam: FullBeam = False,
+    length_penalty: LengthPenalty = None,
+    coverage_penalty: CoveragePenalty = 0.0,
+    diverse: Diverse = 1,
+    diversity: Diversity = 0.5,
+    sampling: Sampling = False,
+    samples: Samples = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
     seed: Seed = None,
-    mbr: Annotated[
-        str | None,
-        typer.Option(
-            "--mbr",
-            help="Choose among samples: chrf, bleu, ter, meteor:de, edits, exact…",
-            metavar="METRIC",
-        ),
-    ] = None,
-    prefix: Annotated[
-        str | None,
-        typer.Option("--prefix", help="Outputs begin with this text.", metavar="TEXT"),
-    ] = None,
-    require: Annotated[
-        list[str] | None,
-        typer.Option("--require", help="Every output contains this text; may be repeated.", metavar="TEXT"),
-    ] = None,
-    forbid: Annotated[
-        Path | None,
-        typer.Option(
-            "--forbid",
-            help="Outputs contain no phrase of this file (cat* is any ending).",
-            metavar="FILE",
-        ),
-    ] = None,
-    only: Annotated[
-        Path | None,
-        typer.Option("--only", help="Outputs are lines of this file.", metavar="FILE"),
-    ] = None,
-    length: Annotated[
-        str | None,
-        typer.Option(
-            "--length",
-            help="Number of words of every output, or short: the length of the shortest quarter in training.",
-            metavar="N|short",
-        ),
-    ] = None,
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--constraint", help="A constraint of an extension, with its value; may be repeated.", metavar="NAME=VALUE"
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep",
-            help="Keep unchanged: urls, numbers, placeholders, or a regular expression.",
-            metavar="KIND",
-        ),
-    ] = None,
-    split: Annotated[
-        bool | None,
-        typer.Option(
-            "--split/--no-split",
-            help="Split lines into sentences; by default only those that are too long for the model.",
-        ),
-    ] = None,
+    mbr: Mbr = None,
+    prefix: Prefix = None,
+    require: Require = None,
+    forbid: Forbid = None,
+    only: Only = None,
+    length: Length = None,
+    constraint: Constraint = None,
+    keep: Keep = None,
+    split: Split = None,
     markup: Annotated[
         str | None,
         typer.Option("--markup", help="html: each line is HTML; tags stay around the aligned words.", metavar="FORMAT"),
@@ -173,10 +138,7 @@ def translate(
         Path | None,
         typer.Option("--document", help="Translate a whole .txt, .html or .srt file.", metavar="FILE"),
     ] = None,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="native, ctranslate2, ctranslate2-int8, or auto.", metavar="NAME"),
-    ] = "native",
+    engine: Engine = "native",
     show_search: Annotated[
         Path | None,
         typer.Option(
@@ -258,10 +220,10 @@ def translate(
         constraints=Constraints(
             prefix=prefix,
             require=tuple(require or ()),
-            forbid=tuple(_phrases(forbid)) if forbid else (),
-            only=tuple(_phrases(only)) if only else None,
+            forbid=tuple(read_phrases(forbid)) if forbid else (),
+            only=tuple(read_phrases(only)) if only else None,
             words=None if length is None else word_limits(length, runs[0]),
-            extra=dict(_split_constraint(text) for text in constraint or ()),
+            extra=dict(split_constraint(text) for text in constraint or ()),
         ),
         keep=kept_kinds(keep or []),
         split=False if show_search or wanted & {"alignment", "attention"} else split,
@@ -339,20 +301,6 @@ def _check_markup(markup: str | None, document: Path | None, files: Sequence[obj
         raise UsageError("--markup and --document give plain outputs. Leave out --format, --with and --n-best.")
     if document is not None and (files or markup is not None):
         raise UsageError("--document translates one file. Leave out other texts, files and --markup.")
-
-
-def _split_constraint(constraint: str) -> tuple[str, str]:
-    """Return the name and the value of a constraint."""
-    name, equals, value = constraint.partition("=")
-    if not equals:
-        raise UsageError(f"--constraint is NAME=VALUE, but `{constraint}` has no `=`.")
-    return name, value
-
-
-def _phrases(path: Path) -> list[str]:
-    from regard.data.lines import read_lines
-
-    return [line.strip() for line in read_lines(path) if line.strip()]
 
 
 def _translate(

@@ -18,7 +18,7 @@ from regard.cli.help import PlainGroup, grouped
 SECTIONS = {
     "Start": ("demo", "new", "recipes", "data"),
     "Train": ("train", "prepare", "sweep", "config", "plan", "runs"),
-    "Use": ("translate", "predict", "generate", "caption", "transcribe", "reply", "serve", "client"),
+    "Use": ("translate", "bulk", "predict", "generate", "caption", "transcribe", "reply", "serve", "client"),
     "Measure": ("evaluate", "compare", "score", "calibrate", "contrast", "judge", "bench"),
     "Look inside": ("studio", "inspect", "index"),
     "Exchange": ("import", "export"),

@@ -22,13 +22,18 @@ def split_arguments(arguments: list[str]) -> tuple[list[Path], list[Given], list
     for argument in arguments:
         if (argument and os.path.isdir(argument)) or (not runs and "=" not in argument):  # noqa: PTH112
             runs.append(Path(argument))
-        elif _SETTING.match(argument) and not os.path.exists(argument):  # noqa: PTH110
+        elif is_setting(argument):
             overrides.append(argument)
         else:
             given.append(file_or_text(argument))
     if not runs:
         raise UsageError("Name a run. For example: regard translate runs/mine in.txt")
     return runs, given, overrides
+
+
+def is_setting(argument: str) -> bool:
+    """Return whether an argument is a setting, key.path=value, and not a file."""
+    return bool(_SETTING.match(argument)) and not os.path.exists(argument)  # noqa: PTH110
 
 
 def file_or_text(argument: str) -> Given:

@@ -94,6 +94,11 @@ def load_requested() -> None:
         load(name)
 
 
+def loaded() -> tuple[str, ...]:
+    """Return the names of the loaded extensions, for processes that must load them too."""
+    return tuple(sorted(_loaded))
+
+
 def require(names: Iterable[str], origin: str) -> None:
     """Raise if an extension that a run needs is not loaded; a run never loads extensions itself."""
     load_requested()

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
@@ -25,6 +25,11 @@ BLOCK = 1 << 18
 """Bytes that are read at once; a block ends with a whole line."""
 PATIENCE = 10.0
 """Seconds to wait until another process opens a named pipe for writing."""
+
+CHUNK = 512
+"""Lines that are translated together: enough to sort by length, few enough to stream."""
+CHUNK_CHARACTERS = 500_000
+"""Characters after which a chunk of long lines ends."""
 
 _GZIP = b"\x1f\x8b"
 _BOM = "\ufeff"
@@ -148,6 +153,34 @@ def paired_blocks(source: str, target: str) -> Iterator[tuple[LineBlock | None, 
             (block, None) if block.count == count else block.split(count) for block in (left, right)
         )
         yield left, right
+
+
+class RawLine(NamedTuple):
+    """A line as it is in its file."""
+
+    content: bytes
+    """The line without its end, or the first `LONGEST_LINE` bytes of it."""
+    is_whole: bool
+    """Whether the line is not longer than that."""
+    position: int
+    """Bytes of the file that have been read, compressed ones if it is compressed."""
+
+
+def read_raw_lines(path: str | Path) -> Iterator[RawLine]:
+    """Yield the lines of a file as bytes, whatever their encoding."""
+    number = 0
+    try:
+        with _open(Path(path)) as file:
+            raw = getattr(file, "raw", None)
+            inner: Any = raw.fileobj if isinstance(raw, gzip.GzipFile) else file
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                is_whole = line.endswith(b"\n") or len(line) < LONGEST_LINE
+                if not is_whole:
+                    _skip_rest(file, str(path), number)
+                yield RawLine(line.removesuffix(b"\n").removesuffix(b"\r"), is_whole, inner.tell())
+    except (gzip.BadGzipFile, zlib.error, EOFError, OSError) as error:
+        raise _unreadable(path, number, error) from error
 
 
 class Lined(Protocol):

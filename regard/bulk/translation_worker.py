@@ -1,0 +1,44 @@
+"""A worker process: translates chunks of lines, one at a time.
+
+From standard input it reads its assignment, and then JSON lists of lines, one per line. To standard output it writes
+JSON replies: {"ready": true} or {"error": "…", "usage": false} to the assignment, and to each list {"outputs": ["…"],
+"reasons": {"3": "…"}, "tokens": 4711}. It ends when its input ends, so also when the process that started it is killed.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+from regard.bulk.decoding_options import Assignment
+from regard.bulk.line_translator import LineTranslator, translate_lines
+from regard.foundation.errors import RegardError, UsageError
+
+
+def main() -> None:
+    """Run a worker on standard input and output; anything that libraries print goes to standard error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides when workers stop
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
+    os.dup2(2, 1)
+
+    def reply(fields: dict[str, Any]) -> None:
+        stream.write(json.dumps(fields, ensure_ascii=False) + "\n")
+        stream.flush()
+
+    try:
+        translator = LineTranslator(Assignment.from_json(sys.stdin.readline()))
+    except RegardError as error:
+        reply({"error": str(error), "usage": isinstance(error, UsageError)})
+        return
+    with contextlib.suppress(BrokenPipeError):  # the process that started this one has been killed
+        reply({"ready": True})
+        for line in sys.stdin:
+            before = translator.tokens
+            outputs, reasons = translate_lines(translator.translate, json.loads(line))
+            reply({"outputs": outputs, "reasons": reasons, "tokens": translator.tokens - before})
+
+
+if __name__ == "__main__":
+    main()
