@@ -4,8 +4,8 @@
 `python benchmarks/programs/bulk_faults.py pace RUN FILE WORK --lines 20000 --rounds 3`
 
 `faults` makes a corpus of the first words of the sentences of FILE in WORK: half of the lines in one text file, the
-rest in five compressed files of JSON lines. It translates them without a disturbance by local processes, and again with a worker
-killed every few seconds (SIGKILL; on Ray in turn an actor and the worker of one). When 40 % of the lines are
+rest in five compressed files of JSON lines. It translates them without a disturbance by local processes, and again with
+a worker killed every few seconds (SIGKILL; on Ray in turn an actor and the worker of one). When 40 % of the lines are
 translated, the driver is killed too, and the same command is started again. All outputs are then compared byte by byte,
 and the undisturbed text file with the output of `regard translate`.
 
