@@ -46,8 +46,8 @@ ISSUE = (
     ),
     Mutation(
         "length ratio wrong at its boundary",
-        "(min(lengths) + GRACE) > cleaning",
-        "(min(lengths) + GRACE) >= cleaning",
+        "(shortest + GRACE) > cleaning",
+        "(shortest + GRACE) >= cleaning",
         "independent cleaning",
     ),
     Mutation(

@@ -173,6 +173,31 @@ RECENT = (
         "if isinstance(module, nn.Embedding)",
         "training",
     ),
+    # preparing and planning
+    Mutation(
+        "the sample for tokenizers begins anew in every chunk",
+        "train[-decided.trained % self.step :: self.step]",
+        "train[:: self.step]",
+        "parallel_preparation",
+    ),
+    Mutation(
+        "an error while reading comes before those of the workers",
+        "                fault = error\n                break",
+        "                raise",
+        "parallel_preparation",
+    ),
+    Mutation(
+        "prepared data fits whatever the content of a corpus of the same size",
+        "(file.is_file() and facts.st_size != known.bytes) or identify(file).sha256 != known.sha256",
+        "file.is_file() and facts.st_size != known.bytes",
+        "prepared_data",
+    ),
+    Mutation(
+        "FSDP2 gathers layers once",
+        "gathered = batches * (sizes.parameters + inner)",
+        "gathered = batches * sizes.parameters",
+        "planning",
+    ),
     # metrics
     Mutation(
         "METEOR's alignment prefers weight to few chunks",

@@ -151,7 +151,7 @@ def test_nothing_is_coerced(override: str) -> None:
         ),
         (
             "training: {steps: 3}\n",
-            "data.train is missing. Set table, or source and target, or tsv, or jsonl, or records, or generate",
+            "data.train is missing. Set table, or dataset, or source and target, or tsv, or jsonl, or records",
         ),
         (
             "data:\n  train: {size: 3}\n",

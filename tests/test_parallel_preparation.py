@@ -31,6 +31,7 @@ from regard.data.survey import Survey, SurveyRules, survey_chunk
 from regard.foundation.errors import RegardError
 from regard.tasks.chunk_workers import ChunkWorkers
 from regard.tasks.preparation import prepare
+from regard.text import learning
 
 
 class SharedWorkers(ChunkWorkers):
@@ -114,6 +115,7 @@ CASES: dict[str, tuple[Made, dict[str, Any]]] = {
     "a table": (table, {}),
     "every third pair": (tsv, {"data": {"every": 3}}),
     "joined pairs": (tsv, {"data": {"joined": 0.7}}),
+    "a sample for the tokenizer": (tsv, {"most_lines": 90}),
     "unigram": (tsv, {"text": {"tokenizer": {"kind": "unigram"}}}),
     "classes": (labelled, {"task": {"kind": "classification"}}),
     "tags": (tagged, {"task": {"kind": "tagging"}}),
@@ -137,7 +139,9 @@ def test_any_number_of_workers_writes_the_same_files(
     """Tokenizers, stores, held-out pairs and report; blocks of 1,000 bytes give every worker several."""
     make, changes = CASES[case]
     data = make(tmp_path) | changes.get("data", {})
-    config = from_mapping({**changes, "data": data, "model": {"width": 16}})
+    sections = {name: section for name, section in changes.items() if name in ("text", "task")}
+    config = from_mapping({**sections, "data": data, "model": {"width": 16}})
+    monkeypatch.setattr(learning, "MOST_LINES", changes.get("most_lines", learning.MOST_LINES))
     whole = files_of_preparation(config, tmp_path / "whole")
     monkeypatch.setattr(lines, "BLOCK", 1000)
     monkeypatch.setattr(training_corpus, "CHUNK", 37)
@@ -271,6 +275,7 @@ from pathlib import Path
 from regard.config.loading import from_mapping
 from regard.data import survey
 from regard.tasks.preparation import prepare
+from regard.text import learning
 survey.SORTED_AT_ONCE = survey._PART = 1 << 15
 place, count = Path(sys.argv[1]), int(sys.argv[2])
 with (place / f"{count}.tsv").open("w") as file:

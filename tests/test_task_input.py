@@ -135,7 +135,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         "task, data, word",
         [
-            ("classification", {"text": "a.txt"}, "labelled or table or tsv or jsonl"),
+            ("classification", {"text": "a.txt"}, "labelled or table or dataset or tsv or jsonl"),
             ("language-model", {"tsv": "a.tsv"}, "text or json_text"),
             ("translation", {"labelled": "a.txt"}, "paired"),
         ],

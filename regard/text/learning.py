@@ -98,15 +98,23 @@ def train_both(config: Text, words: WordCounts) -> tuple[Tokenizer, Tokenizer]:
 def train_target(config: Text, words: WordCounts) -> Tokenizer:
     """Train the separate tokenizer of the target."""
     name = "text.target" if config.target else "text.tokenizer"
-    return train(config.target or config.tokenizer, words.of("target"), name)
+    return train_from_words(config.target or config.tokenizer, words.of("target"), name)
 
 
 def train_tokenizer(config: Text, words: WordCounts, side: str) -> Tokenizer:
     """Train the tokenizer of a side, or of both."""
-    return train(config.tokenizer, words.of(side), "text.tokenizer")
+    return train_from_words(config.tokenizer, words.of(side), "text.tokenizer")
 
 
-def train(settings: Settings, words: Counter[str], name: str) -> Tokenizer:
+def train(settings: Settings, lines: Callable[[], Iterable[str]], name: str) -> Tokenizer:
+    """Train a tokenizer on lines, or read one that is already trained; `name` is the path of its settings."""
+    words: Counter[str] = Counter()
+    for line in lines():
+        words.update(without_surrogates(line).split())
+    return train_from_words(settings, words, name)
+
+
+def train_from_words(settings: Settings, words: Counter[str], name: str) -> Tokenizer:
     """Train a tokenizer on words, or read one that is already trained; `name` is the path of its settings."""
     if settings.kind == "sentencepiece" and settings.model is not None:
         from regard.text.sentencepiece import SentencePieceTokenizer
