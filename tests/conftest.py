@@ -173,6 +173,13 @@ def browser(tmp_path_factory) -> Iterator:
     opened.quit()
 
 
+@pytest.fixture(autouse=True)
+def empty_console(request: pytest.FixtureRequest) -> None:
+    """Clear the console of the browser before each test that uses it: what it says there is of this test."""
+    if "browser" in request.fixturenames:
+        request.getfixturevalue("browser").get_log("browser")
+
+
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The source of axe-core, from npm: it is used by tests only, and kept in the user's cache."""

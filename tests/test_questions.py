@@ -302,13 +302,13 @@ def test_a_model_that_has_learnt_to_answer_looks_at_what_it_is_asked_about(tmp_p
         "attention": {"heads": 1},
     }
     config["training"] |= {
-        "steps": 600,
+        "steps": 1000,  # at 600 it depends on the rounding of a machine whether it has learnt enough
         "batch_tokens": 600,
         "label_smoothing": 0.0,
         "optimizer": {"learning_rate": 0.005},
         "schedule": {"kind": "cosine", "warmup": 20},
-        "validate_every": 600,
-        "checkpoint_every": 600,
+        "validate_every": 1000,
+        "checkpoint_every": 1000,
     }
     train(from_mapping(config), tmp_path / "run", view=View())
     predictor = load_run(tmp_path / "run")
