@@ -30,6 +30,8 @@ def outputs_of(lines: Sequence[str]) -> list[str]:
 def translate(lines: Sequence[str]) -> list[str]:
     if any("KILL" in line for line in lines):
         os.kill(os.getpid(), signal.SIGSEGV)
+    if any("HANG" in line for line in lines):
+        time.sleep(3600)
     if any("FAIL" in line for line in lines):
         raise ValueError("this line fails")
     return outputs_of(lines)

@@ -230,6 +230,31 @@ def test_lines_that_fail_are_quarantined_and_the_others_are_translated(
     assert reasons[0] == "ValueError: this line fails" and "not valid UTF-8" in reasons[1] and "SIGSEGV" in reasons[3]
 
 
+def test_a_line_that_makes_its_worker_hang_is_quarantined(
+    run: Path, tmp_path: Path, quick: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised_worker, "LEAST_LIMIT", 1.0)
+    monkeypatch.setattr(supervised_worker, "LIMIT_FACTOR", 0.0)
+    lines = ["a", "b", "c HANG", "d"]
+    found = summary(capsys, run, write(tmp_path / "in.txt", lines), "-o", tmp_path / "out", "--workers", 1)
+    assert found["code"] == 0 and found["quarantined"] == 1 and found["worker_restarts"] >= 4
+    emptied = write(tmp_path / "emptied.txt", ["a", "b", "", "d"])
+    assert read(tmp_path / "out" / "in.txt") == quick_outputs(emptied)
+    (quarantined,) = map(json.loads, read(tmp_path / "out" / "in.txt.quarantine.jsonl"))
+    assert quarantined["line"] == 3 and "no reply within 1 seconds" in quarantined["reason"]
+
+
+def test_a_worker_has_time_in_proportion_to_the_replies_before() -> None:
+    worker = supervised_worker.SupervisedWorker(
+        Assignment(run="", engine="native", overrides=(), decoding=DecodingOptions())
+    )
+    assert worker.time_limit == supervised_worker.FIRST_LIMIT
+    worker._slowest = 0.1
+    assert worker.time_limit == supervised_worker.LEAST_LIMIT
+    worker._slowest = 100.0
+    assert worker.time_limit == 3000.0
+
+
 def test_wrong_rows_of_json_and_tsv_are_quarantined(run: Path, tmp_path: Path, quick: None) -> None:
     good = [f'{{"source": "a {number}"}}' for number in range(9)]
     bad = ["{broken", "[1]", '{"other": 1}', '{"source": 5}', r'{"source": "\ud800"}']

@@ -1,4 +1,4 @@
-"""A worker process that is restarted when it dies, and the search for lines that kill it."""
+"""A worker process that is restarted when it dies or hangs, and the search for lines that cause it."""
 
 import contextlib
 import json
@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from regard.bulk.blocks import Block, Rejection, TranslatedBlock
@@ -17,6 +19,12 @@ SUSPICIOUS_DEATHS = 2
 """Deaths of the worker over the same lines after which a line that kills it is searched for."""
 MOST_STARTS = 5
 """Attempts to start a worker, one after the other."""
+FIRST_LIMIT = 600.0
+"""Seconds after which a worker that has not replied yet is taken for hung: it may have to export the run first."""
+LEAST_LIMIT = 60.0
+"""Shortest time limit of later replies, in seconds."""
+LIMIT_FACTOR = 30.0
+"""A worker is taken for hung if a reply takes so many times as long as the slowest one before."""
 COMMAND = (sys.executable, "-m", "regard.bulk.translation_worker")
 """The command of a worker process."""
 KILLED = "The worker process ended over this line twice ({})."
@@ -31,15 +39,16 @@ class Stopped(Exception):
 
 
 class SupervisedWorker:
-    """A worker process with one thread. A worker that dies is restarted, and its lines are tried again."""
+    """A worker process with one thread. A worker that dies or hangs is restarted, and its lines are tried again."""
 
     def __init__(self, assignment: Assignment, *, quiet: bool = True) -> None:
         self._assignment, self._quiet = assignment, quiet
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
         self._ending = ""
+        self._slowest: float | None = None
         self.deaths = 0
-        """How often the process has died."""
+        """How often the process has died, or was ended because it hung."""
 
     def translate(self, block: Block) -> TranslatedBlock:
         """Return the outputs of a block, chunk by chunk."""
@@ -132,18 +141,44 @@ class SupervisedWorker:
         if process is None:
             raise WorkerDied
         assert process.stdin is not None and process.stdout is not None
-        try:
-            process.stdin.write(line.encode() + b"\n")
-            process.stdin.flush()
-            answer = process.stdout.readline()
-            reply: dict[str, Any] = json.loads(answer)
-        except (OSError, ValueError) as error:
-            self._bury(process)
-            raise (Stopped if self._stopped else WorkerDied) from error
+        with self._limited(process) as is_hung:
+            try:
+                process.stdin.write(line.encode() + b"\n")
+                process.stdin.flush()
+                answer = process.stdout.readline()
+                reply: dict[str, Any] = json.loads(answer)
+            except (OSError, ValueError) as error:
+                self._bury(process, is_hung=is_hung.is_set())
+                raise (Stopped if self._stopped else WorkerDied) from error
         return reply
 
-    def _bury(self, process: subprocess.Popen[bytes]) -> None:
+    @property
+    def time_limit(self) -> float:
+        """Seconds after which the process is taken for hung."""
+        return FIRST_LIMIT if self._slowest is None else max(LEAST_LIMIT, LIMIT_FACTOR * self._slowest)
+
+    @contextlib.contextmanager
+    def _limited(self, process: subprocess.Popen[bytes]) -> Iterator[threading.Event]:
+        """Kill the process if an exchange exceeds the time limit; the event is then set."""
+        is_hung = threading.Event()
+
+        def kill() -> None:
+            is_hung.set()
+            process.kill()
+
+        timer = threading.Timer(self.time_limit, kill)
+        timer.daemon = True
+        start = time.monotonic()
+        timer.start()
+        try:
+            yield is_hung
+        finally:
+            timer.cancel()
+        self._slowest = max(self._slowest or 0.0, time.monotonic() - start)
+
+    def _bury(self, process: subprocess.Popen[bytes], *, is_hung: bool) -> None:
         """Note how the process ended, and forget it."""
+        limit = self.time_limit
         try:
             code = process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -154,6 +189,8 @@ class SupervisedWorker:
         if code < 0:
             with contextlib.suppress(ValueError):
                 self._ending = f"signal {signal.Signals(-code).name}"
+        if is_hung:
+            self._ending = f"no reply within {limit:.0f} seconds"
         self.deaths += 1
         self._process = None
 
