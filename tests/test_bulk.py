@@ -372,6 +372,7 @@ def test_a_job_that_is_stopped_resumes_and_gives_the_same(
     assert stop == signal.SIGKILL or "the same command resumes" in messages
     assert (tmp_path / "out" / "a.txt.gz").exists() and not (tmp_path / "out" / "b.txt.gz").exists()
     kept = journal_lines(tmp_path / "out")
+    write(tmp_path / "out" / ".b.txt.gz.0123456789abcdef.aside", ["left by a job that was killed while it wrote"])
     found = summary(capsys, run, corpus, "-o", tmp_path / "out")
     assert found["code"] == 0 and found["finished"] == 2
     assert found["earlier_lines"] == 300 + kept * CHUNK * 4 and found["lines"] == (8 - kept) * CHUNK * 4

@@ -19,7 +19,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text, utility
 from regard.models import build
 from regard.models.memory import Memory
-from regard.nn.subsampling import pad_frames, subsampled_length
+from regard.nn.subsampling import pad_frames, standardise_bands, subsampled_length
 from regard.runs.run import Run
 from regard.search import Search
 from regard.search.ctc import CtcSteps
@@ -239,13 +239,27 @@ def test_attention_is_drawn_over_the_spectrogram(speech, recordings, tmp_path):
     assert [panel.view for panel in watched.attention_panels()] == ["picture", "attention"]
 
 
+def test_the_loudness_of_bands_is_removed_and_that_of_pauses_does_not_matter():
+    torch.manual_seed(1)
+    frames = torch.rand(1, 30, 8) * 0.5 + 0.2
+    real = torch.ones(1, 30, dtype=torch.bool)
+    usual = standardise_bands(frames, real)
+    torch.testing.assert_close(usual.mean((0, 1)), torch.zeros(8), atol=0.2, rtol=0)
+    louder = standardise_bands(frames + 0.1 * torch.linspace(-1, 1, 8), real)  # another microphone
+    torch.testing.assert_close(louder, usual, atol=0.05, rtol=0)
+    paused = torch.cat([frames, torch.zeros(1, 50, 8)], 1)
+    torch.testing.assert_close(standardise_bands(paused, torch.ones(1, 80, dtype=torch.bool))[:, :30], usual)
+    assert standardise_bands(torch.zeros(1, 3, 8), real[:, :3]).abs().max() == 0  # silence
+
+
+@pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: "-".join(map(str, body.values())))
-def test_padding_changes_nothing(body):
+def test_padding_changes_nothing(body, normalise):
     config = from_mapping(
         {
             "task": {"kind": "speech-recognition"},
             "data": {"train": {"spoken_words": "x"}},
-            "model": {"width": 16, "encoder": {**ENCODER, "body": body}, "decoder": {"kind": "rnn"}},
+            "model": {"width": 16, "encoder": {**ENCODER, "body": body, "normalise": normalise}, "decoder": {"kind": "rnn"}},
         }
     )
     torch.manual_seed(1)

@@ -146,7 +146,9 @@ class OutputDirectory:
         return pending
 
     def journal(self, shard: Shard, block_chunks: int) -> ShardJournal:
-        """Return the journal of a shard."""
+        """Return the journal of a shard that is to be translated, and remove what a killed job left of its output."""
+        for path in (self.path / shard.name, self.quarantine_path(shard)):
+            durable.remove_leftovers(path)
         head = {"input": str(shard.path), "stamp": list(shard.stamp), "chunks": block_chunks}
         return ShardJournal(self._journal_path(shard), head)
 

@@ -27,12 +27,15 @@ def main() -> None:
         stream.write(json.dumps(fields, ensure_ascii=False) + "\n")
         stream.flush()
 
+    assignment = sys.stdin.readline()
+    if not assignment:  # the process that started this one has been killed
+        return
     try:
-        translator = LineTranslator(Assignment.from_json(sys.stdin.readline()))
+        translator = LineTranslator(Assignment.from_json(assignment))
     except RegardError as error:
         reply({"error": str(error), "usage": isinstance(error, UsageError)})
         return
-    with contextlib.suppress(BrokenPipeError):  # the process that started this one has been killed
+    with contextlib.suppress(BrokenPipeError):  # likewise
         reply({"ready": True})
         for line in sys.stdin:
             before = translator.tokens

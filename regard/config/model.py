@@ -175,6 +175,9 @@ class SoundEncoder(EncoderSettings):
     """Mel bands of a frame."""
     max_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
     """Longer sounds are refused."""
+    normalise: bool = False
+    """Whether each mel band is standardised within a sound, which removes most of the difference between microphones
+    and some of that between voices. Recommended if speakers of the training data are few."""
     width: Width | None = None
     """Width of the states, which is that of the body; by default `model.width`."""
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from glob import escape
 from pathlib import Path
 
 
@@ -34,6 +35,12 @@ def build(
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files of a file that were left by a process that was killed while it wrote them."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.{'[0-9a-f]' * 16}.aside"):
+        leftover.unlink(missing_ok=True)
 
 
 def flush(path: Path) -> None:

@@ -11,6 +11,10 @@ FACTOR = 4
 """Frames that become one position."""
 
 
+SMALLEST_VARIANCE = 0.01
+"""Is added to the variance of each band, so that bands without a signal are not amplified."""
+
+
 def subsampled_length(frames: int) -> int:
     """Return the number of positions that `frames` frames become."""
     return -(-frames // FACTOR)
@@ -36,6 +40,19 @@ class Subsampling(nn.Module):
             features = F.relu(convolution(features)) * mask[:, None, :, None]  # B×C×S'×F'
         vectors: Tensor = self.linear(features.transpose(1, 2).flatten(2))  # B×S/4×D
         return vectors, mask
+
+
+def standardise_bands(frames: Tensor, mask: Tensor) -> Tensor:
+    """Return frames B×S×F with mean 0 and variance 1 in each band of each sound.
+
+    Frames are weighted by the square of their mean level, so that pauses have little influence. This is cepstral mean
+    and variance normalisation (Viikki and Laurila, 1998), of log-energies.
+    """
+    weights = (frames.mean(2, keepdim=True) * mask[:, :, None]).square()  # B×S×1
+    weights = weights / weights.sum(1, keepdim=True).clamp(min=1e-6)
+    centre = (frames * weights).sum(1, keepdim=True)  # B×1×F
+    variance = ((frames - centre).square() * weights).sum(1, keepdim=True)
+    return (frames - centre) / (variance + SMALLEST_VARIANCE).sqrt()
 
 
 def pad_frames(rows: list[Tensor]) -> Tensor:
