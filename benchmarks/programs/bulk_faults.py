@@ -158,12 +158,16 @@ def disturb(options: argparse.Namespace, corpus: Path, output: Path, on: str) ->
         killed_at = at
     if driver.returncode:
         raise SystemExit(f"The job failed: {printed}")
+    try:
+        summary = json.loads(printed)
+    except ValueError:
+        raise SystemExit(f"Standard output has more than the summary: {printed!r}") from None
     return {
         "seconds": round(time.monotonic() - start, 1),
         "killed": killed,
         "killed drivers": drivers,
         "lines when the driver was killed": killed_at if drivers else None,
-        "summary of the last driver": json.loads(printed),
+        "summary of the last driver": summary,
     }
 
 

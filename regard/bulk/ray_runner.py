@@ -131,11 +131,11 @@ def _connected(workers: int) -> Iterator[Any]:
         raise RegardError(f"Ray could not be started on this machine ({reason}). Use --on processes.") from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)  # Ray replaces it
-    try:
-        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # noqa: PTH123
-            yield ray  # Ray prints pages on every actor that dies, to standard output
-    finally:
-        ray.shutdown()
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # noqa: PTH123
+        try:
+            yield ray  # Ray prints pages on every actor that dies, to standard output, until its threads have ended
+        finally:
+            ray.shutdown()
 
 
 @contextmanager
