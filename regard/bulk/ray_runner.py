@@ -106,7 +106,7 @@ def _connected(workers: int) -> Iterator[Any]:
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors are exceptions, too
     handler = signal.getsignal(signal.SIGTERM)
     address = os.environ.get("RAY_ADDRESS")
     local: dict[str, Any] = {
@@ -126,7 +126,8 @@ def _connected(workers: int) -> Iterator[Any]:
         reason = str(error).partition("\n")[0][:300]
         if address:
             raise RegardError(
-                f"There is no Ray cluster at RAY_ADDRESS={address} ({reason}). Start it, or unset RAY_ADDRESS."
+                f"There is no Ray cluster at RAY_ADDRESS={address}, or it needs a token ({reason}). Start it, set "
+                "RAY_AUTH_MODE=token if `ray start` reported that token authentication is enabled, or unset RAY_ADDRESS."
             ) from error
         raise RegardError(f"Ray could not be started on this machine ({reason}). Use --on processes.") from error
     if threading.current_thread() is threading.main_thread():
