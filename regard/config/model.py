@@ -289,6 +289,17 @@ class Embeddings(Section):
     """LayerNorm over the sum of token and position vectors, before the first layer, as in BERT."""
 
 
+class Letters(Section):
+    """Vectors of words from their letters, by a convolution (Ma and Hovy, 2016), for words unseen in training."""
+
+    width: Width = 32
+    """Width of the vector of a letter, which is a byte of UTF-8."""
+    filters: Annotated[int, Field(ge=1, le=65_536)] = 64
+    """Number of patterns of neighbouring letters."""
+    kernel: Annotated[int, Field(ge=1, le=31)] = 5
+    """Letters of a pattern; odd, so that it is centred."""
+
+
 ENCODERS: Kinds[EncoderSettings] = Kinds(
     BagEncoder, RnnEncoder, ConvEncoder, TransformerEncoder, ImageEncoder, SoundEncoder
 )
@@ -330,6 +341,8 @@ class Model(Section):
     """By default sinusoidal if a side has no recurrence, otherwise none."""
     embeddings: Embeddings = Embeddings()
     """Token vectors and the output layer."""
+    letters: Letters | None = None
+    """Tagging: add a vector computed from the letters of each word; `{}` has the default settings."""
     start_from: Annotated[str, Field(min_length=1)] | None = None
     """Directory of a run from which tokenizer and weights are taken, for the parts that both have."""
     pruned: dict[str, list[Annotated[int, Field(ge=0)]]] | None = None

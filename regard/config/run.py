@@ -57,6 +57,7 @@ class RunConfig(Section):
         _check_image_settings(self.task, model)
         _check_copying(self.task, model, self.training)
         _check_fields(self.task, model)
+        _check_letters(self.task, model, self.text)
         _check_positions(model, self.data.cleaning.max_length)
         _check_sound_positions(self.task, model)
         _check_dropout(self.text, self.task)
@@ -204,6 +205,22 @@ def _check_fields(task: TaskSettings, model: Model) -> None:
             )
     if within and isinstance(encoder, TransformerEncoder) and encoder.window is not None:
         raise UsageError("model.encoder.window and within_fields both limit self-attention. Use one of them.")
+
+
+def _check_letters(task: TaskSettings, model: Model, text: Text) -> None:
+    if model.letters is None:
+        return
+    if task.output != "tags":
+        raise UsageError(
+            f"model.letters spells the words of a tagger, but task `{task.kind}` ({task.arrow}) is another. Remove it."
+        )
+    if model.letters.kernel % 2 == 0:
+        raise UsageError(f"model.letters.kernel is {model.letters.kernel}, but a pattern is centred. Make it odd.")
+    if text.tokenizer.kind == "words" and not model.start_from:
+        raise UsageError(
+            "model.letters reads the letters of tokens, but with text.tokenizer.kind `words` an unseen word is one "
+            "token without letters. Use `bpe`, or remove model.letters."
+        )
 
 
 def _texts(count: int) -> str:

@@ -37,8 +37,13 @@ class EncoderModel(nn.Module):
         if not self.encoder.reads_tokens:
             memory: Memory = self.encoder(source)
         else:
-            memory = self.encoder(self.source_embedding(source), source != PAD)
+            memory = self.encoder(self.vectors(source), source != PAD)
         return memory
+
+    def vectors(self, source: Tensor) -> Tensor:
+        """Return the vectors B×S×E of source tokens B×S, which the encoder reads."""
+        vectors: Tensor = self.source_embedding(source)
+        return vectors
 
     @property
     def device(self) -> torch.device:

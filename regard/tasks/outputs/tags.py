@@ -28,6 +28,7 @@ from regard.tasks.results import Tags
 from regard.tasks.trace import Side, Trace, check_cost, trace
 from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 from regard.text.specials import PAD, UNK
+from regard.text.spelling import Spelling
 
 NO_TAG = -1
 
@@ -114,7 +115,9 @@ class TagsOutput(Output[Tagger]):
 
     def build(self) -> Tagger:
         """Build the model with the configured encoder."""
-        return Tagger(self.config.model, self.input.tokenizer.size, self.known.size)
+        tokenizer = self.input.tokenizer
+        spelling = None if self.config.model.letters is None else Spelling.of(tokenizer)
+        return Tagger(self.config.model, tokenizer.size, self.known.size, spelling)
 
     def training_batch(
         self, batch: Batch, inputs: dict[str, Tensor], random: torch.Generator, *, training: bool
