@@ -127,7 +127,7 @@ def _connected(workers: int) -> Iterator[Any]:
         if address:
             raise RegardError(
                 f"There is no Ray cluster at RAY_ADDRESS={address}, or it needs a token ({reason}). Start it, set "
-                "RAY_AUTH_MODE=token if `ray start` reported that token authentication is enabled, or unset RAY_ADDRESS."
+                "RAY_AUTH_MODE=token if `ray start` reported that it uses token authentication, or unset RAY_ADDRESS."
             ) from error
         raise RegardError(f"Ray could not be started on this machine ({reason}). Use --on processes.") from error
     if threading.current_thread() is threading.main_thread():
