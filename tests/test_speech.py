@@ -259,7 +259,11 @@ def test_padding_changes_nothing(body, normalise):
         {
             "task": {"kind": "speech-recognition"},
             "data": {"train": {"spoken_words": "x"}},
-            "model": {"width": 16, "encoder": {**ENCODER, "body": body, "normalise": normalise}, "decoder": {"kind": "rnn"}},
+            "model": {
+                "width": 16,
+                "encoder": {**ENCODER, "body": body, "normalise": normalise},
+                "decoder": {"kind": "rnn"},
+            },
         }
     )
     torch.manual_seed(1)
