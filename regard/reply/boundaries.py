@@ -66,8 +66,13 @@ class _Piece(NamedTuple):
 
 _SENTENCE_END = re.compile(r"[.!?)\"”…*]$")
 _LABEL = re.compile(r"(?<!\bphone)(?<!\btel)(?<!\bfax)(?<!\bcell)(?<!\bmail)(?<!\bmobile)\w:(?=\s|$)", re.IGNORECASE)
-_SIGNED_PHRASE = re.compile(r"(?:[\w']+\s+){0,2}[\w']+,\s+[A-Z]\w+(?:\s+[A-Z]\w+)?[.,]?$")
+_SIGNED_PHRASE = re.compile(r"(?:[\w']+\s+){0,2}[\w']+(?:,|\s*--?)\s+[A-Z]\w+(?:\s+[A-Z]\w+)?[.,]?$")
 """A few words and a name: `Be well, Ann`."""
+
+
+_OPEN_CLAUSE = re.compile(r"\b[a-z]+,$")
+_CAPITALS = re.compile(r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){1,3}$")
+"""Two to four capitalised words; after a clause with a comma, they are a name: `…, we will be late,  Ann Lee`."""
 
 
 @cache
@@ -94,7 +99,7 @@ def score_ending_line(line: str) -> float:
 
     The score is a sum: +3 for a short closing, +2 for contact details, for a given name at the beginning and for a few
     words with a name after a comma, +1 for a title or a company and for capitals throughout; −1 for every function
-    word, −2 for dates, amounts, labels and questions, and −2 for the mark of a sentence after lower-case words.
+    word, −3 for dates and amounts, −2 for labels and questions, and −2 for the mark of a sentence after lower-case words.
     """
     words = line.split()
     if not words:
@@ -106,13 +111,13 @@ def score_ending_line(line: str) -> float:
     score = 0.0
     if closing:
         score += 3.0 if line.rstrip().endswith(",") or len(words) <= 3 else 1.0
-    if not closing and _SIGNED_PHRASE.match(line.strip()):
+    if _SIGNED_PHRASE.match(line.strip()):
         score += 2.0
     score += 2.0 * contact + 2.0 * (_given().match(line) is not None) + (_TITLES.search(line) is not None)
     score += lower == 0 and 2 <= len(words) <= 12
     score -= _count_function_words(plain)
     score -= 0.5 * max(0, lower - closing * 3)
-    score -= 2.0 * (_DATES.search(line) is not None and not contact)
+    score -= 3.0 * (_DATES.search(line) is not None and not contact)
     score -= 2.0 * len(_LABEL.findall(line)) + 2.0 * ("?" in line)
     if line.rstrip()[-1] in ".!" and lower > 1 and not closing:
         score -= 2.0
@@ -140,6 +145,8 @@ def find_ending(text: str, *, closed: bool = False) -> int:
         signed = signed or closing or people > 0
         before = text[: piece.start].rstrip()
         ended = piece.new_line or _SENTENCE_END.search(before[-1:]) or closing or _CONTACT.search(piece.text)
+        if piece is pieces[-1] and _OPEN_CLAUSE.search(before) and _CAPITALS.match(piece.text):
+            total, signed, ended = total + 1.0, True, True
         quoted = piece.text.lstrip().startswith("-") and before.endswith(('"', "”"))
         if total >= 2.0 and total > best and signed and ended and not quoted and not _OPEN.search(before[-20:]):
             best, end = total, piece.start

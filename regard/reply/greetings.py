@@ -97,14 +97,14 @@ _INLINE = re.compile(
     rf"[,:;!.\s–—-]*)(?P<rest>.*)$"
 )
 """`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
-_ENCODED = re.compile(r"^(?:\s*=(?:09|20))+\s*")
-"""White space of a transfer encoding that was not decoded."""
+_ENCODED = re.compile(r"^(?:(?:\s*=(?:09|20))+|\s*\(See attached file: [^)]*\)|\s*\*\*+ [^*]{3,60} \*\*+)+\s*")
+"""White space of a transfer encoding that was not decoded, and notes of programs."""
 _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
 
 _LETTERHEAD = re.compile(
-    rf"^\s*(?P<greeting>(?:Please respond to\b.{{0,100}}?|.{{1,150}}?\s\s\s+)Dear\s+(?:(?i:{_TITLES})\s+)?{_PERSON}"
-    rf"(?:(?: |\s*(?:,(?!\s\s)|/|&|and)\s*){_PERSON}){{0,4}}\s*[,:])\s+(?P<rest>\S.*)$"
+    rf"^\s*(?P<greeting>(?:Please respond to\b.{{0,100}}?|.{{1,150}}?\s\s+)Dear\s+(?:(?i:{_TITLES})\s+)?{_PERSON}"
+    rf"(?:(?: |\s*(?:,(?!\s\s)|/|&|and)\s*){_PERSON}){{0,4}}\s*(?:[,:]|\s(?=\s*[A-Z])))\s+(?P<rest>\S.*)$"
 )
 """A greeting that a heading precedes: `Company Profile      Dear Colleague:  We …`."""
 _APPOSITION = re.compile(
@@ -134,11 +134,7 @@ def names_addressee(words: str) -> bool:
 def begins_text(words: str) -> bool:
     """Return whether words begin as a sentence or a label does, and not as an address."""
     first = re.match(rf"\s*(?:{_NOT_NAMES})\b", words, re.IGNORECASE)
-    return (
-        first is not None
-        and not re.match(r"(?i:attention)\b", words)
-        and not re.search(rf"\b(?:{_PEOPLE})$", words, re.IGNORECASE)
-    )
+    return first is not None and not re.match(rf"\s*(?:attention|{_PEOPLE})\b", words, re.IGNORECASE)
 
 
 @cache

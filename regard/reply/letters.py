@@ -130,7 +130,7 @@ _NO_NAME = re.compile(
 """Words that are no signature, alone on the last line."""
 _FILE = re.compile(_FILES, re.IGNORECASE)
 _EXTENSION = re.compile(rf"^{_NUMBER}$")
-_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{1,12}\s*$")
+_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?(?:[a-z]{1,12}|[a-z]{1,2}\.)\s*$")
 """A name without a capital, alone at the end."""
 _CONTACT = re.compile(
     r"(?:\+?\(?\d[\d().\s-]{6,}\d)|[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b(?:phone|tel|telefon|fax|mobile|cell|pager|"
@@ -249,7 +249,7 @@ def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
         last -= 1
     for index in range(max(start, last - LONGEST_SIGNATURE), last):
         line = lines[index]
-        if _DELIMITER.match(line) and index > start:
+        if _DELIMITER.match(line) and index > start and index + 1 < last:
             return _step_back(lines, start, index)
         if (begun or index > start) and _is_closing(line) and _is_signature(lines[index + 1 : last]):
             return line.strip(), index
