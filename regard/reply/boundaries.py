@@ -15,7 +15,7 @@ _FUNCTION_WORDS = re.compile(
     r"(?:a|am|an|are|as|be|been|but|by|can|could|did|do|does|from|get|had|has|have|he|her|here|him|his|how|i|if|in|is|it|"
     r"its|let|may|me|my|need|not|now|our|out|please|she|should|so|some|that|the|their|them|then|there|these|they|this|to|"
     r"us|was|we|were|what|when|where|which|who|will|with|would|you|your|about|after|any|before|just|like|make|more|no|on|"
-    r"one|or|over|see|send|take|than|up|want|says|said)$"
+    r"one|or|over|see|send|take|than|up|want|says|said|rsvp)$"
 )
 """Words of sentences, which names, titles and addresses do not have."""
 _LINKS = re.compile(r"(?:of|and|&|for|the|at|on|behalf|de|la|von|van|der|to|-|,|/|\||und|et|y|e)$", re.IGNORECASE)
@@ -65,7 +65,9 @@ class _Piece(NamedTuple):
 
 
 _SENTENCE_END = re.compile(r"[.!?)\"”…*]$")
-_LABEL = re.compile(r"(?<!\bphone)(?<!\btel)(?<!\bfax)(?<!\bcell)(?<!\bmail)(?<!\bmobile)\w:(?=\s|$)", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?<!\bphone)(?<!\btel)(?<!\bfax)(?<!\bcell)(?<!\bmail)(?<!\bmobile)\w\s*:(?=\s+\w|$)", re.IGNORECASE
+)
 _SIGNED_PHRASE = re.compile(r"(?:[\w']+\s+){0,2}[\w']+(?:,|\s*--?)\s+[A-Z]\w+(?:\s+[A-Z]\w+)?[.,]?$")
 """A few words and a name: `Be well, Ann`."""
 
@@ -99,7 +101,8 @@ def score_ending_line(line: str) -> float:
 
     The score is a sum: +3 for a short closing, +2 for contact details, for a given name at the beginning and for a few
     words with a name after a comma, +1 for a title or a company and for capitals throughout; −1 for every function
-    word, −3 for dates and amounts, −2 for labels and questions, and −2 for the mark of a sentence after lower-case words.
+    word, −3 for dates and amounts, −2 for labels and questions, and −2 for the mark of a sentence after lower-case
+    words.
     """
     words = line.split()
     if not words:
@@ -187,7 +190,9 @@ def find_scored_greeting(line: str, *, alone: bool = False) -> tuple[str, str] |
     if not found:
         return None
     head, mark, rest = found["words"].strip(), found["mark"], found["rest"].strip("\0 \t")
-    words = [word.strip(".'\"").lower() for word in re.split(r"[\s/&]+", head.replace("and/or", "and")) if word]
+    words = [
+        word.strip(".'\"").lower() for word in re.split(r"[\s/&]+", re.sub(r"\b(?:and/)?or\b", "and", head)) if word
+    ]
     named = names_addressee(head) or (_INITIALS.match(head) is not None and "," in mark)
     first = (rest.split() or [""])[0].lower()
     ended = mark.endswith(("  ", "\t")) or ":" in mark or not rest

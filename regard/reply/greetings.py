@@ -108,7 +108,9 @@ _LETTERHEAD = re.compile(
 )
 """A greeting that a heading precedes: `Company Profile      Dear Colleague:  We …`."""
 _APPOSITION = re.compile(
-    r"(?:our|my|his|her|their|the|an?)\s[^.?!,;:]{3,60},\s+(?:has|is|was|will|had|would|can|and|who)\b", re.IGNORECASE
+    r"(?:Chairman|President|CEO|Director|Head|Vice President)\b[^.?!]{0,60}\b(?:has|is|was|will|had|would|can)\b|"
+    r"(?:our|my|his|her|their|the|an?)\s[^.?!,;:]{3,60},\s+(?:has|is|was|will|had|would|can|and|who)\b",
+    re.IGNORECASE,
 )
 """What explains a name: `Jason, our new technician, has …`."""
 
