@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from regard.foundation.errors import RegardError, UsageError
+from regard.reply.boundaries import find_ending
 from regard.reply.conversations import read_exchanges
 from regard.reply.letters import split_letter
 from regard.reply.mail import html_to_text, parse_mail
@@ -89,12 +90,29 @@ def test_ordinary_text_is_not_taken_for_a_quotation(text: str) -> None:
         ("It is late.\nAnn\nP.S. Call me.", ("", "It is late.\nP.S. Call me.", "", "Ann")),
         ("Is it far?\nAaron  - Order_One.WPD   - Two.WPD", ("", "Is it far?", "", "Aaron")),
         ("Are you there?", ("", "Are you there?", "", "")),
+        ("KATHY:  LARRY IS LATE.", ("KATHY:", "LARRY IS LATE.", "", "")),
+        ("Attention Power Traders:  The desk is shut.", ("Attention Power Traders:", "The desk is shut.", "", "")),
+        ("Sara!\nWe are late.", ("Sara!", "We are late.", "", "")),
+        ("At Mark's request, I am late.", ("", "At Mark's request, I am late.", "", "")),
+        ("California:  A bill has passed.", ("", "California:  A bill has passed.", "", "")),
+        ("Hi folks, Sadly, I am leaving.", ("Hi folks,", "Sadly, I am leaving.", "", "")),
+        ("I am glad.\nBe well, Ann", ("", "I am glad.", "", "Be well, Ann")),
+        ("I am late.\nStay in touch,  Ann B. Lee, Jr.", ("", "I am late.", "", "Stay in touch,  Ann B. Lee, Jr.")),
+        (
+            "Please call.\nMark Lee Account Manager Lee School of Business University of Ohio, Columbus",
+            ("", "Please call.", "", "Mark Lee Account Manager Lee School of Business University of Ohio, Columbus"),
+        ),
         ("Hello Ann", ("", "Hello Ann", "", "")),
         ("", ("", "", "", "")),
     ],
 )
 def test_letters_are_split_into_their_parts(text: str, parts: tuple[str, str, str, str]) -> None:
     assert tuple(split_letter(text)) == parts
+
+
+@pytest.mark.parametrize("text", ["It is.\nAnn 1.5 MM  Bob 2.0 MM", "Who?\nJoe Lee  Ann Poe  Tim Coe  Sue Roe"])
+def test_tables_and_lists_are_no_endings(text: str) -> None:
+    assert find_ending(text) == len(text)
 
 
 def test_thanks_within_the_text_stay() -> None:

@@ -7,6 +7,11 @@ from importlib import resources
 NAME = r"[A-ZÀ-Þ][\w.'’&/-]*"
 _PERSON = r"[A-ZÀ-Þ][\w.'’-]*"
 """A name without the marks that separate names, so that a line can be read in one way only."""
+_OTHER = (
+    r"(?!(?!Family|Sally|Kelly|Molly|Polly|Holly|Billy|Emily|Beverly|Kimberly|Shelly)\w+ly\b|"
+    rf"(?:Congrat|Thank)\w*|(?:Please|Happy|Just|I)\b){_PERSON}"
+)
+"""One of several names, and not the first word of a sentence."""
 _TITLES = r"(?:mr|mrs|ms|dr|prof|herrn?|frau|monsieur|madame|señora?|signora?)\.?"
 _GREETING_WORDS = (
     r"hi|hello|hey|howdy|hiya|dear|greetings|good morning|good afternoon|good evening|morning|to all|aloha|"
@@ -15,6 +20,7 @@ _GREETING_WORDS = (
     r"hola|buenos d[ií]as|buenas (?:tardes|noches)|querid[oa]s?|estimad[oa]s?|"
     r"ciao|salve|buongiorno|buonasera|car[oaie]|gentile|egregi[oa]?"
 )
+_GREETING_WORDS = _GREETING_WORDS.replace(" ", r"\s+")
 _ALL = (
     r"(?:all|again|everyone|everybody|team|folks|guys|gang|there|both|y'all|you all|alle|zusammen|tous|toutes|todos|"
     r"todas|tutti)"
@@ -35,6 +41,7 @@ _NOT_NAMES = (
     r"thursday|friday|saturday|sunday|january|february|march|june|july|august|september|october|november|december|"
     r"earlier|later|usa|news|after|before|since|while|although|because|once|until|with|without|by|under|it|i|we|you|"
     r"they|he|she|my|our|your|their|his|her|the|a|an|all of|great|good|nice|wow|oh|ah|hmm|perhaps|maybe|still|too|"
+    r"california|texas|florida|oregon|houston|portland|london|canada|mexico|enron|"
     r"\w+(?:tion|sion|ment|ness|ity|ings?|ogy|ics|gram|ship|ism|ture|ers)|(?!clar|terr|lawr|prud|const|flor)\w+[ae]nce|"
     r"(?!sally|kelly|molly|polly|holly|lilly|billy|willy|emily|beverly|kimberly|carly|shelly|reilly|o.reilly)\w+ly"
 )
@@ -63,7 +70,7 @@ _VERBS = (
 )
 _GREETING = re.compile(
     rf"^\s*(?i:{_GREETING_WORDS})\b[ ,]*"
-    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_PERSON}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—\s-]*$"
+    rf"(?:(?:(?i:{_TITLES})\s+)?(?:{_OTHER}|(?i:{_ALL})|(?:and|und|et|y|e)\b|&|/|,)[ ,]*){{0,8}}[,:;.!–—\s-]*$"
 )
 _ADDRESS = re.compile(
     rf"^\s*(?!(?i:{_NOT_NAMES})\b)(?:{_TITLES}\s+)?(?:{_PERSON}(?:(?:\s*[,/&]\s*|\s+(?:and\s+)?){_PERSON}){{0,5}}|{_ALL}|"
@@ -72,7 +79,7 @@ _ADDRESS = re.compile(
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{_GREETING_WORDS})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
-    rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,(?!\s\s)|/|&|and|und)\s*{_PERSON}){{0,8}}(?: {_PERSON}){{0,5}}"
+    rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,(?!\s\s)|/|&|and|und)\s*{_OTHER}){{0,8}}(?: {_PERSON}){{0,5}}"
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-])|\w+(?: \w+){{3,5}}(?=[,:]\s\s+[A-Z]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:hi|hello|hey) (?i:{_ALL})(?=\s+[a-zI])"
@@ -90,18 +97,20 @@ _INLINE = re.compile(
     rf"[,:;!.\s–—-]*)(?P<rest>.*)$"
 )
 """`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
-_ENCODED = re.compile(r"^(?:\s*=(?:09|20))+\s*")
-"""White space of a transfer encoding that was not decoded."""
+_ENCODED = re.compile(r"^(?:(?:\s*=(?:09|20))+|\s*\(See attached file: [^)]*\)|\s*\*\*+ [^*]{3,60} \*\*+)+\s*")
+"""White space of a transfer encoding that was not decoded, and notes of programs."""
 _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
 
 _LETTERHEAD = re.compile(
-    rf"^\s*(?P<greeting>(?:Please respond to\b.{{0,100}}?|.{{1,150}}?\s\s\s+)Dear\s+(?:(?i:{_TITLES})\s+)?{_PERSON}"
-    rf"(?:(?: |\s*(?:,(?!\s\s)|/|&|and)\s*){_PERSON}){{0,4}}\s*[,:])\s+(?P<rest>\S.*)$"
+    rf"^\s*(?P<greeting>(?:Please respond to\b.{{0,100}}?|.{{1,150}}?\s\s+)Dear\s+(?:(?i:{_TITLES})\s+)?{_PERSON}"
+    rf"(?:(?: |\s*(?:,(?!\s\s)|/|&|and)\s*){_PERSON}){{0,4}}\s*(?:[,:]|\s(?=\s*[A-Z])))\s+(?P<rest>\S.*)$"
 )
 """A greeting that a heading precedes: `Company Profile      Dear Colleague:  We …`."""
 _APPOSITION = re.compile(
-    r"(?:our|my|his|her|their|the|an?)\s[^.?!,;:]{3,60},\s+(?:has|is|was|will|had|would|can|and|who)\b", re.IGNORECASE
+    r"(?:Chairman|President|CEO|Director|Head|Vice President)\b[^.?!]{0,60}\b(?:has|is|was|will|had|would|can)\b|"
+    r"(?:our|my|his|her|their|the|an?)\s[^.?!,;:]{3,60},\s+(?:has|is|was|will|had|would|can|and|who)\b",
+    re.IGNORECASE,
 )
 """What explains a name: `Jason, our new technician, has …`."""
 
@@ -111,6 +120,23 @@ def given_name() -> str:
     """Return the pattern of a common given name with its capital."""
     names = (resources.files("regard.reply") / "lists" / "names.txt").read_text(encoding="utf-8").split()
     return rf"(?:{'|'.join(name.capitalize() for name in names)})\b"
+
+
+@cache
+def _addressees() -> re.Pattern[str]:
+    people = rf"{_PEOPLE}|users?|traders?|customers?|clients?|members?|participants?|subscribers?|shippers?|dear|hello"
+    return re.compile(rf"\b(?:{given_name()}|{people})\b", re.IGNORECASE)
+
+
+def names_addressee(words: str) -> bool:
+    """Return whether words hold a common given name, in whatever case, or a noun for those addressed (`Users`)."""
+    return _addressees().search(words) is not None
+
+
+def begins_text(words: str) -> bool:
+    """Return whether words begin as a sentence or a label does, and not as an address."""
+    first = re.match(rf"\s*(?:{_NOT_NAMES})\b", words, re.IGNORECASE)
+    return first is not None and not re.match(rf"\s*(?:attention|{_PEOPLE})\b", words, re.IGNORECASE)
 
 
 @cache

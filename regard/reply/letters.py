@@ -7,6 +7,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from regard.reply.boundaries import find_ending, find_scored_greeting, score_ending_line
 from regard.reply.greetings import NAME, find_greeting, given_name
 
 _CLOSING_WORDS = (
@@ -14,7 +15,8 @@ _CLOSING_WORDS = (
     r"(?:thanks|thank you|thanking you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
     r"thanks a (?:lot|million|bunch|ton)|thanks all|thanks (?:everyone|guys)|thanks for everything|thank you again|"
     r"best|best regards|best wishes|best of luck|good luck|all the best|with best|(?:lots of )?love(?: and prayers?)?|"
-    r"(?:my )?(?:kind|kindest|warm|warmest|good) regards|"
+    r"(?:my )?(?:kind|kindest|warm|warmest|good|best personal|personal) regards|"
+    r"(?:best )?regards to (?:all|everyone|you all)|"
     r"with (?:best|kind|warm) regards|regards|b?rgds|sincerely|sincerely yours|very truly yours|"
     r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
     r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
@@ -43,6 +45,8 @@ _NUMBER = r"\(?(?:[xX]|[Ee]xt\.?)?\s?\d(?: \d{4,5}|[\d().-]{2,})"
 """A telephone number or extension: `x35816`, `(3-9166)`."""
 _BROKEN_NUMBER = re.compile(r"(\b[Ee]xt\.)\n(?=\d{3,6}\s*$)")
 """An extension that sentence segmentation has put on a line of its own."""
+_BROKEN_MARKS = re.compile(r"(?<=[!?])\s*\n(?=[!?]+1?\s*$)")
+"""Exclamation marks that sentence segmentation has put on a line of their own."""
 _LONG_SPACE = re.compile(r"[^\S\n]{9,}")
 """White space that would make the search for two spaces slow."""
 _ENCODED = re.compile(r"(?:\s*=(?:09|20))+\Z|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MULTILINE)
@@ -127,7 +131,7 @@ _NO_NAME = re.compile(
 """Words that are no signature, alone on the last line."""
 _FILE = re.compile(_FILES, re.IGNORECASE)
 _EXTENSION = re.compile(rf"^{_NUMBER}$")
-_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?[a-z]{1,12}\s*$")
+_LONE_NAME = re.compile(r"^\s*(?:-{2,}\s?)?(?:[a-z]{1,12}|[a-z]{1,2}\.)\s*$")
 """A name without a capital, alone at the end."""
 _CONTACT = re.compile(
     r"(?:\+?\(?\d[\d().\s-]{6,}\d)|[\w.+-]+@[\w-]+\.\w+|https?://|www\.|\b(?:phone|tel|telefon|fax|mobile|cell|pager|"
@@ -144,6 +148,10 @@ _HEADER = re.compile(
 """A line of a form, which is not a signature."""
 LONGEST_SIGNATURE = 10
 """Lines; a longer text after a closing is not a signature."""
+
+
+LEAST_SCORE = -2.0
+"""Lines with this score or less are no signature."""
 
 
 class Letter(NamedTuple):
@@ -164,18 +172,37 @@ def split_letter(text: str) -> Letter:
     if postscript := _POSTSCRIPT.search(text):
         letter = split_letter(text[: postscript.start()])
         return letter._replace(body=f"{letter.body}\n{text[postscript.start() :].strip()}")
+    text = _BROKEN_MARKS.sub("", text)
     lines = _remove_footers(_BROKEN_NUMBER.sub(r"\1 ", _ENCODED.sub("", text.replace("\r\n", "\n")))).split("\n")
     lines[-1:] = _split_last_line(lines[-1])
     if len(lines) > 1 and _SIGNED.match(lines[-1]):
         lines[-2:-1] = _split_closing(lines[-2])
     greeting, start, rest = find_greeting(lines)
+    if not greeting and start < len(lines) and (scored := _score_first(lines, start)):
+        (greeting, rest), start = scored, start + 1
     closing, end = _find_end(lines, start, begun=bool(rest))
+    if not closing and _is_text(lines[end:]):
+        end = len(lines)
     body = "\n".join([*([rest] if rest else []), *lines[start:end]]).strip()
     if not body and greeting and rest == "" and end <= start and not closing:
         body, greeting = greeting, ""  # nothing but `Hello Ann`: this is the message
     ending = "\n".join(lines[end:]).strip()
     signature = ending[len(closing) :].strip() if closing and ending.startswith(closing) else ending
+    if (cut := find_ending(body, closed=bool(closing))) < len(body):
+        body, signature, closing = body[:cut].rstrip(), f"{body[cut:]}\n{ending}".strip(), ""
     return Letter(greeting, body, closing, signature)
+
+
+def _score_first(lines: list[str], start: int) -> tuple[str, str] | None:
+    """Return the greeting of the first line and its rest, if the score of its words is high enough."""
+    return find_scored_greeting(lines[start], alone=any(line.strip() for line in lines[start + 1 :]))
+
+
+def _is_text(lines: list[str]) -> bool:
+    """Return whether lines that the rules take for a signature read as a table, a programme or a sentence."""
+    if lines and re.match(rf"\s*(?i:{_CLOSINGS})", lines[0]):
+        return False
+    return sum(score_ending_line(line) for line in lines if not _SENT_FROM.match(line)) <= LEAST_SCORE
 
 
 def _remove_footers(text: str) -> str:
@@ -223,7 +250,7 @@ def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
         last -= 1
     for index in range(max(start, last - LONGEST_SIGNATURE), last):
         line = lines[index]
-        if _DELIMITER.match(line) and index > start:
+        if _DELIMITER.match(line) and index > start and index + 1 < last:
             return _step_back(lines, start, index)
         if (begun or index > start) and _is_closing(line) and _is_signature(lines[index + 1 : last]):
             return line.strip(), index
