@@ -1,12 +1,14 @@
 """Laws of models that look: what holds of text holds of pictures, and what they looked at can be seen."""
 
 import json
+import math
 import random
 
 import pytest
 import torch
 from PIL import Image
 
+import regard
 from regard import inspection
 from regard.cli import main
 from regard.config.loading import from_mapping
@@ -213,6 +215,15 @@ class TestCommand:
         objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [one["caption"] for one in objects] == [row[3] for row in rows[::2]]
         assert [one["others"][0]["caption"] for one in objects] == [row[3] for row in rows[1::2]]
+
+    def test_confidence_is_the_geometric_mean_of_the_probabilities(self, run, capsys):
+        best = regard.load(run)(NAMES[0], beam=3, count=2)
+        for result in (best, *best.alternatives):
+            probabilities = [math.exp(value) for value in result.log_probs]
+            assert result.confidence == pytest.approx(math.prod(probabilities) ** (1 / len(probabilities)))
+            assert result.facts["confidence"] == result.confidence
+        assert main(["caption", str(run), NAMES[0], "--beam", "3", "--format", "jsonl"]) == 0
+        assert json.loads(capsys.readouterr().out)["confidence"] == pytest.approx(best.confidence, abs=1e-4)
 
     def test_where_it_looked_is_a_page_a_picture_and_data(self, run, tmp_path, capsys):
         for ending in ("html", "png", "json", "txt"):

@@ -9,7 +9,8 @@ from PIL import Image
 import regard
 from regard.cli import main
 from regard.config.loading import from_mapping
-from regard.foundation.errors import UsageError
+from regard.data.scenes import name_pairs, parse
+from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
 from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.results import Label
@@ -113,3 +114,18 @@ def test_settings_of_an_encoder_without_its_kind_are_those_of_the_default_one(pr
     )
     assert (found.model.encoder.kind, found.model.encoder.layers) == ("image", 1)
     assert (found.model.encoder.patch, found.model.encoder.size) == (8, 32)
+
+
+def test_generated_pictures_of_one_shape_have_its_name_as_label():
+    pairs = list(name_pairs(300, 1))
+    assert len(set(pairs)) == 300 and pairs == list(name_pairs(300, 1)) != list(name_pairs(300, 2))
+    for name, label in pairs:
+        (thing,) = parse(name).things
+        assert label == f"{thing.colour} {thing.shape}"
+    assert len({label for _, label in pairs}) == 40
+
+
+def test_more_pictures_of_one_shape_than_there_are_is_refused():
+    with pytest.raises(RegardError, match=r"29,880 different pictures of one shape, not 29,881\. Reduce size\."):
+        next(name_pairs(29_881, 1))
+    assert len(set(name_pairs(29_880, 1))) == 29_880

@@ -184,7 +184,7 @@ def _caption_images(
 def _format_failure(name: str, error: RegardError, form: str, count: int) -> str:
     """Return the output line of an image that cannot be read; its JSON has the same fields as the others."""
     if form == "jsonl":
-        nothing: dict[str, Any] = {"caption": None, "score": None, "ended": None}
+        nothing: dict[str, Any] = {"caption": None, "score": None, "confidence": None, "ended": None}
         others: dict[str, Any] = {"others": []} if count > 1 else {}
         return json.dumps({"picture": name, **nothing, **others, "error": str(error)}, ensure_ascii=False)
     return "" if form == "text" else f"{name}\t\t\t"
@@ -201,7 +201,12 @@ def _format_captions(name: str, best: "list[Hypothesis]", form: str, count: int)
     """Return the captions of an image as text, table rows or a JSON object."""
     if form == "jsonl":
         entries: list[dict[str, Any]] = [
-            {"caption": hypothesis.text, "score": round(hypothesis.score, 6), "ended": hypothesis.ended}
+            {
+                "caption": hypothesis.text,
+                "score": round(hypothesis.score, 6),
+                "confidence": round(hypothesis.confidence, 6),
+                "ended": hypothesis.ended,
+            }
             for hypothesis in best
         ]
         others = {"others": entries[1:]} if count > 1 else {}

@@ -36,11 +36,12 @@ LANGUAGE_CODE = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
 class Generated(CorpusSection):
     """A generated corpus; the same settings always give the same pairs."""
 
-    generate: Literal["dates", "copy", "reverse", "sort", "shapes", "questions"]
+    generate: Literal["dates", "copy", "reverse", "sort", "shapes", "questions", "shape-names"]
     """`dates`: free-form dates to ISO 8601; `shapes`: pictures of coloured shapes with sentences that are true of them;
-    `questions`: the same pictures with questions and answers; `copy`, `reverse`, `sort`: rows of symbols."""
+    `questions`: the same pictures with questions and answers; `shape-names`: pictures of one shape with its name, such
+    as `red circle`, as label; `copy`, `reverse`, `sort`: rows of symbols."""
     size: int = Field(default=20_000, ge=1, le=100_000_000)
-    """How many distinct pairs (`shapes`, `questions`: pictures) to make."""
+    """How many distinct pairs (of pictures: pictures) to make."""
     captions: int = Field(default=2, ge=1, le=100)
     """`shapes` only: sentences for each picture."""
     questions: int = Field(default=4, ge=1, le=100)
@@ -69,7 +70,7 @@ class Generated(CorpusSection):
     @property
     def pictures(self) -> bool:
         """Whether a source is an image."""
-        return self.generate in ("shapes", "questions")
+        return self.generate in ("shapes", "questions", "shape-names")
 
     @property
     def texts(self) -> int:

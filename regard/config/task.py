@@ -240,7 +240,7 @@ class ImageClassification(TaskSettings):
     input, output = "image", "label"
     title = "A classifier of images"
     examples = "images"
-    corpora = ("images",)
+    corpora = ("images", "generate")
 
     kind: Literal["image-classification"] = "image-classification"
     shift: int = Field(default=0, ge=0, le=512)

@@ -29,6 +29,11 @@ def generate(corpus: Generated) -> Iterator[tuple[str, str]]:
 
         yield from caption_pairs(corpus.size, corpus.seed, corpus.captions)
         return
+    if corpus.generate == "shape-names":
+        from regard.data.scenes import name_pairs
+
+        yield from name_pairs(corpus.size, corpus.seed)
+        return
     names = symbols(corpus.symbols)
     for row in _rows(corpus):
         result = {"copy": row, "reverse": row[::-1], "sort": sorted(row)}[corpus.generate]

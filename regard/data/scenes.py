@@ -23,6 +23,8 @@ CELLS = 3
 """Objects are placed on a grid of this many cells per side, a few pixels off the centre of their cell."""
 MOST = 4
 """Largest number of objects in a scene."""
+RADII = (5, 7)
+"""Smallest and largest radius of an object, in pixels."""
 
 COLOURS = {
     "red": (214, 48, 49),
@@ -106,19 +108,19 @@ class Asked:
     about: tuple[Thing, ...]
 
 
-def scenes(count: int, seed: int) -> Iterator[Scene]:
-    """Yield `count` different scenes, which depend on the seed only."""
+def scenes(count: int, seed: int, most: int = MOST) -> Iterator[Scene]:
+    """Yield `count` different scenes of at most `most` objects, which depend on the seed only."""
     generator = random.Random(f"shapes {seed}")
     seen: set[Scene] = set()
     while len(seen) < count:
-        scene = _scene(generator)
+        scene = _scene(generator, most)
         if scene not in seen:
             seen.add(scene)
             yield scene
 
 
-def _scene(generator: random.Random) -> Scene:
-    number = generator.randint(1, MOST)
+def _scene(generator: random.Random, most: int) -> Scene:
+    number = generator.randint(1, most)
     kinds = generator.sample([(shape, colour) for shape in SHAPES for colour in COLOURS], number)
     if number > 1 and generator.random() < 0.5:  # repeated shapes and colours make scenes harder to describe
         shape = kinds[0][0]
@@ -128,11 +130,16 @@ def _scene(generator: random.Random) -> Scene:
     cells = generator.sample([(column, row) for column in range(CELLS) for row in range(CELLS)], len(kinds))
     things = []
     for (shape, colour), (column, row) in zip(kinds, cells, strict=True):
-        radius = generator.randint(5, 7)
-        room = int(SIDE / CELLS / 2) - radius
+        radius = generator.randint(*RADII)
+        room = _room(radius)
         shift = generator.randint(-room, room), generator.randint(-room, room)
         things.append(Thing(shape, colour, column, row, radius, shift))
     return Scene(tuple(sorted(things, key=lambda thing: (thing.row, thing.column))))
+
+
+def _room(radius: int) -> int:
+    """Return by how many pixels an object can be off the centre of its cell."""
+    return SIDE // CELLS // 2 - radius
 
 
 def parse(name: str) -> Scene:
@@ -146,7 +153,7 @@ def parse(name: str) -> Scene:
         except ValueError:
             column = row = radius = -1
             across = down = 0
-        room = SIDE // CELLS // 2 - radius
+        room = _room(radius)
         placed = 0 <= column < CELLS and 0 <= row < CELLS and radius > 0 and max(abs(across), abs(down)) <= room
         if colour not in COLOURS or shape not in SHAPES or not placed:
             raise RegardError(
@@ -173,6 +180,16 @@ def question_pairs(count: int, seed: int, number: int) -> Iterator[tuple[str, st
     for scene in scenes(count, seed):
         for question in questions(scene, generator, number):
             yield f"{scene.name}\t{question.question}", question.answer
+
+
+def name_pairs(count: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Yield (the name of a scene with one object, the name of the object) for `count` scenes."""
+    shifts = sum((2 * _room(radius) + 1) ** 2 for radius in range(RADII[0], RADII[1] + 1))
+    different = len(SHAPES) * len(COLOURS) * CELLS**2 * shifts
+    if count > different:
+        raise RegardError(f"There are {different:,} different pictures of one shape, not {count:,}. Reduce size.")
+    for scene in scenes(count, seed, most=1):
+        yield scene.name, scene.things[0].name
 
 
 def draw(scene: Scene, side: int = SIDE) -> "Image":

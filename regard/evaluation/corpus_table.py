@@ -193,7 +193,7 @@ def _confidences(
     """Return the confidence in each output; None where there is none."""
     given = [(source, hypothesis) for source, hypothesis in zip(sources, best, strict=True) if hypothesis is not None]
     if sure is None:
-        found = iter([math.exp(_mean(hypothesis.log_probs)) for _, hypothesis in given])
+        found = iter([hypothesis.confidence for _, hypothesis in given])
     else:
         ratings = sure.rate(run, [source for source, _ in given], [hypothesis for _, hypothesis in given])
         found = iter([rating.confidence for rating in ratings])

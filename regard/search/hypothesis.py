@@ -1,5 +1,6 @@
 """Hypotheses: the results of search."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -32,6 +33,11 @@ class Hypothesis:
     """On request: the attention of each token (the end symbol last) to each source token (likewise), T×S."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """On request: pairs (source word, target word), counted from 0; see `search.alignment`."""
+
+    @property
+    def confidence(self) -> float:
+        """The geometric mean of the probabilities of its tokens, 0 without tokens. It is not calibrated."""
+        return math.exp(math.fsum(self.log_probs) / len(self.log_probs)) if self.log_probs else 0.0
 
 
 def scored(

@@ -39,7 +39,7 @@ class Result(ABC):
 class Text(Result):
     """A generated text: a translation, a caption, an answer, a continuation."""
 
-    fields = ("text", "score", "log_probs")
+    fields = ("text", "score", "log_probs", "confidence")
     text: str
     """The generated text."""
     score: float
@@ -48,6 +48,8 @@ class Text(Result):
     """Log-probability of each token, the end symbol included."""
     alternatives: tuple["Text", ...] = ()
     """The other outputs of an n-best search, best first."""
+    confidence: float = 0.0
+    """The geometric mean of the probabilities of its tokens, from 0 to 1. It is not calibrated."""
 
     @property
     def line(self) -> str:
@@ -56,8 +58,13 @@ class Text(Result):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Text, score and alternatives."""
-        found: dict[str, Any] = {"text": self.text, "score": self.score, "log_probs": list(self.log_probs)}
+        """Text, score, confidence and alternatives."""
+        found: dict[str, Any] = {
+            "text": self.text,
+            "score": self.score,
+            "log_probs": list(self.log_probs),
+            "confidence": self.confidence,
+        }
         return found | (
             {"alternatives": [alternative.facts for alternative in self.alternatives]} if self.alternatives else {}
         )

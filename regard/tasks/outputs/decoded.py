@@ -130,5 +130,8 @@ def as_result(best: Sequence[Hypothesis]) -> Result:
     """Convert the hypotheses for one source, best first, to a result."""
     if not best:
         return Nothing(Text)
-    texts = [Text(hypothesis.text, hypothesis.score, tuple(hypothesis.log_probs)) for hypothesis in best]
+    texts = [
+        Text(hypothesis.text, hypothesis.score, tuple(hypothesis.log_probs), confidence=hypothesis.confidence)
+        for hypothesis in best
+    ]
     return replace(texts[0], alternatives=tuple(texts[1:]))
