@@ -48,6 +48,23 @@ def test_each_query_sees_its_window_and_nothing_else(window: int) -> None:
             torch.testing.assert_close(found[row, :, place], (weights @ v[row, :, near])[:, 0])
 
 
+@pytest.mark.parametrize("window", [2, 4, 11])
+def test_gradients_are_those_of_masked_attention(window: int) -> None:
+    torch.manual_seed(window)
+    q, k, v = torch.randn(3, 3, 2, 11, 4, dtype=torch.float64).requires_grad_().unbind(0)
+    places = torch.arange(11)
+    near = (places[None] - places[:, None]).abs() <= window
+    blocks = local_attention(q, k, v, None, window=window, scale=0.5)
+    masked = F.scaled_dot_product_attention(q, k, v, near, scale=0.5)
+    downstream = torch.randn_like(blocks)
+    for ours, theirs in zip(
+        torch.autograd.grad(blocks, (q, k, v), downstream, retain_graph=True),
+        torch.autograd.grad(masked, (q, k, v), downstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative"])
 @pytest.mark.parametrize("window", [10, 11, 50])
 def test_a_window_as_long_as_the_source_is_full_attention(window: int, positions: str) -> None:

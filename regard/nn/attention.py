@@ -213,35 +213,36 @@ def local_attention(
 ) -> Tensor:
     """Attend from queries B×H×S×K to the keys at most `window` positions away, in time and memory linear in S: B×H×S×K.
 
-    Positions are cut into blocks of `window`; the queries of a block see the keys of three blocks. `mask` B×1×1×S is
-    true at real keys. Every position attends to itself, so that padding has finite values.
+    Positions are cut into blocks of `window`; the queries of a block see the keys of three blocks. All rows stand in
+    one line with an empty block after each, so that three neighbouring blocks are a view of it, without copies. `mask`
+    B×1×1×S is true at real keys. Every position attends to itself, so that padding has finite values.
     """
     rows, heads, length, width = queries.shape
-    missing = -length % window
-    blocks = (length + missing) // window
-    inner = F.pad(queries, (0, 0, 0, missing)).view(rows, heads, blocks, window, width)  # B×H×N×W×K
+    blocks = -(-length // window) + 1  # N, with the empty one
+    padding = blocks * window - length
+    inner = F.pad(queries.transpose(1, 2), (0, 0, 0, 0, 0, padding)).reshape(-1, window, heads, width)  # BN×W×H×K
     places = torch.arange(3 * window, device=queries.device)
     distance = places[None] - window - places[:window, None]  # W×3W
     real = torch.ones(rows, length, dtype=torch.bool, device=queries.device) if mask is None else mask[:, 0, 0]
-    real = F.pad(real.expand(rows, length), (window, missing + window)).unfold(1, 3 * window, window)  # B×N×3W
-    allowed = (real[:, :, None] & (distance.abs() <= window)) | (distance == 0)  # B×N×W×3W
+    real = F.pad(F.pad(real.expand(rows, length), (0, padding)).flatten(), (window, window))  # (BN+2)W
+    real = real.unfold(0, 3 * window, window)  # BN×3W
+    allowed = (real[:, None] & (distance.abs() <= window)) | (distance == 0)  # BN×W×3W
     found = F.scaled_dot_product_attention(
-        inner.transpose(1, 2).flatten(0, 1),  # BN×H×W×K
-        _three_blocks(keys, window, missing),  # BN×H×3W×K
-        _three_blocks(values, window, missing),  # BN×H×3W×K
-        allowed.flatten(0, 1)[:, None],  # BN×1×W×3W
+        inner.transpose(1, 2),  # BN×H×W×K
+        _three_blocks(keys, window, padding),  # BN×H×3W×K
+        _three_blocks(values, window, padding),  # BN×H×3W×K
+        allowed[:, None],  # BN×1×W×3W
         scale=scale,
     )
     joined = found.view(rows, blocks, heads, window, width).transpose(1, 2).flatten(2, 3)  # B×H×NW×K
     return joined[:, :, :length]
 
 
-def _three_blocks(states: Tensor, window: int, missing: int) -> Tensor:
+def _three_blocks(states: Tensor, window: int, padding: int) -> Tensor:
     """Return each block of `window` positions of B×H×S×K with the blocks before and after it: BN×H×3W×K."""
-    rows, heads, _, width = states.shape
-    padded = F.pad(states, (0, 0, window, missing + window)).view(rows, heads, -1, window, width).transpose(1, 2)
-    # B×N+2×H×W×K
-    return torch.cat([padded[:, :-2], padded[:, 1:-1], padded[:, 2:]], dim=3).flatten(0, 1)
+    line = F.pad(states.transpose(1, 2), (0, 0, 0, 0, 0, padding)).flatten(0, 1)  # BNW×H×K
+    line = F.pad(line, (0, 0, 0, 0, window, window))  # (BN+2)W×H×K
+    return line.unfold(0, 3 * window, window).transpose(2, 3)  # BN×H×3W×K
 
 
 def _in_window(length: int, window: int, mask: Tensor | None, device: torch.device) -> Tensor:
