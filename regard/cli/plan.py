@@ -134,6 +134,7 @@ def _way(way: "Parallel", machine: "Elsewhere", apart: str) -> str:
         f"{duration(way.seconds)}: {update.seconds:.3g} s per update, of which {update.waiting:.2g} s waiting for "
         f"communication ({update.communicating:.2g} s, {update.sent / 1e9:.3g} GB sent by each); efficiency "
         f"{way.efficiency:.0%}, above 50 % up to {way.worthwhile:,} "
-        f"{'device' if way.worthwhile == 1 else 'devices'} (with a batch that grows: {way.efficiency_per_device:.0%}, up to {f'{grows:,}' if grows else 'more than 65,536'}); each needs "
+        f"{'device' if way.worthwhile == 1 else 'devices'} (with a batch that grows: "
+        f"{way.efficiency_per_device:.0%}, up to {f'{grows:,}' if grows else 'more than 65,536'}); each needs "
         f"{format_memory(memory)}{apart}{'' if way.fits else ', which DOES NOT FIT'}"
     )
