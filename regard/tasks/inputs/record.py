@@ -26,6 +26,12 @@ class RecordInput(TextInput):
         return record_problem(source)
 
     @classmethod
+    def group(cls, source: str) -> str:
+        """Return the first subject of triples, so that models are chosen by subjects that training does not have."""
+        fields = parse_record(source)
+        return fields[0][0] if len(fields[0]) == 3 else source
+
+    @classmethod
     def texts_of(cls, pair: Pair, config: RunConfig) -> Pair:
         """Return the text of a record and its target, with placeholders if the task delexicalises."""
         fields = parse_record(pair.source, record_form(config.data.train))
