@@ -291,8 +291,8 @@ def test_values_become_placeholders_and_values_again() -> None:
     assert template.fields == [(first, "city served", second), (second, "leader", third)]
     text = "Aarhus Airport serves aarhus, led by Jacob B. Aarhusians agree."
     inserted = template.insert_placeholders(text)
-    assert inserted == f"{first} serves {second}, led by {third} Aarhusians agree."
-    assert template.insert_values(inserted) == text.replace("aarhus,", "Aarhus,")
+    assert inserted == f"{first} serves LOWER{second[-1]}, led by {third} Aarhusians agree."
+    assert template.insert_values(inserted) == text
     assert template.insert_values(f"{PLACEHOLDERS[9]} is nobody.") == f"{PLACEHOLDERS[9]} is nobody."
 
 
@@ -381,6 +381,40 @@ def test_a_run_is_used_from_the_command_line(run: Path, tmp_path: Path, capsys) 
     assert "nested field: `name`" in capsys.readouterr().err
     assert main(["translate", str(run), "--keep", "numbers", '{"name": "Ann"}']) == 2
     assert "reads records" in capsys.readouterr().err
+
+
+def test_a_bad_line_is_named_after_the_outputs_before_it(run: Path, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"name": "Ann"}\n\n{"name": "Bob"}\n{"name": {"first": "Cy"}}\n{"name": "Dan"}\n')
+    assert main(["translate", str(run), str(path)]) == 1
+    shown = capsys.readouterr()
+    assert "Line 4: The record `" in shown.err and "nested field: `name`" in shown.err
+    lines = shown.out.splitlines()
+    assert len(lines) == 3 and lines[0] and lines[2] and not lines[1]  # an empty line stays empty
+
+
+def test_long_records_are_read_with_a_note_or_refused(run: Path, capsys) -> None:
+    longest = regard.load(run).loaded.input.trained_length
+    fields = {f"field{number}": f"value {number}" for number in range(longest)}
+    assert main(["translate", str(run), json.dumps(fields)]) == 0
+    assert f"1 record has more than {longest} tokens, the most in training" in capsys.readouterr().err
+    assert main(["translate", str(run), json.dumps(fields), "decoding.batch_tokens=50"]) == 1
+    shown = capsys.readouterr().err
+    assert "tokens, but this run reads at most 49 at once (decoding.batch_tokens)" in shown and shown.count("\n") == 1
+
+
+def test_validation_has_other_subjects_than_training(tmp_path: Path) -> None:
+    """Records of triples are held out by their first subject, so that validation is like new subjects."""
+    rows = [
+        {"record": [[f"Town_{town}", "leader", f"Leader {leader}"]], "texts": [f"Town {town} is led by {leader}."]}
+        for town in range(40)
+        for leader in range(5)
+    ]
+    data = {"records": written(tmp_path / "towns.jsonl", rows), "record_field": "record", "text_field": "texts"}
+    config = from_mapping(settings(tmp_path, data={"train": data, "held_out": 20}))
+    prepared = prepare(config, tmp_path / "run")
+    held = {parse_record(pair.source)[0][0] for pair in prepared.validation_pairs}
+    assert len(prepared.validation_pairs) == 5 * len(held) and 1 <= len(held) <= 4
 
 
 def test_all_references_are_used_in_evaluation(run: Path, tmp_path: Path, capsys) -> None:

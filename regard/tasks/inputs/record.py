@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from regard.config.run import RunConfig
 from regard.config.task import DataToText
 from regard.data.corpus import Pair
+from regard.foundation.errors import RegardError
 from regard.search.options import Search
 from regard.tasks.inputs.input import Rows
 from regard.tasks.inputs.text import TextInput
@@ -19,6 +20,9 @@ from regard.text.templates import Template
 
 class RecordInput(TextInput):
     """A record as one row of tokens: `<s>` begins every field, and `<sep>` stands between its parts."""
+
+    _longer = 0
+    """How many records so far were longer than any in training."""
 
     @classmethod
     def problem(cls, source: str) -> str | None:
@@ -62,6 +66,28 @@ class RecordInput(TextInput):
     def shorten(self, sources: Sequence[str]) -> tuple[list[str], int]:
         """Return records unchanged: they are read whole or refused."""
         return list(sources), 0
+
+    def check_lengths(self, rows: Rows) -> None:
+        """Raise an error for records that do not fit a batch, and count those that are longer than any in training."""
+        super().check_lengths(rows)
+        for number, ids in enumerate(rows, start=1):
+            if len(ids) > self.longest_source:
+                name = "The record" if len(rows) == 1 else f"Record {number:,}"
+                raise RegardError(
+                    f"{name} has {len(ids):,} tokens, but this run reads at most {self.longest_source:,} at once "
+                    "(decoding.batch_tokens). Leave out fields, or make several records of it."
+                )
+        self._longer += sum(len(ids) > self.trained_length for ids in rows)
+
+    def remarks(self) -> list[str]:
+        """Return how many records were longer than any in training."""
+        if not self._longer:
+            return []
+        records = "1 record has" if self._longer == 1 else f"{self._longer:,} records have"
+        return [
+            f"{records} more than {self.trained_length:,} tokens, the most in training. All are read, but long "
+            "records may be described badly. Leave out fields, or make several records of each."
+        ]
 
     @property
     def aligns(self) -> bool:
