@@ -14,7 +14,10 @@ from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, group_references, read
 from regard.foundation.errors import RegardError, UsageError
 from regard.models.field_positions import number_fields, own_field
+from regard.search import Search
+from regard.tasks.loaded import load_run
 from regard.tasks.preparation import prepare
+from regard.text.mentions import find_missing
 from regard.text.records import RecordForm, linearise, parse_record, readable_name, record_problem
 from regard.text.specials import BOS, EOS, PAD, SEP
 from regard.text.templates import PLACEHOLDERS, Template
@@ -249,6 +252,8 @@ def test_structure_changes_the_encoding_and_padding_does_not(tmp_path: Path, opt
     ],
 )
 def test_settings_of_records_are_refused_for_texts(model: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=r"decoding\.complete concerns the fields of records"):
+        from_mapping({"data": {"train": {"generate": "copy"}}, "decoding": {"complete": True}})
     with pytest.raises(UsageError, match=message):
         from_mapping({"data": {"train": {"generate": "copy"}}, "model": model})
 
@@ -401,6 +406,22 @@ def test_long_records_are_read_with_a_note_or_refused(run: Path, capsys) -> None
     assert main(["translate", str(run), json.dumps(fields), "decoding.batch_tokens=50"]) == 1
     shown = capsys.readouterr().err
     assert "tokens, but this run reads at most 49 at once (decoding.batch_tokens)" in shown and shown.count("\n") == 1
+
+
+def test_complete_prefers_hypotheses_that_leave_out_fewer_values(run: Path) -> None:
+    """The same hypotheses in another order: first those with the fewest missing values, then by score."""
+    plain, complete = (load_run(run, [f"decoding.complete={state}"]).generator for state in ("false", "true"))
+    changed = 0
+    for names, towns in ((["Ann", "Bob"], ["Oslo", "Rome"]), (["Eve", "Ida"], ["Lima"]), (["Dan"], ["Bonn", "Cork"])):
+        record = json.dumps({"name": names, "homeTown": towns, "age": 21})
+        values = [*names, *towns, "21"]
+        by_score, reordered = (one.hypotheses([record], Search(beam=8, count=8))[0] for one in (plain, complete))
+        missing = {one.text: len(find_missing(one.text, values)) for one in by_score}
+        assert [one.text for one in reordered] == sorted(missing, key=missing.__getitem__)
+        assert complete.translate(record, beam=8) == reordered[0].text
+        assert complete.translate(record, beam=1) == plain.translate(record, beam=1)
+        changed += reordered[0].text != by_score[0].text
+    assert changed  # else this tests nothing
 
 
 def test_validation_has_other_subjects_than_training(tmp_path: Path) -> None:

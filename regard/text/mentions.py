@@ -81,6 +81,12 @@ def find_mentions(text: str, values: Sequence[str]) -> list[Mention]:
     return sorted(kept, key=lambda mention: mention.start)
 
 
+def find_missing(text: str, values: Sequence[str]) -> list[str]:
+    """Return the values that a text does not mention; part of a longer mention is no mention."""
+    mentioned = {mention.value for mention in find_mentions(text, values)}
+    return [value for value in values if value not in mentioned]
+
+
 def fold(text: str) -> str:
     """Return a text of the same length without accents, and with plain dashes and quotes."""
     return "".join(unicodedata.normalize("NFD", letter)[0] for letter in text.translate(_FOLDED))

@@ -10,9 +10,11 @@ from regard.config.run import RunConfig
 from regard.config.task import DataToText
 from regard.data.corpus import Pair
 from regard.foundation.errors import RegardError
+from regard.search.hypothesis import Hypothesis
 from regard.search.options import Search
 from regard.tasks.inputs.input import Rows
 from regard.tasks.inputs.text import TextInput
+from regard.text.mentions import find_missing
 from regard.text.records import RecordForm, linearise, parse_record, record_form, record_problem
 from regard.text.sentences import Piece
 from regard.text.templates import Template
@@ -58,6 +60,18 @@ class RecordInput(TextInput):
     def finish(self, source: str, text: str) -> str:
         """Return an output with values instead of placeholders."""
         return self._template(source).insert_values(text) if _delexicalises(self.config) else text
+
+    @property
+    def reorders(self) -> bool:
+        """With `decoding.complete`."""
+        return self.config.decoding.complete
+
+    def reorder(self, source: str, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Return hypotheses that leave out fewer values first, if `decoding.complete`; else in their order."""
+        if not self.reorders:
+            return hypotheses
+        values = list(dict.fromkeys(self._template(source).values.values()))
+        return sorted(hypotheses, key=lambda hypothesis: len(find_missing(hypothesis.text, values)))
 
     def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
         """Return each record as one piece, since a part of a record describes something else."""
