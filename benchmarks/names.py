@@ -1,6 +1,7 @@
 """Which values of records do outputs have, by how often training had them?
 
     python benchmarks/names.py runs/webnlg runs/webnlg-plain
+    python benchmarks/names.py runs/webnlg --hypotheses out/hypotheses.txt     # outputs of regard evaluate -o out
 
 For every value of a test record (a subject or an object) that at least one reference has word for word: whether the
 output has it, too. Values are grouped by the number of training texts that have them; 0 are names and numbers that
@@ -65,8 +66,8 @@ def group_hits(
     return found
 
 
-def measure(directory: Path) -> list[list[str]]:
-    """Return a row of the table for each group of frequencies."""
+def measure(directory: Path, hypotheses: Path | None = None) -> list[list[str]]:
+    """Return a row of the table for each group of frequencies; of stored outputs, if there are any."""
     run = Run.open(directory)
     data = run.config.data
     assert data.test is not None
@@ -74,7 +75,9 @@ def measure(directory: Path) -> list[list[str]]:
     records = [parse_record(source, record_form(data.train)) for source in sources]
     values = set[str]().union(*map(values_of, records))
     counts = count_texts(values, [pair.target for pair in read(data.train)])
-    outputs = load_run(run).translate(sources)
+    outputs = (
+        hypotheses.read_text("utf-8").split("\n")[: len(sources)] if hypotheses else load_run(run).translate(sources)
+    )
     rows = []
     for (least, most), hits in group_hits(records, references, outputs, counts).items():
         low, high = wilson(sum(hits), len(hits))
@@ -90,8 +93,12 @@ def main() -> None:
     """Print the table of all runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--hypotheses", nargs="*", default=[], type=Path, help="stored outputs of each run")
+    given = parser.parse_args()
+    stored = given.hypotheses or [None] * len(given.runs)
+    rows = [row for run, outputs in zip(given.runs, stored, strict=True) for row in measure(run, outputs)]
     head = ["run", "training texts with the value", "values", "in the output", "95 % interval"]
-    print(columns([head, *(row for run in parser.parse_args().runs for row in measure(run))], right=[2, 3]))
+    print(columns([head, *rows], right=[2, 3]))
 
 
 if __name__ == "__main__":
