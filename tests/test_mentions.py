@@ -20,8 +20,9 @@ from regard.text.templates import Template
         ("Asphalt", "It has an asphalt surface.", Writing.LOWER),
         ("Antioch, California", "Antioch is large.", Writing.SHORT),
         ("English language", "They speak English.", Writing.SHORT),
-        ("610.0", "It is 610 metres high.", Writing.SAME),
-        ("1219.0", "It is 1,219 metres long.", Writing.SAME),
+        ("610.0", "It is 610.0 metres high.", Writing.SAME),
+        ("610.0", "It is 610 metres high.", Writing.SHORT),
+        ("1219.0", "It is 1,219 metres long.", Writing.SHORT),
         ("21.2", "It has a 21.2m beam.", Writing.SAME),
         ("-7", "The offset is −7.", Writing.SAME),
         ("1.5E7", "It weighs 15,000,000 kg.", Writing.SAME),
@@ -72,8 +73,9 @@ def test_folding_keeps_the_length() -> None:
 @pytest.mark.parametrize(
     ("value", "writing", "written"),
     [
-        ("610.0", Writing.SAME, "610"),
-        ("610.05", Writing.SAME, "610.05"),
+        ("610.0", Writing.SAME, "610.0"),
+        ("610.0", Writing.SHORT, "610"),
+        ("610.05", Writing.SHORT, "610.05"),
         ("18R/36L", Writing.SAME, "18R/36L"),
         ("Asphalt", Writing.LOWER, "asphalt"),
         ("Antioch, California", Writing.SHORT, "Antioch"),
@@ -98,6 +100,14 @@ def test_notes_stay_in_the_record() -> None:
         ("ENTITYA", "found", "ENTITYC"),
     ]
     text = template.insert_placeholders("Ceres, found January 1, 1801, moves at 12km per second.")
-    assert text == "ENTITYA, found DATEC, moves at ENTITYB km per second."
+    assert text == "ENTITYA, found DATEC, moves at SHORTB km per second."
     assert template.insert_values(text) == "Ceres, found 1 January 1801, moves at 12 km per second."
     assert template.insert_values("SHORTZ and ENTITYAB are words.") == "SHORTZ and ENTITYAB are words."
+
+
+def test_a_full_stop_of_a_value_at_the_end_is_also_that_of_the_sentence() -> None:
+    template = Template.of([("Ann", "club", "Alianza F.C.")])
+    for text in ("Alianza F.C. is the club of Ann.", "Ann plays for Alianza F.C.", "Ann plays for Alianza F.C. now."):
+        assert template.insert_values(template.insert_placeholders(text)) == text
+    assert template.insert_placeholders("Ann plays for Alianza FC.") == "ENTITYA plays for ENTITYB."
+    assert template.insert_values("ENTITYA plays for ENTITYB.") == "Ann plays for Alianza F.C."

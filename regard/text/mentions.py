@@ -33,7 +33,7 @@ class Writing(StrEnum):
     LOWER = "LOWER"
     """In lower case."""
     SHORT = "SHORT"
-    """A part that is enough: `Antioch` of `Antioch, California`, `English` of `English language`."""
+    """A part that is enough: `Antioch` of `Antioch, California`, `English` of `English language`, `610` of `610.0`."""
     DATE = "DATE"
     """A date in English words."""
 
@@ -62,7 +62,7 @@ def write_value(value: str, writing: Writing) -> str:
         return short_form(value) or value
     if writing is Writing.DATE and (day := _date(value)):
         return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
-    return value.removesuffix(".0") if _NUMBER.fullmatch(value) else value
+    return value
 
 
 def find_mentions(text: str, values: Sequence[str]) -> list[Mention]:
@@ -99,7 +99,8 @@ def _find_full(text: str, folded: str, value: str) -> Iterator[Mention]:
         number = _number(value)
         for found in _NUMBER_IN_TEXT.finditer(folded):
             if _number(found[0]) == number:
-                yield Mention(*found.span(), value, Writing.SAME)
+                short = value.endswith(".0") and not found[0].endswith(".0")
+                yield Mention(*found.span(), value, Writing.SHORT if short else Writing.SAME)
         return
     for found in _words_pattern(value).finditer(folded):
         lower = text[slice(*found.span())].islower() and not value.islower()
@@ -107,14 +108,16 @@ def _find_full(text: str, folded: str, value: str) -> Iterator[Mention]:
 
 
 def _find_short(text: str, folded: str, value: str) -> Iterator[Mention]:
-    if short := short_form(value):
+    if not _NUMBER.fullmatch(value) and (short := short_form(value)):
         yield from (Mention(*found.span(), value, Writing.SHORT) for found in _words_pattern(short).finditer(folded))
     if pattern := _initials_pattern(value):
         yield from (Mention(*found.span(), value, Writing.SAME) for found in pattern.finditer(folded))
 
 
 def short_form(value: str) -> str | None:
-    """Return the part of a name that is enough to recognise it: before a comma, or without its last word."""
+    """Return the part of a value that is enough: a name before its comma or without its last word, a whole number."""
+    if _NUMBER.fullmatch(value):
+        return value.removesuffix(".0") if value.endswith(".0") else None
     found = _PLACE.fullmatch(value) or _NAME_WITH_NOUN.fullmatch(value)
     return found[1] if found else None
 

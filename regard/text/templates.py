@@ -55,6 +55,8 @@ class Template:
         for mention in find_mentions(text, list(self._letters)):
             found += text[end : mention.start] + self._placeholder(mention)
             end = mention.end
+            if end == len(text) and text.endswith("."):  # the end of the sentence, too
+                end -= 1
             if text[end : end + 1].isalnum():  # 21.2m
                 found += " "
         return found + text[end:]
@@ -67,7 +69,10 @@ class Template:
 
         def written(found: re.Match[str]) -> str:
             value = self.values.get(f"{Writing.SAME}{found[2]}")
-            return found[0] if value is None else write_value(value, Writing(found[1]))
+            if value is None:
+                return found[0]
+            value = write_value(value, Writing(found[1]))
+            return value[:-1] if value.endswith(".") and text[found.end() :].startswith(".") else value
 
         return _PLACEHOLDER.sub(written, text)
 
