@@ -317,6 +317,8 @@ def test_a_delexicalised_run_learns_templates_and_writes_values(tmp_path: Path) 
     found = model({"name": "Zoe", "homeTown": "Bern", "age": 20})
     assert "ENTITY" not in found.text
     assert "Zoe" in found.text  # a name that training never had
+    trace = model.trace(pair.source, pair.target)
+    assert trace.target.ids[:-1] == list(target[0])  # a given target has placeholders, too
 
 
 # Learning
