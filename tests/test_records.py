@@ -150,6 +150,7 @@ def test_tables_have_a_record_in_every_row(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ('["a"]', "is a list, but every line must be a JSON object"),
+        ('{"record": {"a": 1}, "texts": ["a"]', "Write one JSON object on each line."),
         ('{"texts": ["a"]}', "has no field `record` (its fields: texts)"),
         ('{"record": {"a": 1}}', "has no field `texts`"),
         ('{"record": {"a": 1}, "texts": []}', "is an empty list"),
