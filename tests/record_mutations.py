@@ -49,11 +49,15 @@ RECORDS = (
         "== field[:, None]) | marker[:, None]",
         "records",
     ),
+    Mutation("values are replaced within words", r"{pattern}(?!\w){end}", r"{pattern}{end}", "mentions"),
     Mutation(
-        "values are replaced within words",
-        'after = r"(?!\\w)" if value[-1:].isalnum() else ""',
-        'after = ""',
-        "records",
+        "short mentions overlap long ones",
+        "if all(mention.end <= other.start or other.end <= mention.start for other in kept):",
+        "if True:",
+        "mentions",
+    ),
+    Mutation(
+        "subjects of validation are in training", "return fields[0][0] if len(", "return source if len(", "records"
     ),
     Mutation(
         "ROUGE takes the first reference",

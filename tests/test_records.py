@@ -14,7 +14,10 @@ from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, group_references, read
 from regard.foundation.errors import RegardError, UsageError
 from regard.models.field_positions import number_fields, own_field
+from regard.search import Search
+from regard.tasks.loaded import load_run
 from regard.tasks.preparation import prepare
+from regard.text.mentions import find_missing
 from regard.text.records import RecordForm, linearise, parse_record, readable_name, record_problem
 from regard.text.specials import BOS, EOS, PAD, SEP
 from regard.text.templates import PLACEHOLDERS, Template
@@ -147,6 +150,7 @@ def test_tables_have_a_record_in_every_row(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ('["a"]', "is a list, but every line must be a JSON object"),
+        ('{"record": {"a": 1}, "texts": ["a"]', "Write one JSON object on each line."),
         ('{"texts": ["a"]}', "has no field `record` (its fields: texts)"),
         ('{"record": {"a": 1}}', "has no field `texts`"),
         ('{"record": {"a": 1}, "texts": []}', "is an empty list"),
@@ -249,6 +253,8 @@ def test_structure_changes_the_encoding_and_padding_does_not(tmp_path: Path, opt
     ],
 )
 def test_settings_of_records_are_refused_for_texts(model: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=r"decoding\.complete concerns the fields of records"):
+        from_mapping({"data": {"train": {"generate": "copy"}}, "decoding": {"complete": True}})
     with pytest.raises(UsageError, match=message):
         from_mapping({"data": {"train": {"generate": "copy"}}, "model": model})
 
@@ -291,8 +297,8 @@ def test_values_become_placeholders_and_values_again() -> None:
     assert template.fields == [(first, "city served", second), (second, "leader", third)]
     text = "Aarhus Airport serves aarhus, led by Jacob B. Aarhusians agree."
     inserted = template.insert_placeholders(text)
-    assert inserted == f"{first} serves {second}, led by {third} Aarhusians agree."
-    assert template.insert_values(inserted) == text.replace("aarhus,", "Aarhus,")
+    assert inserted == f"{first} serves LOWER{second[-1]}, led by {third} Aarhusians agree."
+    assert template.insert_values(inserted) == text
     assert template.insert_values(f"{PLACEHOLDERS[9]} is nobody.") == f"{PLACEHOLDERS[9]} is nobody."
 
 
@@ -312,6 +318,8 @@ def test_a_delexicalised_run_learns_templates_and_writes_values(tmp_path: Path) 
     found = model({"name": "Zoe", "homeTown": "Bern", "age": 20})
     assert "ENTITY" not in found.text
     assert "Zoe" in found.text  # a name that training never had
+    trace = model.trace(pair.source, pair.target)
+    assert trace.target.ids[:-1] == list(target[0])  # a given target has placeholders, too
 
 
 # Learning
@@ -381,6 +389,56 @@ def test_a_run_is_used_from_the_command_line(run: Path, tmp_path: Path, capsys) 
     assert "nested field: `name`" in capsys.readouterr().err
     assert main(["translate", str(run), "--keep", "numbers", '{"name": "Ann"}']) == 2
     assert "reads records" in capsys.readouterr().err
+
+
+def test_a_bad_line_is_named_after_the_outputs_before_it(run: Path, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"name": "Ann"}\n\n{"name": "Bob"}\n{"name": {"first": "Cy"}}\n{"name": "Dan"}\n')
+    assert main(["translate", str(run), str(path)]) == 1
+    shown = capsys.readouterr()
+    assert "Line 4: The record `" in shown.err and "nested field: `name`" in shown.err
+    lines = shown.out.splitlines()
+    assert len(lines) == 3 and lines[0] and lines[2] and not lines[1]  # an empty line stays empty
+
+
+def test_long_records_are_read_with_a_note_or_refused(run: Path, capsys) -> None:
+    longest = regard.load(run).loaded.input.trained_length
+    fields = {f"field{number}": f"value {number}" for number in range(longest)}
+    assert main(["translate", str(run), json.dumps(fields)]) == 0
+    assert f"1 record has more than {longest} tokens, the most in training" in capsys.readouterr().err
+    assert main(["translate", str(run), json.dumps(fields), "decoding.batch_tokens=50"]) == 1
+    shown = capsys.readouterr().err
+    assert "tokens, but this run reads at most 49 at once (decoding.batch_tokens)" in shown and shown.count("\n") == 1
+
+
+def test_complete_prefers_hypotheses_that_leave_out_fewer_values(run: Path) -> None:
+    """The same hypotheses in another order: first those with the fewest missing values, then by score."""
+    plain, complete = (load_run(run, [f"decoding.complete={state}"]).generator for state in ("false", "true"))
+    changed = 0
+    for names, towns in ((["Ann", "Bob"], ["Oslo", "Rome"]), (["Eve", "Ida"], ["Lima"]), (["Dan"], ["Bonn", "Cork"])):
+        record = json.dumps({"name": names, "homeTown": towns, "age": 21})
+        values = [*names, *towns, "21"]
+        by_score, reordered = (one.hypotheses([record], Search(beam=8, count=8))[0] for one in (plain, complete))
+        missing = {one.text: len(find_missing(one.text, values)) for one in by_score}
+        assert [one.text for one in reordered] == sorted(missing, key=missing.__getitem__)
+        assert complete.translate(record, beam=8) == reordered[0].text
+        assert complete.translate(record, beam=1) == plain.translate(record, beam=1)
+        changed += reordered[0].text != by_score[0].text
+    assert changed  # else this tests nothing
+
+
+def test_validation_has_other_subjects_than_training(tmp_path: Path) -> None:
+    """Records of triples are held out by their first subject, so that validation is like new subjects."""
+    rows = [
+        {"record": [[f"Town_{town}", "leader", f"Leader {leader}"]], "texts": [f"Town {town} is led by {leader}."]}
+        for town in range(40)
+        for leader in range(5)
+    ]
+    data = {"records": written(tmp_path / "towns.jsonl", rows), "record_field": "record", "text_field": "texts"}
+    config = from_mapping(settings(tmp_path, data={"train": data, "held_out": 20}))
+    prepared = prepare(config, tmp_path / "run")
+    held = {parse_record(pair.source)[0][0] for pair in prepared.validation_pairs}
+    assert len(prepared.validation_pairs) == 5 * len(held) and 1 <= len(held) <= 4
 
 
 def test_all_references_are_used_in_evaluation(run: Path, tmp_path: Path, capsys) -> None:

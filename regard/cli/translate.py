@@ -34,7 +34,7 @@ from regard.cli.search_options import (
 )
 from regard.cli.words import split_arguments
 from regard.foundation.display import note
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
     from regard.search import Hypothesis, Search
@@ -325,7 +325,16 @@ def _translate(
 
     texts = [line for _, line in chunk]
     trees = [SearchTree() for _ in texts] if shown is not None else None
-    found = translator.hypotheses(texts, search, trees=trees)
+    try:
+        found = translator.hypotheses(texts, search, trees=trees)
+    except UsageError:
+        raise
+    except RegardError as error:  # write the lines before the bad one, and name it
+        if len(chunk) == 1:
+            raise RegardError(f"Line {chunk[0][0]:,}: {error}") from None
+        for part in (chunk[: len(chunk) // 2], chunk[len(chunk) // 2 :]):
+            _translate(translator, search, part, stream, form, wanted, shown, rate)
+        return
     if shown is not None and trees is not None:
         whole = [Shown(*example) for example in zip(texts, trees, found, strict=True) if example[2]]
         shown += whole[: MOST_SHOWN - len(shown)]

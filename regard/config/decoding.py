@@ -16,6 +16,8 @@ class Decoding(Section):
     """Longest output in tokens."""
     max_ratio: float = Field(default=3.0, gt=0.0, le=1000.0)
     """Longest output as a multiple of the source length (plus ten tokens), which stops endless repetition."""
+    complete: bool = False
+    """Records: prefer hypotheses of the beam that mention more values of the record; for texts that say all of it."""
     ctc: float = Field(default=0.3, ge=0.0, lt=1.0)
     """Speech recognition with `task.ctc`: weight of CTC in the scores of search (Watanabe et al., 2017); 0 is off."""
     batch_tokens: int = Field(default=4096, ge=1)

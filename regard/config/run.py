@@ -56,7 +56,7 @@ class RunConfig(Section):
         _check_training(self.task, self.training, self.model.start_from)
         _check_image_settings(self.task, model)
         _check_copying(self.task, model, self.training)
-        _check_fields(self.task, model)
+        _check_fields(self.task, model, self.decoding)
         _check_letters(self.task, model, self.text)
         _check_positions(model, self.data.cleaning.max_length)
         _check_sound_positions(self.task, model)
@@ -194,10 +194,14 @@ def _check_copying(task: TaskSettings, model: Model, training: Training) -> None
         )
 
 
-def _check_fields(task: TaskSettings, model: Model) -> None:
+def _check_fields(task: TaskSettings, model: Model, decoding: Decoding) -> None:
     encoder = model.encoder.body if isinstance(model.encoder, SoundEncoder) else model.encoder
     within = isinstance(encoder, TransformerEncoder) and encoder.within_fields
-    for setting, used in (("model.field_positions", model.field_positions), ("model.encoder.within_fields", within)):
+    for setting, used in (
+        ("model.field_positions", model.field_positions),
+        ("model.encoder.within_fields", within),
+        ("decoding.complete", decoding.complete),
+    ):
         if used and not task.input_kind().record:
             raise UsageError(
                 f"{setting} concerns the fields of records, but task `{task.kind}` ({task.arrow}) reads "

@@ -10,7 +10,7 @@ def parse_json(line: str, place: str) -> object:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise RegardError(f"{place} is not valid JSON ({error}).") from error
+        raise RegardError(f"{place} is not valid JSON ({error}). Write one JSON object on each line.") from error
 
 
 def field_of(record: object, name: str, place: str) -> object:

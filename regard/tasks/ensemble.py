@@ -80,6 +80,15 @@ class EnsembleInput:
         """Delegate to the first member."""
         return self.inputs[0].finish(source, text)
 
+    def reorder(self, source: str, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Delegate to the first member."""
+        return self.inputs[0].reorder(source, hypotheses)
+
+    @property
+    def reorders(self) -> bool:
+        """Delegate to the first member."""
+        return self.inputs[0].reorders
+
     def remarks(self) -> list[str]:
         """Delegate to the first member."""
         return self.inputs[0].remarks()

@@ -75,6 +75,13 @@ class SourceReader(Protocol):
     def finish(self, source: str, text: str, /) -> str:
         """Return the output for a source from the text that a model wrote."""
 
+    def reorder(self, source: str, hypotheses: list[Hypothesis], /) -> list[Hypothesis]:
+        """Return hypotheses in the order of preference, given in the order of their scores."""
+
+    @property
+    def reorders(self) -> bool:
+        """Whether `reorder` may change an order, so that search has to return whole beams."""
+
     def remarks(self) -> list[str]:
         """Return notes on the sources read so far, in sentences."""
 
@@ -236,7 +243,7 @@ class TextGenerator:
                     replace(hypothesis, text=self.source.finish(source, self.tokenizer.decode(hypothesis.tokens)))
                     for hypothesis in hypotheses
                 ]
-                found[place] = choose(decoded, search)
+                found[place] = choose(self.source.reorder(source, decoded), search)
         if len(distinct_asked) == len(texts):
             return found
         by_text = dict(zip(distinct_asked, found, strict=True))
@@ -271,6 +278,8 @@ class TextGenerator:
         kinds: dict[str, Any] = {
             name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
         }
+        if self.source.reorders:
+            kinds["count"] = max(search.count, search.beam or 1)
         return beam(
             steps,
             batch,

@@ -194,7 +194,9 @@ class RecordTokenizer(Tokenizer):
         self.one.save(path)
 
     def fields(self, source: str) -> Fields:
-        """Return the fields of a record as the model reads them."""
+        """Return the fields of a record as the model reads them; none of an empty text, which stays empty."""
+        if not source.strip():
+            return []
         fields = parse_record(source, self.form)
         return Template.of(fields).fields if self.delexicalised else fields
 

@@ -230,6 +230,15 @@ class Input(ABC):
         """Return the step model and the source of a batch; states have attention if `with_attention`."""
         raise RegardError("This input cannot be the source of a text.")
 
+    @property
+    def reorders(self) -> bool:
+        """Whether `reorder` may change an order."""
+        return False
+
+    def reorder(self, source: str, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Return the hypotheses for a source in the order of preference, given in the order of their scores."""
+        return hypotheses
+
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Return the hypothesis with its attention to the source and its word alignment."""
         return hypothesis

@@ -60,7 +60,7 @@ class TextOutput(DecodedOutput):
             best = self.generator(model).hypotheses([source])[0]
             tokens = list(best[0].tokens) if best else []
         else:
-            tokens = self.tokenizer.encode_batch([target])[0]
+            tokens = self.targets([Pair(source, target)])[0]
             self.check_target(target, tokens)
         return self.trace_tokens(model, source, tokens)
 
