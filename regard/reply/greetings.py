@@ -9,7 +9,7 @@ _PERSON = r"[A-ZÀ-Þ][\w.'’-]*"
 """A name without the marks that separate names, so that a line can be read in one way only."""
 _OTHER = (
     r"(?!(?!Family|Sally|Kelly|Molly|Polly|Holly|Billy|Emily|Beverly|Kimberly|Shelly)\w+ly\b|"
-    rf"(?:Congrat|Thank)\w*|(?:Please|Happy|Just|I)\b){_PERSON}"
+    rf"(?:Congrat|Thank)\w*|(?:Please|Pls|Plz|Kindly|Attached|Enclosed|Happy|Just|I)\b){_PERSON}"
 )
 """One of several names, and not the first word of a sentence."""
 _TITLES = r"(?:mr|mrs|ms|dr|prof|herrn?|frau|monsieur|madame|señora?|signora?)\.?"
@@ -83,6 +83,7 @@ _INLINE = re.compile(
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-])|\w+(?: \w+){{3,5}}(?=[,:]\s\s+[A-Z]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:hi|hello|hey) (?i:{_ALL})(?=\s+[a-zI])"
+    rf"|To (?:the|all|our|my)(?: [A-Z][\w&'-]*){{1,5}}(?: et al\.?)?\s*[:;]\s\s"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
     rf"|(?!(?i:{_NOT_NAMES})\b)(?:[\w&']+\s+){{0,3}}(?i:{_PEOPLE})(?:\s+(?:and|&)\s+(?i:{_PEOPLE}))?"
     rf"\s*(?:[,:;!–—-]+)\s\s+(?=[A-Z])"

@@ -22,6 +22,7 @@ _CLOSING_WORDS = (
     r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
     r"see you(?: soon| then| later| there)?|"
     r"see ya|have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
+    r"your (?:\w+ )?(?:pal|friend|buddy|brother|sister|cousin|son|daughter|mother|father|mom|dad|colleague|neighbou?r)|"
     r"happy (?:holidays|thanksgiving|easter|new year)|merry christmas|"
     r"mit freundlichen grüßen|mit freundlichen gruessen|freundliche grüße|viele grüße|liebe grüße|beste grüße|"
     r"schöne grüße|herzliche grüße|grüße|gruß|lg|vg|mfg|danke|vielen dank|"
@@ -52,7 +53,7 @@ _LONG_SPACE = re.compile(r"[^\S\n]{9,}")
 _ENCODED = re.compile(r"(?:\s*=(?:09|20))+\Z|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MULTILINE)
 """White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
-    rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
+    rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*,?\s*(?:and|&|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
     rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?(?:\s+{_NUMBER})?)\s*$"
 )
 _INLINE_CLOSING = re.compile(
