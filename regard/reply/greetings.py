@@ -33,7 +33,7 @@ _PEOPLE = (
 """Nouns for those to whom a letter to several people is addressed."""
 _NOT_NAMES = (
     r"when|where|what|why|how|who|which|recently|well|fyi|today|tomorrow|yesterday|last|next|this|that|these|those|there|"
-    r"here|also|note|please|subject|re|per|however|first|second|third|finally|attached|attachment|attention|as|in|on|at|"
+    r"here|also|note|please|subject|re|per(?!,)|however|first|second|third|finally|attached|attachment|attention|as|in|on|at|"
     r"ok|okay|yes|no|yeah|sure|sorry|thanks|thank|unfortunately|currently|now|then|so|but|and|or|if|for|from|to|date|"
     r"time|place|location|reminder|update|question|answer|summary|agenda|important|urgent|confidential|warning|notice|"
     r"just|again|anyway|anyways|additionally|meanwhile|otherwise|instead|basically|actually|weekly|daily|monthly|"
@@ -42,7 +42,7 @@ _NOT_NAMES = (
     r"earlier|later|usa|news|after|before|since|while|although|because|once|until|with|without|by|under|it|i|we|you|"
     r"they|he|she|my|our|your|their|his|her|the|a|an|all of|great|good|nice|wow|oh|ah|hmm|perhaps|maybe|still|too|"
     r"california|texas|florida|oregon|houston|portland|london|canada|mexico|enron|"
-    r"\w+(?:tion|sion|ment|ness|ity|ings?|ogy|ics|gram|ship|ism|ture|ers)|(?!clar|terr|lawr|prud|const|flor)\w+[ae]nce|"
+    r"\w+(?:tion|sion|ment|ness|ity|ings?|ogy|ics|gram|ship|ism|ture|ers)|(?!clar|terr|lawr|prud|const|flor|vance|lance|torr)\w+[ae]nce|"
     r"(?!sally|kelly|molly|polly|holly|lilly|billy|willy|emily|beverly|kimberly|carly|shelly|reilly|o.reilly)\w+ly"
 )
 """Words that begin a first sentence, or a label, and may be followed by a comma or a colon."""

@@ -21,7 +21,10 @@ _CLOSING_WORDS = (
     r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
     r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
     r"see you(?: soon| then| later| there)?|"
-    r"see ya|have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
+    r"see ya|chat soon|more later|(?:until|till) (?:then|later|tomorrow)|lat(?:e|ers?)(?=[,!-])|adi[oó]s(?: amigos?)?|"
+    r"hasta (?:luego|la vista|mañana)|(?:muchos )?besos|hugs(?: and kisses)?|xoxo?|"
+    r"have a (?:very )?(?:nice|good|great|wonderful|safe|happy|fun|terrific) "
+    r"(?:day|week|weekend|evening|night|afternoon|one|trip|vacation|holidays?|summer|time)|"
     r"your (?:\w+ )?(?:pal|friend|buddy|brother|sister|cousin|son|daughter|mother|father|mom|dad|colleague|neighbou?r)|"
     r"happy (?:holidays|thanksgiving|easter|new year)|merry christmas|"
     r"mit freundlichen grüßen|mit freundlichen gruessen|freundliche grüße|viele grüße|liebe grüße|beste grüße|"
@@ -126,7 +129,7 @@ _SIGNED = re.compile(
 )
 _NO_NAME = re.compile(
     r"(?:ugh|wow|yes|no|ok|okay|sorry|done|great|cool|nice|hmm|oh|sigh|help|anyway|yikes|ouch|yippee|hooray|whatever|etc|enjoy|please|"
-    r"later|the|a|an|and|or|but|so|in|on|at|to|for|of|if|we|you|it|this|that|these|those|our|your|my|nnnn|fyi)\W*$",
+    r"later|now|soon|today|the|a|an|and|or|but|so|in|on|at|to|for|of|if|we|you|it|this|that|these|those|our|your|my|nnnn|fyi)\W*$",
     re.IGNORECASE,
 )
 """Words that are no signature, alone on the last line."""
