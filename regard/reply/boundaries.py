@@ -46,7 +46,7 @@ _DATES = re.compile(
 _BREAK = re.compile(r"\n\s*|[^\S\n]{2,}|\t\s*")
 """Where a line may have ended in the letter as it was written."""
 _OPEN = re.compile(
-    r"(?:[:;&/=-]|\b(?i:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact))$"
+    r"(?:[:;&/=-]|\b(?i:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|e-?mail))$"
 )
 """The end of a text that goes on."""
 MOST_PEOPLE = 3

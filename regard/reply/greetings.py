@@ -1,8 +1,10 @@
 """Greetings of letters: `Hi Ann,`, `Sehr geehrte Frau Lee,`, `Jeff/Brenda:`."""
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from itertools import groupby
 
 NAME = r"[A-ZÀ-Þ][\w.'’&/-]*"
 _PERSON = r"[A-ZÀ-Þ][\w.'’-]*"
@@ -77,12 +79,15 @@ _ADDRESS = re.compile(
     r"(?i:all|gentlemen|ladies))\s*(?:[,:;–—]|--?|\s-)+[\s.]*$"
 )
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
+_DAYS = r"christmas|xmas|thanksgiving|easter|birthday|halloween|\w+day"
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{_GREETING_WORDS})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
     rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,(?!\s\s)|/|&|and|und)\s*{_OTHER}){{0,8}}(?: {_PERSON}){{0,5}}"
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-])|\w+(?: \w+){{3,5}}(?=[,:]\s\s+[A-Z]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:hi|hello|hey) (?i:{_ALL})(?=\s+[a-zI])"
+    rf"|Dear (?:[\w&'/-]+ ){{0,6}}[\w&'/-]+(?::|[,.](?=\s\s))(?=\s+[A-Z])"
+    rf"|(?i:happy|merry) (?:(?i:new|holidays?|year|{_DAYS}),?\s+){{1,2}}(?!(?i:to|and)\b){_PERSON}\s*(?:[,!]|\.{{3,}})+"
     rf"|To (?:the|all|our|my)(?: [A-Z][\w&'-]*){{1,5}}(?: et al\.?)?\s*[:;]\s\s"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
     rf"|(?!(?i:{_NOT_NAMES})\b)(?:[\w&']+\s+){{0,3}}(?i:{_PEOPLE})(?:\s+(?:and|&)\s+(?i:{_PEOPLE}))?"
@@ -98,7 +103,10 @@ _INLINE = re.compile(
     rf"[,:;!.\s–—-]*)(?P<rest>.*)$"
 )
 """`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
-_ENCODED = re.compile(r"^(?:(?:\s*=(?:09|20))+|\s*\(See attached file: [^)]*\)|\s*\*\*+ [^*]{3,60} \*\*+)+\s*")
+_ENCODED = re.compile(
+    r"^(?:(?:\s*=(?:09|20))+|\s*\(See attached file: [^)]*\)|\s*\*\*+ [^*]{3,60} \*\*+|"
+    r"\s*\S+@\S+ writes to (?:the )?[^:\n]{3,60}:\s)+\s*"
+)
 """White space of a transfer encoding that was not decoded, and notes of programs."""
 _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
@@ -120,7 +128,19 @@ _APPOSITION = re.compile(
 def given_name() -> str:
     """Return the pattern of a common given name with its capital."""
     names = (resources.files("regard.reply") / "lists" / "names.txt").read_text(encoding="utf-8").split()
-    return rf"(?:{'|'.join(name.capitalize() for name in names)})\b"
+    return rf"{_any_of(sorted({name.capitalize() for name in names}))}\b"
+
+
+def _any_of(words: Sequence[str]) -> str:
+    """Return the pattern of one of sorted words, nested by their first letters: with thousands of words much faster."""
+    if list(words) == [""]:
+        return ""
+    parts = [
+        re.escape(letter) + _any_of([word[1:] for word in group])
+        for letter, group in groupby((word for word in words if word), key=lambda word: word[0])
+    ]
+    pattern = parts[0] if len(parts) == 1 and "" not in words else f"(?:{'|'.join(parts)})"
+    return f"{pattern}?" if "" in words else pattern
 
 
 @cache
@@ -153,7 +173,8 @@ def _given_names() -> re.Pattern[str]:
         rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
         rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
         rf"\s(?=\s+[A-Z][\w']* \w)|"
-        rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])"
+        rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])|"
+        rf"\s(?=(?:as per|per (?:our|your|my)|this is|here (?:is|are)|please|can you|could you|attached (?:is|are))\s)"
         rf")))\s*"
         rf"(?!(?:and|or|who|which|with)\b|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))(?P<rest>\S.*)$"
     )

@@ -22,7 +22,8 @@ _CLOSING_WORDS = (
     r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
     r"see you(?: soon| then| later| there)?|"
     r"see ya|chat soon|more later|(?:until|till) (?:then|later|tomorrow)|lat(?:e|ers?)(?=[,!-])|adi[oó]s(?: amigos?)?|"
-    r"hasta (?:luego|la vista|mañana)|(?:muchos )?besos|hugs(?: and kisses)?|xoxo?|"
+    r"hasta (?:luego|la vista|mañana)|(?:muchos )?besos|(?:\w+ )?hugs(?:(?: and|,)(?: \w+){0,2} kisses)?|xoxo?|"
+    r"ciao|tschüs|tschüss|bis (?:bald|dann|später)|"
     r"have a (?:very )?(?:nice|good|great|wonderful|safe|happy|fun|terrific) "
     r"(?:day|week|weekend|evening|night|afternoon|one|trip|vacation|holidays?|summer|time)|"
     r"your (?:\w+ )?(?:pal|friend|buddy|brother|sister|cousin|son|daughter|mother|father|mom|dad|colleague|neighbou?r)|"
@@ -115,7 +116,7 @@ _ATTACHMENTS = re.compile(
 """The list of attachments that a program has appended."""
 _LONGEST_LIST = 600
 """Characters of a list of attachments."""
-_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,]|PS\s*-)(?=\s)")
+_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,]|PS\s*-|p\.s\.|ps:)(?=\s)")
 """What follows a signature and belongs to the body."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
@@ -125,7 +126,7 @@ _SENT_FROM = re.compile(
 )
 _SIGNED = re.compile(
     rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|call|phone|if)\b)(?!\(.*[^)]$)[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
-    rf"\s*[.,~*)]*\s*(?:[:;=]-?[)D]|{_NUMBER})?\s*$"
+    rf"\s*[.,~*)]*\s*(?:[:;=]\s*-?\s*[)D]|{_NUMBER})?\s*$"
 )
 _NO_NAME = re.compile(
     r"(?:ugh|wow|yes|no|ok|okay|sorry|done|great|cool|nice|hmm|oh|sigh|help|anyway|yikes|ouch|yippee|hooray|whatever|etc|enjoy|please|"
@@ -239,9 +240,10 @@ def _split_closing(line: str) -> list[str]:
 @cache
 def _given_name_last() -> re.Pattern[str]:
     """Return the pattern of a line that ends with a given name after two spaces or dashes: `… at noon  Chris`."""
-    with_title = rf"{given_name()}(?:\s+{NAME}){{1,2}},?\s+(?:\S+\s+){{0,2}}{_TITLE}.{{0,160}}"
+    with_title = rf"(?:-\s)?{given_name()}(?:\s+{NAME}){{1,2}},?\s+(?:\S+\s+){{0,2}}{_TITLE}.{{0,160}}"
     signed = rf"(?:--\s?)?{given_name()}(?:\s+{NAME})?|{with_title}"
-    return re.compile(rf"^(?P<text>.{{15,}}?\S)(?:\s\s+|\s+(?=--))(?P<closing>{signed})\s*$")
+    between = r"(?:\s\s+|\s+(?=--|-\s)|(?<=\.\.\.))"
+    return re.compile(rf"^(?P<text>.{{15,}}?\S){between}(?P<closing>{signed}|(?<=\.)(?i:{given_name()})(?:\s+{NAME})?)\s*$")
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
