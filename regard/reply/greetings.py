@@ -172,7 +172,7 @@ def _given_names() -> re.Pattern[str]:
         rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and(?:/or)?\s+){given}){{1,8}}"
         rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
         rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
-        rf"\s(?=\s+[A-Z][\w']* \w)|"
+        rf"\s(?=\s+[A-Z][\w']*,? [\w(])|"
         rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])|"
         rf"\s(?=(?:as per|per (?:our|your|my)|this is|here (?:is|are)|please|can you|could you|attached (?:is|are))\s)"
         rf")))\s*"
