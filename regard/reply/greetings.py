@@ -170,14 +170,20 @@ def _given_names() -> re.Pattern[str]:
     return re.compile(
         rf"^\s*(?P<greeting>{given}(?:"
         rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and(?:/or)?\s+){given}){{1,8}}"
-        rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
-        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
+        rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This|I|We|Please|Can|Could)\s))(?=\s+[A-Z])|"
+        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|\.{{3,}}|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
         rf"\s(?=\s+[A-Z][\w']*,? [\w(])|"
         rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])|"
         rf"\s(?=(?:as per|per (?:our|your|my)|this is|here (?:is|are)|please|can you|could you|attached (?:is|are))\s)"
         rf")))\s*"
         rf"(?!(?:and|or|who|which|with)\b|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))(?P<rest>\S.*)$"
     )
+
+
+@cache
+def _named_only() -> re.Pattern[str]:
+    """Return the pattern of a line that is a given name and dots: `Fran...`."""
+    return re.compile(rf"\s*{given_name()}\.{{2,}}\s*$")
 
 
 def find_greeting(lines: list[str]) -> tuple[str, int, str]:
@@ -188,7 +194,7 @@ def find_greeting(lines: list[str]) -> tuple[str, int, str]:
     line = _ENCODED.sub("", lines[first])
     if letter := _LETTERHEAD.match(line):
         return letter["greeting"].strip(), first + 1, letter["rest"].strip()
-    if _GREETING.match(line) or _ADDRESS.match(line):
+    if _GREETING.match(line) or _ADDRESS.match(line) or _named_only().match(line):
         return line.strip(), first + 1, ""
     inline = _given_names().match(line) or _INLINE.match(line)
     if inline and inline["rest"].strip() and not _is_text(inline["greeting"], inline["rest"]):

@@ -11,7 +11,7 @@ from regard.reply.boundaries import find_ending, find_scored_greeting, score_end
 from regard.reply.greetings import NAME, find_greeting, given_name
 
 _CLOSING_WORDS = (
-    r"thanks|thank you|thx|tks|thanx|many thanks|much thanks|thanks? (?:once |yet )?again|thanks once more|"
+    r"(?:with )?(?:many )?thanks|thank you|thx|tks|thanx|much thanks|thanks? (?:once |yet )?again|thanks once more|"
     r"(?:thanks|thank you|thanking you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
     r"thanks a (?:lot|million|bunch|ton)|thanks all|thanks (?:everyone|guys)|thanks for everything|thank you again|"
     r"best|best regards|best wishes|best of luck|good luck|all the best|with best|(?:lots of )?love(?: and prayers?)?|"
@@ -19,7 +19,7 @@ _CLOSING_WORDS = (
     r"(?:best )?regards to (?:all|everyone|you all)|"
     r"with (?:best|kind|warm) regards|regards|b?rgds|sincerely|sincerely yours|very truly yours|"
     r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
-    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later|then|tomorrow|tonight|\w+day)|"
+    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later|then|tomorrow|tonight|\w+day)|talk (?:to (?:all|ya) )?(?:soon|later)|"
     r"see you(?: all)?(?: soon| then| later| there| tomorrow| tonight| around| on \w+day| \w+day)?|have fun|enjoy|"
     r"see ya|chat soon|more later|(?:until|till) (?:then|later|tomorrow)|lat(?:e|ers?)(?=[,!-])|adi[oó]s(?: amigos?)?|"
     r"hasta (?:luego|la vista|mañana)|(?:muchos )?besos|(?:\w+ )?hugs(?:(?: and|,)(?: \w+){0,2} kisses)?|xoxo?|"
@@ -120,7 +120,7 @@ _ATTACHMENTS = re.compile(
 """The list of attachments that a program has appended."""
 _LONGEST_LIST = 600
 """Characters of a list of attachments."""
-_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,]|PS\s*-|p\.s\.|ps:)(?=\s)")
+_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,.]|PS\s*-|p\.s\.|ps:)(?=\s)")
 """What follows a signature and belongs to the body."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
