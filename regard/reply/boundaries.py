@@ -32,7 +32,9 @@ _TITLES = re.compile(
     r"Corporation|Company|Co|Ltd|Group|Team|Department|Dept|Division|University|College|School|Institute|Services|"
     r"Associates|Resources|Suite|Street|Blvd|Avenue|Floor|Box)\b"
 )
-_OFFICES = re.compile(r"\b(?:Team|Desk|Department|Dept|Group|Center|Office|Committee|Services|Support|Administration)\b")
+_OFFICES = re.compile(
+    r"\b(?:Team|Desk|Department|Dept|Group|Center|Office|Committee|Services|Support|Administration)\b"
+)
 """Those who sign without a name."""
 _CONTACT = re.compile(
     r"\bon behalf of\b|\(?\d{3}[)./-]{1,2}\s?\d{3}[.-]\d{4}|[\w.+-]+@[\w-]+\.\w+|\bwww\.|"

@@ -19,9 +19,11 @@ _CLOSING_WORDS = (
     r"(?:best )?regards to (?:all|everyone|you all)|"
     r"with (?:best|kind|warm) regards|regards|b?rgds|sincerely|sincerely yours|very truly yours|"
     r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
-    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later|then|tomorrow|tonight|\w+day)|talk (?:to (?:all|ya) )?(?:soon|later)|"
+    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later|then|tomorrow|tonight|\w+day)|"
+    r"talk (?:to (?:all|ya) )?(?:soon|later)|"
     r"see you(?: all)?(?: soon| then| later| there| tomorrow| tonight| around| on \w+day| \w+day)?|have fun|enjoy|"
-    r"see ya|chat soon|more later|(?:until|till) (?:then|later|tomorrow)|lat(?:e|ers?)(?=[,!-])|adi[oó]s(?: amigos?)?|"
+    r"see ya|chat soon|more later|(?:until|till) (?:then|later|tomorrow)|lat(?:e|ers?)(?=[,!-])|"
+    r"later (?:dudes?|guys|all|y'all)|adi[oó]s(?: amigos?)?|"
     r"hasta (?:luego|la vista|mañana)|(?:muchos )?besos|(?:\w+ )?hugs(?:(?: and|,)(?: \w+){0,2} kisses)?|xoxo?|"
     r"ciao|tschüs|tschüss|bis (?:bald|dann|später)|"
     r"have a (?:very )?(?:nice|good|great|wonderful|safe|happy|fun|terrific) "
@@ -129,7 +131,8 @@ _SENT_FROM = re.compile(
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
-    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|click|download|phone|if)\b)(?!\w+ \d{{4}}\W*$)(?!\(.*[^)]$)[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
+    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|click|download|phone|if)\b)(?!\w+ \d{{4}}\W*$)(?!\(.*[^)]$)[-–—~*!(]*\s*"
+    rf"(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
     rf"\s*[.,~*)]*\s*(?:[:;=]\s*-?\s*[)D]|{_NUMBER})?\s*$"
 )
 _NO_NAME = re.compile(
@@ -232,7 +235,15 @@ def _split_last_line(line: str) -> list[str]:
     """Return the last line, and on a line of its own the closing or signature that it ends with."""
     if _is_closing(line):
         return [line]
-    for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _THANKS_NAME, _INLINE_NAME, _DASHED_NAME, _DASHED_LOWER_NAME):
+    for pattern in (
+        _INLINE_CLOSING,
+        _FORMAL_CLOSING,
+        _GLUED_CLOSING,
+        _THANKS_NAME,
+        _INLINE_NAME,
+        _DASHED_NAME,
+        _DASHED_LOWER_NAME,
+    ):
         if found := pattern.match(line):
             return [found["text"], found["closing"]]
     found = _given_name_last().match(line)
@@ -251,7 +262,9 @@ def _given_name_last() -> re.Pattern[str]:
     with_title = rf"(?:-\s)?{given_name()}(?:\s+{NAME}){{1,2}},?\s+(?:\S+\s+){{0,2}}{_TITLE}.{{0,160}}"
     signed = rf"(?:--\s?)?{given_name()}(?:\s+{NAME})?|{with_title}"
     between = r"(?:\s\s+|\s+(?=--|-\s)|(?<=\.\.\.)|(?<=[a-z]{3},)\s+)"
-    return re.compile(rf"^(?P<text>.{{15,}}?\S){between}(?P<closing>{signed}|(?<=\.)(?i:{given_name()})(?:\s+{NAME})?)\s*$")
+    return re.compile(
+        rf"^(?P<text>.{{15,}}?\S){between}(?P<closing>{signed}|(?<=\.)(?i:{given_name()})(?:\s+{NAME})?)\s*$"
+    )
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
@@ -276,7 +289,9 @@ def _step_back(lines: list[str], start: int, end: int) -> tuple[str, int]:
     index = end
     while index > start and not lines[index - 1].strip():
         index -= 1
-    if index > start and (_is_closing(lines[index - 1]) or (start + 1 < index < len(lines) and _is_clause(lines[index - 1]))):
+    if index > start and (
+        _is_closing(lines[index - 1]) or (start + 1 < index < len(lines) and _is_clause(lines[index - 1]))
+    ):
         return lines[index - 1].strip(), index - 1
     if index - 1 > start and _SIGNED.match(lines[index - 1]) and _is_closing(lines[index - 2]):
         return lines[index - 2].strip(), index - 2
