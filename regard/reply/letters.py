@@ -19,7 +19,8 @@ _CLOSING_WORDS = (
     r"(?:best )?regards to (?:all|everyone|you all)|"
     r"with (?:best|kind|warm) regards|regards|b?rgds|sincerely|sincerely yours|very truly yours|"
     r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
-    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later|then|tomorrow|tonight|\w+day)|"
+    r"take care|take it easy|bye|bye for now|"
+    r"(?:talk|speak) (?:to|with) you (?:soon|later|then|tomorrow|tonight|\w+day)|"
     r"talk (?:to (?:all|ya) )?(?:soon|later)|"
     r"see you(?: all)?(?: soon| then| later| there| tomorrow| tonight| around| on \w+day| \w+day)?|have fun|enjoy|"
     r"see ya|chat soon|more later|(?:until|till) (?:then|later|tomorrow)|lat(?:e|ers?)(?=[,!-])|"
@@ -131,7 +132,8 @@ _SENT_FROM = re.compile(
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
-    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|click|download|phone|if)\b)(?!\w+ \d{{4}}\W*$)(?!\(.*[^)]$)[-–—~*!(]*\s*"
+    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|click|download|phone|if)\b)"
+    rf"(?!\w+ \d{{4}}\W*$)(?!\(.*[^)]$)[-–—~*!(]*\s*"
     rf"(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
     rf"\s*[.,~*)]*\s*(?:[:;=]\s*-?\s*[)D]|{_NUMBER})?\s*$"
 )
