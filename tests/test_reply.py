@@ -29,6 +29,7 @@ from regard.reply.selection import Scored, choose_suggestions
 from regard.reply.sensitivity import built_in_list, find_topic, parse_topics
 from regard.reply.suggester import Suggester
 from regard.runs.bundle import Bundle
+from regard.search.recurrent_steps import RecurrentSteps, can_prepare
 from regard.search.trie import Trie, best_outputs
 from regard.tasks.loaded import LoadedRun, load_run
 from tests.reply_bundle import OPTIONS, QUESTIONS, make_bundle
@@ -54,6 +55,11 @@ class RandomClassifier:
 
     def log_probs(self, message: str) -> np.ndarray:
         return -5 * np.random.default_rng(len(message)).random(self.count)
+
+    of_labels = log_probs
+
+    def among_responses(self, logs: np.ndarray) -> np.ndarray:
+        return logs
 
 
 def prefixes(trie: Trie) -> list[list[int]]:
@@ -91,6 +97,7 @@ class TestTrie:
         scorer = Scorer.__new__(Scorer)
         scorer.run, scorer.responses, scorer.ids, scorer.trie = run, [""] * len(outputs), outputs, Trie(outputs)
         scorer.weight, scorer.classifier = weight, RandomClassifier(len(outputs)) if weight else None
+        scorer.prepared = RecurrentSteps(run.model) if can_prepare(run.model) else None
         return scorer
 
     def test_the_best_below_a_node_is_that_of_its_outputs(self) -> None:
