@@ -208,7 +208,7 @@ class TestResponses:
             ),
             ("- {text: '...', intent: a}", "line 1: the text “...” has no words. Remove"),
             ("- text: Hi\n  intent: a\n- text: Oh: no\n  intent: b", "line 3 is not YAML .*need quotes around them"),
-            ("a: [", "line 1 is not YAML"),
+            ("a: [", "line 2 is not YAML"),
             ("- text: Hi\n\tintent: a", "line 2 is not YAML"),
             ("- {text: Hi, intent: a}\n---\n- {text: Yo, intent: a}", "line 2 is not YAML"),
         ],
@@ -222,7 +222,7 @@ class TestResponses:
     def test_bytes_that_are_no_text_are_named(self, tmp_path: Path) -> None:
         path = tmp_path / "responses.yaml"
         path.write_bytes(b"- text: caf\xe9\n  intent: a")
-        with pytest.raises(RegardError, match="cannot be read .* Save it as text in UTF-8"):
+        with pytest.raises(RegardError, match=r"cannot be read .* Save it as text in UTF-8"):
             read_responses(path)
 
     def test_intents_that_are_almost_another_are_doubtful(self) -> None:

@@ -161,8 +161,8 @@ def _read_entry(entry: Any, place: str) -> Response:
             raise RegardError(f"{place} has no {name}. Add `{name}: …` to the entry.")
         if not isinstance(entry[name], str):
             raise RegardError(
-                f"{place}: the {name} is not a text but {str(entry[name])[:40]}. Put quotes around it: YAML reads yes, no "
-                "and numbers as something else."
+                f"{place}: the {name} is not a text but {str(entry[name])[:40]}. Put quotes around it: YAML reads yes, "
+                "no and numbers as something else."
             )
         if not entry[name].strip():
             raise RegardError(f"{place} has an empty {name}. Write one, or remove the entry.")

@@ -19,7 +19,7 @@ from regard.reply.quotations import remove_quotations
 from regard.reply.responses import read_responses
 from regard.reply.scorer import Reading, Scorer, response_priors
 from regard.reply.selection import Scored, choose_suggestions
-from regard.reply.sensitivity import THRESHOLD, find_topic, read_topics
+from regard.reply.sensitivity import find_topic, read_topics
 from regard.runs.bundle import Bundle
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.results import Label
@@ -30,6 +30,8 @@ CANDIDATES = 16
 """Responses that are scored by both models."""
 OPPOSITES = 8
 """Responses of the opposite polarity that the second search returns."""
+OLD_THRESHOLD = 0.35
+"""Probability from which messages are sensitive in bundles that were built without one of their own."""
 WANTED = "reply"
 """The label of messages that a short reply answers."""
 
@@ -189,7 +191,11 @@ class Suggester:
         if found := find_topic(self.topics, message) or find_topic(self.topics, original):
             return f"The message is sensitive ({found[0]}: “{found[1]}”)."
         share = label_probability(self.sensitivity, message, "sensitive")
-        return f"The message is sensitive (with a probability of {share:.0%})." if share >= THRESHOLD else None
+        return (
+            f"The message is sensitive (with a probability of {share:.0%})."
+            if share >= self.settings.sensitive
+            else None
+        )
 
     def _rescore(self, message: str, found: Iterable[tuple[int, float]]) -> list[Scored]:
         """Return responses by log P(response | message) − α log P(response), best first."""
@@ -239,6 +245,8 @@ class ReplySettings:
     """The code of the language of the conversations; `None` if it is not known."""
     weight: float = 0.0
     """Weight of the classifier in the scorer; that of the sequence-to-sequence run is 1."""
+    sensitive: float = OLD_THRESHOLD
+    """Probability from which the classifier takes a message for sensitive."""
 
     @classmethod
     def of(cls, bundle: Bundle) -> "ReplySettings":
@@ -253,12 +261,18 @@ class ReplySettings:
         language, weight = found.get("language"), found.get("weight", 0.0)
         if not isinstance(weight, int | float) or not 0 <= weight < np.inf:
             raise RegardError(f"{bundle.directory / 'bundle.json'} has the weight {weight}. It must be 0 or more.")
+        sensitive = found.get("sensitive", OLD_THRESHOLD)
+        if not isinstance(sensitive, int | float) or not 0 <= sensitive <= 1:
+            raise RegardError(
+                f"{bundle.directory / 'bundle.json'} has {sensitive} for `sensitive`. It must be between 0 and 1."
+            )
         return cls(
             float(numbers[0]),
             float(numbers[1]),
             tuple(float(number) for number in numbers[2:]),
             language if isinstance(language, str) else None,
             float(weight),
+            float(sensitive),
         )
 
     def threshold(self, rate: float | None = None) -> float:
