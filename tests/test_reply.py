@@ -23,12 +23,20 @@ from regard.reply.measures import Ranking, Suggested, Trigger, summarise
 from regard.reply.members import BuildOptions
 from regard.reply.preprocessing import clean_chat
 from regard.reply.response_classifier import ResponseClassifier
-from regard.reply.responses import Candidate, Response, collect_responses, read_responses, write_responses
+from regard.reply.responses import (
+    Candidate,
+    Response,
+    collect_responses,
+    doubtful_intents,
+    read_responses,
+    write_responses,
+)
 from regard.reply.scorer import Scorer
 from regard.reply.selection import Scored, choose_suggestions
 from regard.reply.sensitivity import built_in_list, find_topic, parse_topics
 from regard.reply.suggester import Suggester
 from regard.runs.bundle import Bundle
+from regard.search.recurrent_steps import RecurrentSteps, can_prepare
 from regard.search.trie import Trie, best_outputs
 from regard.tasks.loaded import LoadedRun, load_run
 from tests.reply_bundle import OPTIONS, QUESTIONS, make_bundle
@@ -54,6 +62,11 @@ class RandomClassifier:
 
     def log_probs(self, message: str) -> np.ndarray:
         return -5 * np.random.default_rng(len(message)).random(self.count)
+
+    of_labels = log_probs
+
+    def among_responses(self, logs: np.ndarray) -> np.ndarray:
+        return logs
 
 
 def prefixes(trie: Trie) -> list[list[int]]:
@@ -91,6 +104,7 @@ class TestTrie:
         scorer = Scorer.__new__(Scorer)
         scorer.run, scorer.responses, scorer.ids, scorer.trie = run, [""] * len(outputs), outputs, Trie(outputs)
         scorer.weight, scorer.classifier = weight, RandomClassifier(len(outputs)) if weight else None
+        scorer.prepared = RecurrentSteps(run.model) if can_prepare(run.model) else None
         return scorer
 
     def test_the_best_below_a_node_is_that_of_its_outputs(self) -> None:
@@ -172,21 +186,49 @@ class TestResponses:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            ("[]", "has no responses"),
-            ("- {text: yes, intent: a}", "entry 1 needs `text` and `intent`"),
-            ("- {text: Hi, intent: a, colour: red}", "unknown field colour"),
-            ("- {text: Hi, intent: a, polarity: good}", "polarity must be one of"),
-            ("- {text: Hi, intent: a, count: -1}", "count must be a number"),
-            ("- {text: Hi, intent: a}\n- {text: hi!, intent: b}", "twice"),
-            ("- {text: '...', intent: a}", "empty text"),
-            ("a: [", "cannot be read"),
+            ("", "has no responses. Write a list"),
+            ("# nothing\n", "has no responses. Write a list"),
+            ("[]", "has no responses. Write a list"),
+            ("text: Hi", "has no responses. Write a list"),
+            ("\n- Hi", "line 2 is no entry. Write"),
+            (
+                "- text: Hi\n  intent: a\n- {text: yes, intent: a}",
+                "line 3: the text is not a text but True. Put quotes",
+            ),
+            ("- text: Hi\n  intent: 5", "line 1: the intent is not a text but 5. Put quotes"),
+            ("- text: Hi", "line 1 has no intent. Add"),
+            ("- text: Hi\n  intent:", "line 1 has no intent. Add"),
+            ("- text: Hi\n  intent: ' '", "line 1 has an empty intent. Write one"),
+            ("- {text: Hi, intent: a, colour: red}", "line 1 has the unknown field colour. Remove it"),
+            ("- {text: Hi, intent: a, polarity: good}", "line 1 has the unknown polarity good. Write positive"),
+            ("- {text: Hi, intent: a, count: -1}", "line 1: the count is -1. Write a whole number"),
+            (
+                "- {text: Hi, intent: a}\n\n- {text: hi!, intent: b}",
+                "line 3: “hi!” is the same response as “Hi” in line 1",
+            ),
+            ("- {text: '...', intent: a}", "line 1: the text “...” has no words. Remove"),
+            ("- text: Hi\n  intent: a\n- text: Oh: no\n  intent: b", "line 3 is not YAML .*need quotes around them"),
+            ("a: [", "line 2 is not YAML"),
+            ("- text: Hi\n\tintent: a", "line 2 is not YAML"),
+            ("- {text: Hi, intent: a}\n---\n- {text: Yo, intent: a}", "line 2 is not YAML"),
         ],
     )
-    def test_wrong_entries_are_named(self, tmp_path: Path, content: str, message: str) -> None:
+    def test_wrong_entries_are_named_with_line_and_remedy(self, tmp_path: Path, content: str, message: str) -> None:
         path = tmp_path / "responses.yaml"
         path.write_text(content)
         with pytest.raises(RegardError, match=message):
             read_responses(path)
+
+    def test_bytes_that_are_no_text_are_named(self, tmp_path: Path) -> None:
+        path = tmp_path / "responses.yaml"
+        path.write_bytes(b"- text: caf\xe9\n  intent: a")
+        with pytest.raises(RegardError, match=r"cannot be read .* Save it as text in UTF-8"):
+            read_responses(path)
+
+    def test_intents_that_are_almost_another_are_doubtful(self) -> None:
+        intents = ("agree", "agree", "agre", "thanks", "thanks", "hello", "xylophone")
+        responses = [Response(f"Text {number}", intent) for number, intent in enumerate(intents)]
+        assert doubtful_intents(responses) == [(responses[2], "agree")]
 
 
 class TestIntents:

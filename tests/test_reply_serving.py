@@ -82,6 +82,10 @@ def test_the_inbox_suggests_and_only_its_button_sends(server: RunningServer, bro
     assert reply.get_attribute("value") == text
     assert browser.switch_to.active_element == reply
     assert not browser.find_elements(By.CSS_SELECTOR, ".sent")  # inserted, not sent
+    second = suggestions()[1]
+    second.click()
+    assert reply.get_attribute("value") == second.text  # what was not edited is replaced
+    first.click()
     reply.send_keys(" See you soon.")
     send = browser.find_element(By.ID, "send")
     assert send.is_enabled()

@@ -102,6 +102,36 @@ def test_ordinary_text_is_not_taken_for_a_quotation(text: str) -> None:
             "Please call.\nMark Lee Account Manager Lee School of Business University of Ohio, Columbus",
             ("", "Please call.", "", "Mark Lee Account Manager Lee School of Business University of Ohio, Columbus"),
         ),
+        ("To the West Desk et al:  It is late.", ("To the West Desk et al:", "It is late.", "", "")),
+        ("To the best of my memory:  it is late.", ("", "To the best of my memory:  it is late.", "", "")),
+        ("Dear Sirs  Pls. find the report.", ("Dear Sirs", "Pls. find the report.", "", "")),
+        ("Vance, I've called you.", ("Vance,", "I've called you.", "", "")),
+        ("ann@x.com writes to the Gas List:  Dear Gas Group.  We met.", ("Dear Gas Group.", "We met.", "", "")),
+        (
+            "Dear Supply/Power Marketing Executive:  It is late.",
+            ("Dear Supply/Power Marketing Executive:", "It is late.", "", ""),
+        ),
+        ("Happy Thanksgiving Ann...  It is late.", ("Happy Thanksgiving Ann...", "It is late.", "", "")),
+        ("Byron as per the call, it is late.", ("Byron", "as per the call, it is late.", "", "")),
+        ("It is late.\nThanks.\nSara  ps:  Call me.", ("", "It is late.\nps:  Call me.", "Thanks.", "Sara")),
+        ("I HOPE TO MEET YOU SOON........DON LEE", ("", "I HOPE TO MEET YOU SOON........", "", "DON LEE")),
+        ("It is here.\nSteph :  )", ("", "It is here.", "", "Steph :  )")),
+        ("It is late.\nThanks, and talk to you soon.", ("", "It is late.", "Thanks, and talk to you soon.", "")),
+        ("Could you resend it?\nyour pal, jeff", ("", "Could you resend it?", "your pal, jeff", "")),
+        ("See you on Sunday.\nMore later,\nErrol Lee", ("", "See you on Sunday.", "More later,", "Errol Lee")),
+        ("I will call.\nUm grande abraco, Eduardo", ("", "I will call.", "Um grande abraco,", "Eduardo")),
+        ("Fran...\nI am late.", ("Fran...", "I am late.", "", "")),
+        (
+            "It is late.\nTalk soon,  Kay  PS.\nAnna is here.",
+            ("", "It is late.\nPS.\nAnna is here.", "Talk soon,  Kay", ""),
+        ),
+        ("I spoke to them, Ann", ("", "I spoke to them,", "", "Ann")),
+        ("How many are there?\nGood Luck  Have fun ;)", ("", "How many are there?", "Good Luck  Have fun ;)", "")),
+        ("We thought about you -   kim", ("", "We thought about you -", "", "kim")),
+        ("Shout with any questions, thanks.\nPL", ("", "Shout with any questions,", "thanks.", "PL")),
+        ("There were none.\nPipeline\t\tNorthern Gas", ("", "There were none.\nPipeline\t\tNorthern Gas", "", "")),
+        ("He wrote it.\nMay 2001.", ("", "He wrote it.\nMay 2001.", "", "")),
+        ("I will do it\nlater", ("", "I will do it\nlater", "", "")),
         ("Hello Ann", ("", "Hello Ann", "", "")),
         ("", ("", "", "", "")),
     ],
@@ -235,13 +265,14 @@ AESLC = Path(__file__).resolve().parents[2] / "shared" / "data" / "aeslc"
 
 
 @pytest.mark.skipif(not AESLC.is_dir(), reason="needs the AESLC corpus")
-def test_letters_of_real_business_mail() -> None:
-    """300 mails read by hand: the lengths of the greeting, and of closing and signature without white space.
+@pytest.mark.parametrize(("fixture", "mails"), [("letters", 300), ("letters_fresh", 200)])
+def test_letters_of_real_business_mail(fixture: str, mails: int) -> None:
+    """Mails read by hand: the lengths of the greeting, and of closing and signature without white space.
 
-    The rules were written with the first 200 in view. Of the last 100, 91 were right when they were
-    read once, and of 100 further mails 89.
+    The rules were written with most of `letters` in view. `letters_fresh` is a random sample that was read once: 190 of
+    its mails were right, and rules for six of the others were added afterwards.
     """
-    gold = json.loads((Path(__file__).parent / "fixtures" / "letters.json").read_text())
+    gold = json.loads((Path(__file__).parent / "fixtures" / f"{fixture}.json").read_text())
     right = total = 0
     for name in ("dev", "train"):
         with gzip.open(AESLC / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
@@ -252,5 +283,5 @@ def test_letters_of_real_business_mail() -> None:
                     found = [len(letter.greeting), len("".join((letter.closing + letter.signature).split()))]
                     total += 1
                     right += found == wanted
-    assert total >= len(gold) == 300
+    assert total >= len(gold) == mails
     assert right >= 0.95 * total, right

@@ -226,7 +226,7 @@ def edit(
     import subprocess
 
     from regard.foundation.errors import RegardError, UsageError
-    from regard.reply.responses import read_responses
+    from regard.reply.responses import doubtful_intents, read_responses
     from regard.reply.sensitivity import read_topics
     from regard.reply.suggester import KIND
     from regard.runs.bundle import Bundle
@@ -246,3 +246,8 @@ def edit(
     else:
         found = read_responses(path)
         print(f"{path}: {len(found):,} responses with {len({one.intent for one in found}):,} intents.")
+        for response, near in doubtful_intents(found):
+            print(
+                f"“{response.text}” is the only response with the intent {response.intent}. Is {near} meant?",
+                file=sys.stderr,
+            )

@@ -31,6 +31,8 @@ class SourceRows:
 
     def in_use(self) -> Tensor | None:
         """Return the source rows still in use once at least a quarter is unused; `None` before."""
+        if self.count == 1 and len(self.owners):
+            return None
         used = self._sizes.nonzero()[:, 0]
         return used if 4 * len(used) <= 3 * self.count else None
 
@@ -43,6 +45,8 @@ class SourceRows:
     @cached_property
     def _slots(self) -> tuple[Tensor | None, Tensor, int]:
         """The slot of each row among B·N (`None`: all in order), the row of each slot, and N."""
+        if self.count == 1:  # all rows share the one source, as in a search for one sentence
+            return None, self.owners, len(self.owners)
         most = int(self._sizes.max()) if len(self.owners) else 0
         order = self.owners.argsort(stable=True)
         before = self._sizes.cumsum(0) - self._sizes  # B: number of rows of all source rows before

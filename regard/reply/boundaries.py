@@ -32,6 +32,10 @@ _TITLES = re.compile(
     r"Corporation|Company|Co|Ltd|Group|Team|Department|Dept|Division|University|College|School|Institute|Services|"
     r"Associates|Resources|Suite|Street|Blvd|Avenue|Floor|Box)\b"
 )
+_OFFICES = re.compile(
+    r"\b(?:Team|Desk|Department|Dept|Group|Center|Office|Committee|Services|Support|Administration)\b"
+)
+"""Those who sign without a name."""
 _CONTACT = re.compile(
     r"\bon behalf of\b|\(?\d{3}[)./-]{1,2}\s?\d{3}[.-]\d{4}|[\w.+-]+@[\w-]+\.\w+|\bwww\.|"
     r"\b(?i:phone|tel|fax|mobile|cell|pager|ext)\b"
@@ -46,7 +50,7 @@ _DATES = re.compile(
 _BREAK = re.compile(r"\n\s*|[^\S\n]{2,}|\t\s*")
 """Where a line may have ended in the letter as it was written."""
 _OPEN = re.compile(
-    r"(?:[:;&/=-]|\b(?i:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact))$"
+    r"(?:[:;&/=-]|\b(?i:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|e-?mail))$"
 )
 """The end of a text that goes on."""
 MOST_PEOPLE = 3
@@ -94,6 +98,11 @@ def _count_function_words(words: list[str]) -> int:
 def _has_closing(line: str) -> bool:
     """Return whether a line has few words, and among them those of a closing."""
     return len(line.split()) <= 6 and _CLOSING_WORDS.search(line) is not None
+
+
+def _is_office(line: str) -> bool:
+    """Return whether a line ends with the contact details of a team, which signs a letter as a person does."""
+    return _OFFICES.search(line) is not None and _CONTACT.search(line) is not None
 
 
 def score_ending_line(line: str) -> float:
@@ -145,7 +154,7 @@ def find_ending(text: str, *, closed: bool = False) -> int:
             break
         total += score
         people += len(_given_anywhere().findall(piece.text))
-        signed = signed or closing or people > 0
+        signed = signed or closing or people > 0 or _is_office(piece.text)
         before = text[: piece.start].rstrip()
         ended = piece.new_line or _SENTENCE_END.search(before[-1:]) or closing or _CONTACT.search(piece.text)
         if piece is pieces[-1] and _OPEN_CLAUSE.search(before) and _CAPITALS.match(piece.text):

@@ -9,6 +9,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from regard.reply.preprocessing import normalise_response
 from regard.reply.response_classifier import ResponseClassifier
 from regard.reply.responses import LONGEST, Response, collect_responses, read_responses, write_responses
 from regard.reply.scorer import Scorer
-from regard.reply.sensitivity import LABELS, built_in_list, parse_topics, read_topics
+from regard.reply.sensitivity import LABELS, THRESHOLD, built_in_list, find_topic, parse_topics, read_topics
 from regard.reply.suggester import KIND, WANTED, label_probability
 from regard.runs.bundle import Bundle, is_bundle
 from regard.runs.run import Run
@@ -47,6 +48,13 @@ LOOKED_AT = 500
 """Messages from which the language is identified."""
 CALIBRATED_ON = 2000
 """Held-out messages on which the trigger's probabilities are ranked."""
+
+ORDINARY = 20
+"""Ordinary messages for each example of a sensitive one."""
+UNSEEN = 8
+"""One of so many examples is for validation."""
+FALSE_ALARMS = 0.02
+"""Share of ordinary messages that the classifier of sensitive messages may take for sensitive."""
 
 WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Weights of the classifier that are tried."""
@@ -96,6 +104,7 @@ def build(
         "weight": _weight(directory, responses),
         "language": main_language(exchange.message for exchange in rest[:LOOKED_AT]),
         "quantiles": _quantiles(directory, held_out or rest),
+        "sensitive": _sensitive_threshold(directory, rest),
     }
     return Bundle.create(directory, KIND, list(MEMBERS), settings)
 
@@ -178,7 +187,9 @@ def _write_data(data: Path, directory: Path, exchanges: Sequence[Exchange], resp
     _write_lines(data / "trigger.txt", _trigger_lines(pairs, known))
     topics = read_topics(directory / "sensitive.yaml") or parse_topics(built_in_list())
     examples = [example for topic in topics for example in topic.examples]
-    _write_lines(data / "sensitivity.txt", _sensitivity_lines(examples, pairs))
+    training, held_out = _sensitivity_lines(examples, pairs)
+    _write_lines(data / "sensitivity.txt", iter(training))
+    _write_lines(data / "sensitivity-validation.txt", iter(held_out))
 
 
 def _scorer_pairs(pairs: Sequence[Pair], known: set[str]) -> tuple[list[Pair], list[Pair], list[Pair]]:
@@ -206,16 +217,23 @@ def _trigger_lines(pairs: Sequence[Pair], known: set[str]) -> Iterator[str]:
     yield from lines
 
 
-def _sensitivity_lines(examples: Sequence[str], pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield labelled messages: the examples of the list, several times, and ordinary messages."""
-    ordinary = [message for message, _ in pairs]
+def _sensitivity_lines(examples: Sequence[str], pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
+    """Return labelled messages for training and for validation: the examples of the list, and ordinary messages.
+
+    Validation has no example of the training, so that it says how well messages are recognised that nobody wrote down.
+    """
+    texts = list(dict.fromkeys(examples))
+    random.Random(SEED).shuffle(texts)
+    ordinary = list(dict.fromkeys(message for message, _ in pairs))
     random.Random(SEED).shuffle(ordinary)
-    ordinary = ordinary[: 20 * max(1, len(examples))]
-    repeats = max(1, len(ordinary) // (4 * max(1, len(examples))))
-    lines = [f"{LABELS[0]} {message}" for message in ordinary]
-    lines += [f"{LABELS[1]} {example}" for example in examples for _ in range(repeats)]
-    random.Random(SEED).shuffle(lines)
-    yield from lines
+    ordinary = ordinary[: ORDINARY * max(1, len(texts))]
+    few, some = len(texts) // UNSEEN, len(ordinary) // UNSEEN
+    parts = []
+    for chosen, others in ((texts[few:], ordinary[some:]), (texts[:few], ordinary[:some])):
+        lines = [f"{LABELS[1]} {text}" for text in chosen] + [f"{LABELS[0]} {text}" for text in others]
+        random.Random(SEED).shuffle(lines)
+        parts.append(lines)
+    return parts[0], parts[1]
 
 
 def _write_lines(path: Path, lines: Iterator[str]) -> None:
@@ -254,3 +272,18 @@ def _quantiles(directory: Path, exchanges: Sequence[Exchange]) -> list[float]:
     random.Random(SEED).shuffle(messages)
     shares = [label_probability(run, message, WANTED) for message in messages[:CALIBRATED_ON]]
     return [float(share) for share in np.quantile(shares, np.linspace(0.0, 1.0, 101))]
+
+
+def _sensitive_threshold(directory: Path, exchanges: Sequence[Exchange]) -> float:
+    """Return the probability that a share `FALSE_ALARMS` of ordinary messages reaches, at most `THRESHOLD`.
+
+    The messages are not those of the training, and not those in which the list finds a topic.
+    """
+    run, topics = load_run(directory / "sensitivity"), read_topics(directory / "sensitive.yaml")
+    lines = (directory / "data" / "sensitivity.txt").read_text(encoding="utf-8").splitlines()
+    trained = {line.split(" ", 1)[-1] for line in lines}
+    messages = list(dict.fromkeys(exchange.message.lower() for exchange in exchanges))
+    random.Random(SEED).shuffle(messages)
+    chosen = (message for message in messages if message not in trained and not find_topic(topics, message))
+    shares = [label_probability(run, message, LABELS[1]) for message in islice(chosen, CALIBRATED_ON)]
+    return min(THRESHOLD, float(np.quantile(shares, 1 - FALSE_ALARMS))) if shares else THRESHOLD

@@ -1,15 +1,17 @@
 """Greetings of letters: `Hi Ann,`, `Sehr geehrte Frau Lee,`, `Jeff/Brenda:`."""
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from itertools import groupby
 
 NAME = r"[A-ZÀ-Þ][\w.'’&/-]*"
 _PERSON = r"[A-ZÀ-Þ][\w.'’-]*"
 """A name without the marks that separate names, so that a line can be read in one way only."""
 _OTHER = (
     r"(?!(?!Family|Sally|Kelly|Molly|Polly|Holly|Billy|Emily|Beverly|Kimberly|Shelly)\w+ly\b|"
-    rf"(?:Congrat|Thank)\w*|(?:Please|Happy|Just|I)\b){_PERSON}"
+    rf"(?:Congrat|Thank)\w*|(?:Please|Pls|Plz|Kindly|Attached|Enclosed|Happy|Just|I)\b){_PERSON}"
 )
 """One of several names, and not the first word of a sentence."""
 _TITLES = r"(?:mr|mrs|ms|dr|prof|herrn?|frau|monsieur|madame|señora?|signora?)\.?"
@@ -33,16 +35,16 @@ _PEOPLE = (
 """Nouns for those to whom a letter to several people is addressed."""
 _NOT_NAMES = (
     r"when|where|what|why|how|who|which|recently|well|fyi|today|tomorrow|yesterday|last|next|this|that|these|those|there|"
-    r"here|also|note|please|subject|re|per|however|first|second|third|finally|attached|attachment|attention|as|in|on|at|"
+    r"here|also|note|please|subject|re|per(?![,:])|however|first|second|third|finally|attached|attachment|attention|as|in|on|at|"
     r"ok|okay|yes|no|yeah|sure|sorry|thanks|thank|unfortunately|currently|now|then|so|but|and|or|if|for|from|to|date|"
-    r"time|place|location|reminder|update|question|answer|summary|agenda|important|urgent|confidential|warning|notice|"
+    r"time|place|location|part|text|message|chapter|section|reminder|update|question|answer|summary|agenda|important|urgent|confidential|warning|notice|"
     r"just|again|anyway|anyways|additionally|meanwhile|otherwise|instead|basically|actually|weekly|daily|monthly|"
     r"quarterly|obviously|hopefully|congratulations|congrats|happy|merry|btw|ps|memo|memorandum|monday|tuesday|wednesday|"
     r"thursday|friday|saturday|sunday|january|february|march|june|july|august|september|october|november|december|"
     r"earlier|later|usa|news|after|before|since|while|although|because|once|until|with|without|by|under|it|i|we|you|"
     r"they|he|she|my|our|your|their|his|her|the|a|an|all of|great|good|nice|wow|oh|ah|hmm|perhaps|maybe|still|too|"
     r"california|texas|florida|oregon|houston|portland|london|canada|mexico|enron|"
-    r"\w+(?:tion|sion|ment|ness|ity|ings?|ogy|ics|gram|ship|ism|ture|ers)|(?!clar|terr|lawr|prud|const|flor)\w+[ae]nce|"
+    r"\w+(?:tion|sion|ment|ness|ity|ings?|ogy|ics|gram|ship|ism|ture|ers)|(?!clar|terr|lawr|prud|const|flor|vance|lance|torr)\w+[ae]nce|"
     r"(?!sally|kelly|molly|polly|holly|lilly|billy|willy|emily|beverly|kimberly|carly|shelly|reilly|o.reilly)\w+ly"
 )
 """Words that begin a first sentence, or a label, and may be followed by a comma or a colon."""
@@ -77,12 +79,16 @@ _ADDRESS = re.compile(
     r"(?i:all|gentlemen|ladies))\s*(?:[,:;–—]|--?|\s-)+[\s.]*$"
 )
 """Names alone before a comma, colon or dash: `Jeff/Brenda:`."""
+_DAYS = r"christmas|xmas|thanksgiving|easter|birthday|halloween|\w+day"
 _INLINE = re.compile(
     rf"^\s*(?P<greeting>(?:(?i:{_GREETING_WORDS})\b[ ,]*(?:(?i:{_TITLES})\s+)?"
     rf"(?:(?:{_PERSON}|(?i:{_ALL}))(?:\s*(?:,(?!\s\s)|/|&|and|und)\s*{_OTHER}){{0,8}}(?: {_PERSON}){{0,5}}"
     rf"|\w+(?: \w+){{0,2}}(?=\s*[,:-])|\w+(?: \w+){{3,5}}(?=[,:]\s\s+[A-Z]))?"
     rf"\s*(?:[,:;!.–—]|--|\s-\s|-\s|\s\s)"
     rf"|(?i:hi|hello|hey) (?i:{_ALL})(?=\s+[a-zI])"
+    rf"|Dear (?:[\w&'/-]+ ){{0,9}}[\w&'/-]+(?::|[,.](?=\s\s))(?=\s+[A-Z])"
+    rf"|(?i:happy|merry) (?:(?i:new|holidays?|year|{_DAYS}),?\s+){{1,2}}(?!(?i:to|and)\b){_PERSON}\s*(?:[,!]|\.{{3,}})+"
+    rf"|To (?:[Tt]he|[Aa]ll|[Oo]ur|[Mm]y)(?:\s+[A-Z][\w&'-]*){{1,6}}(?: et al\.?)?\s*[:;,]\s\s"
     rf"|(?i:{_ALL}|gentlemen|ladies)\s*(?:[,:;!–—]|--|\s-\s|-\s\s)"
     rf"|(?!(?i:{_NOT_NAMES})\b)(?:[\w&']+\s+){{0,3}}(?i:{_PEOPLE})(?:\s+(?:and|&)\s+(?i:{_PEOPLE}))?"
     rf"\s*(?:[,:;!–—-]+)\s\s+(?=[A-Z])"
@@ -97,7 +103,10 @@ _INLINE = re.compile(
     rf"[,:;!.\s–—-]*)(?P<rest>.*)$"
 )
 """`Hi Ann, …`, `Phillip;  Could you …`, `Jeff/Brenda:  Please …`, `Jim, thanks for …`."""
-_ENCODED = re.compile(r"^(?:(?:\s*=(?:09|20))+|\s*\(See attached file: [^)]*\)|\s*\*\*+ [^*]{3,60} \*\*+)+\s*")
+_ENCODED = re.compile(
+    r"^(?:(?:\s*=(?:09|20))+|\s*\(See attached file: [^)]*\)|\s*\*\*+ [^*]{3,60} \*\*+|"
+    r"\s*\S+@\S+ writes to (?:the )?[^:\n]{3,60}:\s)+\s*"
+)
 """White space of a transfer encoding that was not decoded, and notes of programs."""
 _LABEL = re.compile(r"(?:^|\s\s)[A-Z][\w&#/-]*(?: [\w&#/-]+){0,3}:(?=\s)")
 """A label of a form: `Message Date: …`."""
@@ -119,7 +128,19 @@ _APPOSITION = re.compile(
 def given_name() -> str:
     """Return the pattern of a common given name with its capital."""
     names = (resources.files("regard.reply") / "lists" / "names.txt").read_text(encoding="utf-8").split()
-    return rf"(?:{'|'.join(name.capitalize() for name in names)})\b"
+    return rf"{_any_of(sorted({name.capitalize() for name in names}))}\b"
+
+
+def _any_of(words: Sequence[str]) -> str:
+    """Return the pattern of one of sorted words, nested by their first letters: with thousands of words much faster."""
+    if list(words) == [""]:
+        return ""
+    parts = [
+        re.escape(letter) + _any_of([word[1:] for word in group])
+        for letter, group in groupby((word for word in words if word), key=lambda word: word[0])
+    ]
+    pattern = parts[0] if len(parts) == 1 and "" not in words else f"(?:{'|'.join(parts)})"
+    return f"{pattern}?" if "" in words else pattern
 
 
 @cache
@@ -149,13 +170,20 @@ def _given_names() -> re.Pattern[str]:
     return re.compile(
         rf"^\s*(?P<greeting>{given}(?:"
         rf"(?:(?:,?\s+|\s*[/&]\s*|,?\s+and(?:/or)?\s+){given}){{1,8}}"
-        rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This)\s))(?=\s+[A-Z])|"
-        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
-        rf"\s(?=\s+[A-Z][\w']* \w)|"
-        rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])"
+        rf"(?::|[,:;](?=\s\s)|\s(?=\s)|(?=\s(?:The|This|I|We|Please|Can|Could)\s))(?=\s+[A-Z])|"
+        rf"{more}{{0,5}}(?:\s*(?:[,:;!]|\.{{3,}}|--?(?=\s|[A-Za-z]+ [a-z])|[–—])+|"
+        rf"\s(?=\s+[A-Z][\w']*,? [\w(])|"
+        rf"\s(?=(?:Please|Can|Could|Would|Will|Here|Attached|Thanks|I|We|Do|Did|Are|Let|Just)\s[a-z])|"
+        rf"\s(?=(?:as per|per (?:our|your|my)|this is|here (?:is|are)|please|can you|could you|attached (?:is|are))\s)"
         rf")))\s*"
         rf"(?!(?:and|or|who|which|with)\b|{given}(?:\s+[A-Z]\w+)?(?:,| and\b))(?P<rest>\S.*)$"
     )
+
+
+@cache
+def _named_only() -> re.Pattern[str]:
+    """Return the pattern of a line that is a given name and dots: `Fran...`."""
+    return re.compile(rf"\s*{given_name()}\.{{2,}}\s*$")
 
 
 def find_greeting(lines: list[str]) -> tuple[str, int, str]:
@@ -166,7 +194,7 @@ def find_greeting(lines: list[str]) -> tuple[str, int, str]:
     line = _ENCODED.sub("", lines[first])
     if letter := _LETTERHEAD.match(line):
         return letter["greeting"].strip(), first + 1, letter["rest"].strip()
-    if _GREETING.match(line) or _ADDRESS.match(line):
+    if _GREETING.match(line) or _ADDRESS.match(line) or _named_only().match(line):
         return line.strip(), first + 1, ""
     inline = _given_names().match(line) or _INLINE.match(line)
     if inline and inline["rest"].strip() and not _is_text(inline["greeting"], inline["rest"]):

@@ -11,7 +11,7 @@ from regard.reply.boundaries import find_ending, find_scored_greeting, score_end
 from regard.reply.greetings import NAME, find_greeting, given_name
 
 _CLOSING_WORDS = (
-    r"thanks|thank you|thx|tks|thanx|many thanks|much thanks|thanks? (?:once |yet )?again|thanks once more|"
+    r"(?:with )?(?:many )?thanks|thank you|thx|tks|thanx|much thanks|thanks? (?:once |yet )?again|thanks once more|"
     r"(?:thanks|thank you|thanking you) in advance|thanks (?:very|so) much|thank you (?:very|so) much|"
     r"thanks a (?:lot|million|bunch|ton)|thanks all|thanks (?:everyone|guys)|thanks for everything|thank you again|"
     r"best|best regards|best wishes|best of luck|good luck|all the best|with best|(?:lots of )?love(?: and prayers?)?|"
@@ -19,9 +19,17 @@ _CLOSING_WORDS = (
     r"(?:best )?regards to (?:all|everyone|you all)|"
     r"with (?:best|kind|warm) regards|regards|b?rgds|sincerely|sincerely yours|very truly yours|"
     r"yours(?: very)?(?: truly| sincerely| faithfully)?|respectfully(?: yours| submitted)?|cordially|cheers|"
-    r"take care|take it easy|bye|bye for now|(?:talk|speak) (?:to|with) you (?:soon|later)|"
-    r"see you(?: soon| then| later| there)?|"
-    r"see ya|have a (?:nice|good|great) (?:day|weekend|evening|one|trip)|"
+    r"take care|take it easy|bye|bye for now|"
+    r"(?:talk|speak) (?:to|with) you (?:soon|later|then|tomorrow|tonight|\w+day)|"
+    r"talk (?:to (?:all|ya) )?(?:soon|later)|"
+    r"see you(?: all)?(?: soon| then| later| there| tomorrow| tonight| around| on \w+day| \w+day)?|have fun|enjoy|"
+    r"see ya|chat soon|more later|(?:until|till) (?:then|later|tomorrow)|lat(?:e|ers?)(?=[,!-])|"
+    r"later (?:dudes?|guys|all|y'all)|adi[oó]s(?: amigos?)?|"
+    r"hasta (?:luego|la vista|mañana)|(?:muchos )?besos|(?:\w+ )?hugs(?:(?: and|,)(?: \w+){0,2} kisses)?|xoxo?|"
+    r"ciao|tschüs|tschüss|bis (?:bald|dann|später)|"
+    r"have a (?:very )?(?:nice|good|great|wonderful|safe|happy|fun|terrific) "
+    r"(?:day|week|weekend|evening|night|afternoon|one|trip|vacation|holidays?|summer|time)|"
+    r"your (?:\w+ )?(?:pal|friend|buddy|brother|sister|cousin|son|daughter|mother|father|mom|dad|colleague|neighbou?r)|"
     r"happy (?:holidays|thanksgiving|easter|new year)|merry christmas|"
     r"mit freundlichen grüßen|mit freundlichen gruessen|freundliche grüße|viele grüße|liebe grüße|beste grüße|"
     r"schöne grüße|herzliche grüße|grüße|gruß|lg|vg|mfg|danke|vielen dank|"
@@ -52,15 +60,17 @@ _LONG_SPACE = re.compile(r"[^\S\n]{9,}")
 _ENCODED = re.compile(r"(?:\s*=(?:09|20))+\Z|^(?:=(?:09|20)\s+)+(?=[A-Z])", re.MULTILINE)
 """White space of a transfer encoding that was not decoded."""
 _CLOSING = re.compile(
-    rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*(?:and|&|,|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
-    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?(?:\s+{_NUMBER})?)\s*$"
+    rf"^\s*(?i:{_CLOSINGS}|{_THANKS})(?:\s*,?\s*(?:and|&|-|–|und)?\s*(?i:{_CLOSINGS}))?[\s,.!:;–—-]*"
+    rf"(?:(?:{NAME}[\s,.!]*){{0,4}}(?:{_NUMBER})?|[a-z]{{1,8}}[.,]?(?:\s+{_NUMBER})?)\s*(?:[:;=]-?[)D])?\s*$"
 )
 _INLINE_CLOSING = re.compile(
     rf"^(?P<text>.*?\S)(?:\s\s+|,\s+(?:and\s+)?(?=\w+,?\s+[A-Z]\w+$))"
     rf"(?P<closing>(?i:{_CLOSINGS}|{_THANKS})[,.!-]*(?:\s+{NAME}){{0,3}}(?:\s+{_NUMBER})?)\s*$"
 )
 """A closing at the end of the last line, after two spaces, where line breaks have been lost; or `…, thanks, Mary`."""
-_AFTER_SENTENCE = re.compile(rf"^(?P<text>.*[.!?)])[\s-](?P<closing>(?i:{_CLOSINGS})[,.!-]*)\s*$")
+_AFTER_SENTENCE = re.compile(
+    rf"^(?P<text>.*(?:[.!?)]|\w,(?=\s(?i:thanks|thank you|thx))))[\s-](?P<closing>(?i:{_CLOSINGS})[,.!-]*)\s*$"
+)
 """`Let me know if you have questions. Thanks.`, in front of a signature."""
 _FORMAL = rf"(?i:{_UNMISTAKABLE})(?:[,.!-]*|,(?:\s+(?:{NAME}|and|of|&)){{1,8}})"
 _FORMAL_CLOSING = re.compile(rf"^(?P<text>.*?\S)\s(?P<closing>{_FORMAL})\s*$")
@@ -82,6 +92,8 @@ _INLINE_NAME = re.compile(
     rf"^(?P<text>.*(?:[.!?)]|\b(?:questions|comments|concerns|know|soon|call|asap|advise|problems)))\s\s+(?P<closing>{NAME}(?:\s+{NAME})?)\s*$"
 )
 _DASHED_NAME = re.compile(rf"^(?P<text>.*[.!?)])\s+(?P<closing>--\s?{NAME}(?:\s+{NAME})?)\s*$")
+_DASHED_LOWER_NAME = re.compile(r"^(?P<text>.*\w\s*-)\s\s+(?P<closing>[a-z]{2,10})\s*$")
+"""`We thought about you -   kim`."""
 _UNFINISHED = re.compile(
     r"(?:[:;&/-]|\b(?:and|or|with|to|by|from|for|of|the|an?|is|are|was|as|at|in|on|mr|ms|mrs|dr|via|per|about|contact|"
     r"call|(?-i:[A-Z]))\.?)$",
@@ -111,7 +123,7 @@ _ATTACHMENTS = re.compile(
 """The list of attachments that a program has appended."""
 _LONGEST_LIST = 600
 """Characters of a list of attachments."""
-_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,]|PS\s*-)(?=\s)")
+_POSTSCRIPT = re.compile(r"(?<=\S)\s+(?:P\.\s?S\.|PS[:,.]|PS\s*-|p\.s\.|ps:)(?=\s)")
 """What follows a signature and belongs to the body."""
 _DELIMITER = re.compile(r"^\s*(?:--|—|_{2,}|-{2,}|\*{3,}|={3,})\s*$")
 _SENT_FROM = re.compile(
@@ -120,12 +132,14 @@ _SENT_FROM = re.compile(
     re.IGNORECASE,
 )
 _SIGNED = re.compile(
-    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|call|phone|if)\b)(?!\(.*[^)]$)[-–—~*!(]*\s*(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
-    rf"\s*[.,~*)]*\s*(?:[:;=]-?[)D]|{_NUMBER})?\s*$"
+    rf"^\s*(?!(?i:call|please|see|let|deal|note|link|queue|click|download|phone|if)\b)"
+    rf"(?!\w+ \d{{4}}\W*$)(?!\(.*[^)]$)[-–—~*!(]*\s*"
+    rf"(?:{NAME}|[A-Z]{{1,3}}|[xX]\d[\d-]{{3,}})(?:,?\s+(?:and\s+|&\s*)?(?:{NAME}|[A-Z]\.?)){{0,3}}"
+    rf"\s*[.,~*)]*\s*(?:[:;=]\s*-?\s*[)D]|{_NUMBER})?\s*$"
 )
 _NO_NAME = re.compile(
     r"(?:ugh|wow|yes|no|ok|okay|sorry|done|great|cool|nice|hmm|oh|sigh|help|anyway|yikes|ouch|yippee|hooray|whatever|etc|enjoy|please|"
-    r"later|the|a|an|and|or|but|so|in|on|at|to|for|of|if|we|you|it|this|that|these|those|our|your|my|nnnn|fyi)\W*$",
+    r"later|now|soon|today|january|february|march|april|may|june|july|august|september|october|november|december|the|a|an|and|or|but|so|in|on|at|to|for|of|if|we|you|it|this|that|these|those|our|your|my|nnnn|fyi)\W*$",
     re.IGNORECASE,
 )
 """Words that are no signature, alone on the last line."""
@@ -150,6 +164,10 @@ LONGEST_SIGNATURE = 10
 """Lines; a longer text after a closing is not a signature."""
 
 
+MOST_WORDS = 6
+"""Words of a closing that is known by its comma only: `Forever in your debt,`."""
+_REQUEST = re.compile(r"\b(?:please|pls|call|let|know|advise|questions?|send|if|when)\b", re.IGNORECASE)
+"""Words of a last sentence whose comma stands in front of a name."""
 LEAST_SCORE = -2.0
 """Lines with this score or less are no signature."""
 
@@ -219,7 +237,15 @@ def _split_last_line(line: str) -> list[str]:
     """Return the last line, and on a line of its own the closing or signature that it ends with."""
     if _is_closing(line):
         return [line]
-    for pattern in (_INLINE_CLOSING, _FORMAL_CLOSING, _GLUED_CLOSING, _THANKS_NAME, _INLINE_NAME, _DASHED_NAME):
+    for pattern in (
+        _INLINE_CLOSING,
+        _FORMAL_CLOSING,
+        _GLUED_CLOSING,
+        _THANKS_NAME,
+        _INLINE_NAME,
+        _DASHED_NAME,
+        _DASHED_LOWER_NAME,
+    ):
         if found := pattern.match(line):
             return [found["text"], found["closing"]]
     found = _given_name_last().match(line)
@@ -235,9 +261,12 @@ def _split_closing(line: str) -> list[str]:
 @cache
 def _given_name_last() -> re.Pattern[str]:
     """Return the pattern of a line that ends with a given name after two spaces or dashes: `… at noon  Chris`."""
-    with_title = rf"{given_name()}(?:\s+{NAME}){{1,2}},?\s+(?:\S+\s+){{0,2}}{_TITLE}.{{0,160}}"
+    with_title = rf"(?:-\s)?{given_name()}(?:\s+{NAME}){{1,2}},?\s+(?:\S+\s+){{0,2}}{_TITLE}.{{0,160}}"
     signed = rf"(?:--\s?)?{given_name()}(?:\s+{NAME})?|{with_title}"
-    return re.compile(rf"^(?P<text>.{{15,}}?\S)(?:\s\s+|\s+(?=--))(?P<closing>{signed})\s*$")
+    between = r"(?:\s\s+|\s+(?=--|-\s)|(?<=\.\.\.)|(?<=[a-z]{3},)\s+)"
+    return re.compile(
+        rf"^(?P<text>.{{15,}}?\S){between}(?P<closing>{signed}|(?<=\.)(?i:{given_name()})(?:\s+{NAME})?)\s*$"
+    )
 
 
 def _find_end(lines: list[str], start: int, *, begun: bool) -> tuple[str, int]:
@@ -262,7 +291,9 @@ def _step_back(lines: list[str], start: int, end: int) -> tuple[str, int]:
     index = end
     while index > start and not lines[index - 1].strip():
         index -= 1
-    if index > start and _is_closing(lines[index - 1]):
+    if index > start and (
+        _is_closing(lines[index - 1]) or (start + 1 < index < len(lines) and _is_clause(lines[index - 1]))
+    ):
         return lines[index - 1].strip(), index - 1
     if index - 1 > start and _SIGNED.match(lines[index - 1]) and _is_closing(lines[index - 2]):
         return lines[index - 2].strip(), index - 2
@@ -274,6 +305,11 @@ def _is_closing(line: str) -> bool:
     return _CLOSING.match(line) is not None or _FORMAL_LINE.match(line) is not None
 
 
+def _is_clause(line: str) -> bool:
+    """Return whether a line is a few words with a comma, which close a letter in front of a signature."""
+    return len(line.split()) <= MOST_WORDS and line.rstrip().endswith(",") and not _REQUEST.search(line)
+
+
 def _unsigned_end(lines: list[str], start: int, last: int) -> int:
     """Return where a signature without a closing begins: names and contact lines at the very end."""
     index = last
@@ -281,8 +317,8 @@ def _unsigned_end(lines: list[str], start: int, last: int) -> int:
         line = lines[index - 1]
         if line.lstrip().startswith("-") and lines[index - 2].rstrip().endswith(('"', "”")):
             break  # the author of a quotation
-        alone = index == last and _LONE_NAME.match(line) and lines[index - 2].rstrip().endswith((".", "!", "?"))
-        if _is_exclamation(line):
+        alone = index == last and _LONE_NAME.match(line) and lines[index - 2].rstrip().endswith((".", "!", "?", "-"))
+        if _is_exclamation(line) or ("\t" in line.strip() and not _CONTACT.search(line)):
             break
         if line.strip() and not (alone or _SENT_FROM.match(line) or _SIGNED.match(line) or _is_contact(line)):
             break

@@ -163,12 +163,17 @@ def _classifier_config(name: str, data: Path, options: BuildOptions, count: int)
     """
     steps = max(options.steps // 6, min(options.steps, LEAST_STEPS))
     model = _scorer_model(options, count)
+    separate = data / f"{name}-validation.txt"
     return from_mapping(
         {
-            "task": {"kind": "classification"},
+            "task": {"kind": "classification", "class_weights": "balanced" if name == "sensitivity" else "none"},
             "data": {
                 "train": {"labelled": str(data / f"{name}.txt")},
-                "held_out": max(1, min(500, count // 20)),
+                **(
+                    {"validation": {"labelled": str(separate)}}
+                    if separate.is_file() and separate.stat().st_size
+                    else {"held_out": max(1, min(500, count // 20))}
+                ),
                 "cleaning": {"max_length": 80, "duplicates": "keep"},
             },
             "model": {

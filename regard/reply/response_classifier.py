@@ -30,10 +30,20 @@ class ResponseClassifier:
 
     def log_probs(self, message: str) -> NDArray[np.float64]:
         """Return log Q of every response for a message."""
+        return self.among_responses(self.of_labels(message))
+
+    def of_labels(self, message: str) -> NDArray[np.float64]:
+        """Return log Q of every label for a message; none if the message is empty."""
         result = self.run.predict(message)
-        if not isinstance(result, Label) or not len(self.columns):
-            return np.zeros(len(self.columns))
+        if not isinstance(result, Label):
+            return np.zeros(0)
         shares = np.fromiter(result.probabilities.values(), float, len(result.probabilities))
-        logs = np.log(np.maximum(shares, LEAST))
+        logs: NDArray[np.float64] = np.log(np.maximum(shares, LEAST))
+        return logs
+
+    def among_responses(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log Q of every response, given that of every label."""
+        if not len(logs) or not len(self.columns):
+            return np.zeros(len(self.columns))
         found: NDArray[np.float64] = np.where(self.columns < 0, np.median(logs), logs[self.columns])
         return found

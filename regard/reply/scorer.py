@@ -5,8 +5,11 @@ A classifier whose labels are the responses may be a second expert. Then the sco
 classifier: a product of experts (Hinton, 2002), up to a constant.
 """
 
+import copy
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +18,8 @@ from numpy.typing import NDArray
 from regard.evaluation.likelihood import log_probs
 from regard.foundation.errors import RegardError
 from regard.reply.response_classifier import ResponseClassifier
+from regard.search.recurrent_steps import RecurrentSteps, can_prepare
+from regard.search.steps import Source, StepModel
 from regard.search.trie import Found, Trie, best_outputs
 from regard.tasks.loaded import LoadedRun
 from regard.text.specials import UNK
@@ -25,6 +30,18 @@ TOLERANCE = 1e-3
 """Largest difference of a log-probability between batches of different sizes."""
 LONGEST_MESSAGE = 80
 """Tokens; of a longer message the last ones are read, which usually ask for the reply."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A message as both experts have read it, for several searches."""
+
+    steps: StepModel[Any]
+    source: Source
+    state: Any
+    """The state of the sequence-to-sequence run before the first token."""
+    labels: NDArray[np.float64]
+    """log Q of every label of the classifier; empty without one."""
 
 
 class Scorer:
@@ -50,25 +67,45 @@ class Scorer:
         self.trie = Trie(self.ids)
         self.weight = weight if classifier else 0.0
         self.classifier = ResponseClassifier(classifier, self.responses) if classifier and weight else None
+        self.prepared = RecurrentSteps(run.model) if can_prepare(run.model) else None
+        """The steps of the sequence-to-sequence run, if they can be prepared: by a third faster."""
 
     def among(self, indices: Sequence[int]) -> "Scorer":
         """Return a scorer of some of the responses, with the same experts."""
-        classifier = self.classifier.run if self.classifier else None
-        return Scorer(self.run, [self.responses[index] for index in indices], classifier, weight=self.weight)
+        scorer = copy.copy(self)
+        scorer.responses, scorer.ids = (
+            [self.responses[index] for index in indices],
+            [self.ids[index] for index in indices],
+        )
+        scorer.trie = Trie(scorer.ids)
+        if self.classifier:
+            scorer.classifier = ResponseClassifier(self.classifier.run, scorer.responses)
+        return scorer
+
+    @torch.inference_mode()
+    def read(self, message: str) -> Reading:
+        """Return a message as both experts read it, for this scorer and those `among` its responses."""
+        steps, source = self._steps(message)
+        labels = self.classifier.of_labels(message) if self.classifier else np.zeros(0)
+        return Reading(steps, source, steps.start(source), labels)
 
     def rank(self, message: str, count: int, width: int = WIDTH, least: float = -math.inf) -> list[Found]:
         """Return the best responses for a message, best first; none whose score is below `least`."""
-        rows = self._rows(message)
-        steps, source = self.run.input.step_model(self.run.model, [message], rows, with_attention=False)
+        return self.rank_read(self.read(message), count, width, least)
+
+    def rank_read(self, reading: Reading, count: int, width: int = WIDTH, least: float = -math.inf) -> list[Found]:
+        """Return the best responses for a message that has been read; see `rank`."""
         total = 1 + self.weight
+        extra = self.weight * self.classifier.among_responses(reading.labels) if self.classifier else None
         found = best_outputs(
-            steps,
-            source,
+            reading.steps,
+            reading.source,
             self.trie,
             width=max(width, count),
             count=count,
             least=total * least,
-            extra=self._extra(message),
+            extra=extra,
+            state=reading.state,
         )
         return [Found(one.output, one.score / total) for one in found]
 
@@ -103,6 +140,12 @@ class Scorer:
     def _extra(self, message: str) -> NDArray[np.float64] | None:
         """Return what the classifier adds to the log-probability of each response."""
         return self.weight * self.classifier.log_probs(message) if self.classifier else None
+
+    def _steps(self, message: str) -> tuple[StepModel[Any], Source]:
+        """Return the step model, prepared if it can be, and the message as its source."""
+        rows = self._rows(message)
+        steps, source = self.run.input.step_model(self.run.model, [message], rows, with_attention=False)
+        return self.prepared or steps, source
 
     def _rows(self, message: str) -> list[list[int]]:
         return [ids[-LONGEST_MESSAGE:] for ids in self.run.input.rows([message])]

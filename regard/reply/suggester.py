@@ -1,7 +1,7 @@
 """From a message to three suggestions, or to none with the reason."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +17,9 @@ from regard.reply.language import identify_language
 from regard.reply.preprocessing import LONGEST_MESSAGE, clean_chat, clean_mail, join_lines
 from regard.reply.quotations import remove_quotations
 from regard.reply.responses import read_responses
-from regard.reply.scorer import Scorer, response_priors
+from regard.reply.scorer import Reading, Scorer, response_priors
 from regard.reply.selection import Scored, choose_suggestions
-from regard.reply.sensitivity import THRESHOLD, find_topic, read_topics
+from regard.reply.sensitivity import find_topic, read_topics
 from regard.runs.bundle import Bundle
 from regard.tasks.loaded import LoadedRun, load_run
 from regard.tasks.results import Label
@@ -28,6 +28,10 @@ from regard.text.languages import language_name
 KIND = "reply"
 CANDIDATES = 16
 """Responses that are scored by both models."""
+OPPOSITES = 8
+"""Responses of the opposite polarity that the second search returns."""
+OLD_THRESHOLD = 0.35
+"""Probability from which messages are sensitive in bundles that were built without one of their own."""
 WANTED = "reply"
 """The label of messages that a short reply answers."""
 
@@ -149,8 +153,11 @@ class Suggester:
             return Suggestions((), reason, message, None)
         if wanted < least:
             return Suggestions((), f"A short reply is not likely to be wanted ({wanted:.0%}).", message, wanted)
-        ranked = self.rank(message)
-        chosen = choose_suggestions(ranked, lambda polarity: self._of_polarity(message, polarity), diverse=diverse)
+        reading = self.scorer.read(message)
+        ranked = self._rescore(message, self.scorer.rank_read(reading, CANDIDATES))
+        chosen = choose_suggestions(
+            ranked, lambda polarity: self._of_polarity(message, reading, polarity), diverse=diverse
+        )
         return Suggestions(tuple(chosen), None, message, wanted, tuple(ranked))
 
     def consider(self, message: str, original: str = "") -> tuple[str | None, float]:
@@ -169,7 +176,7 @@ class Suggester:
 
     def rank(self, message: str, count: int = CANDIDATES) -> list[Scored]:
         """Return the best responses for a cleaned message in lower case, best first."""
-        return self._rescore(message, [(found.output, found.score) for found in self.scorer.rank(message, count)])
+        return self._rescore(message, self.scorer.rank(message, count))
 
     def probability(self, message: str) -> float:
         """Return the probability that a short reply is wanted."""
@@ -184,9 +191,13 @@ class Suggester:
         if found := find_topic(self.topics, message) or find_topic(self.topics, original):
             return f"The message is sensitive ({found[0]}: “{found[1]}”)."
         share = label_probability(self.sensitivity, message, "sensitive")
-        return f"The message is sensitive (with a probability of {share:.0%})." if share >= THRESHOLD else None
+        return (
+            f"The message is sensitive (with a probability of {share:.0%})."
+            if share >= self.settings.sensitive
+            else None
+        )
 
-    def _rescore(self, message: str, found: Sequence[tuple[int, float]]) -> list[Scored]:
+    def _rescore(self, message: str, found: Iterable[tuple[int, float]]) -> list[Scored]:
         """Return responses by log P(response | message) − α log P(response), best first."""
         intimate = is_intimate(message)
         scored = [
@@ -201,7 +212,7 @@ class Suggester:
         ]
         return sorted(scored, key=lambda one: -one.score)
 
-    def _of_polarity(self, message: str, polarity: str) -> list[Scored]:
+    def _of_polarity(self, message: str, reading: Reading, polarity: str) -> list[Scored]:
         """Return the best responses of a polarity: the second search."""
         if polarity not in self._by_polarity:
             indices = [index for index, response in enumerate(self.responses) if response.polarity == polarity]
@@ -209,7 +220,9 @@ class Suggester:
         indices, scorer = self._by_polarity[polarity]
         if not indices:
             return []
-        return self._rescore(message, [(indices[found.output], found.score) for found in scorer.rank(message, 8)])
+        return self._rescore(
+            message, ((indices[output], score) for output, score in scorer.rank_read(reading, OPPOSITES))
+        )
 
 
 def label_probability(run: LoadedRun, message: str, label: str) -> float:
@@ -232,6 +245,8 @@ class ReplySettings:
     """The code of the language of the conversations; `None` if it is not known."""
     weight: float = 0.0
     """Weight of the classifier in the scorer; that of the sequence-to-sequence run is 1."""
+    sensitive: float = OLD_THRESHOLD
+    """Probability from which the classifier takes a message for sensitive."""
 
     @classmethod
     def of(cls, bundle: Bundle) -> "ReplySettings":
@@ -246,12 +261,18 @@ class ReplySettings:
         language, weight = found.get("language"), found.get("weight", 0.0)
         if not isinstance(weight, int | float) or not 0 <= weight < np.inf:
             raise RegardError(f"{bundle.directory / 'bundle.json'} has the weight {weight}. It must be 0 or more.")
+        sensitive = found.get("sensitive", OLD_THRESHOLD)
+        if not isinstance(sensitive, int | float) or not 0 <= sensitive <= 1:
+            raise RegardError(
+                f"{bundle.directory / 'bundle.json'} has {sensitive} for `sensitive`. It must be between 0 and 1."
+            )
         return cls(
             float(numbers[0]),
             float(numbers[1]),
             tuple(float(number) for number in numbers[2:]),
             language if isinstance(language, str) else None,
             float(weight),
+            float(sensitive),
         )
 
     def threshold(self, rate: float | None = None) -> float:

@@ -98,6 +98,7 @@ def best_outputs(
     count: int,
     least: float = -math.inf,
     extra: NDArray[np.float64] | None = None,
+    state: Any = None,
 ) -> list[Found]:
     """Return the `count` outputs with the best scores for one source, best first.
 
@@ -105,40 +106,45 @@ def best_outputs(
     nodes are kept, so the model's cost does not depend on the number of outputs. A node is judged by its
     log-probability and the largest `extra` below it: no output below it can be better. So it is dropped once `count`
     complete outputs are at least as good, which loses nothing, and a beam as wide as the trie gives exactly the best
-    outputs. Outputs whose score is below `least` are not searched.
+    outputs. Outputs whose score is below `least` are not searched. `state` is what `model.start(source)` returned,
+    if it has been called already.
     """
-    state = model.start(source)
+    state = model.start(source) if state is None else state
     nodes = np.zeros(1, dtype=np.int64)
     scores = np.zeros(1)
-    found: list[Found] = []
+    outputs, totals = np.zeros(0, dtype=np.int64), np.zeros(0)
     bonus = np.zeros(len(trie)) if extra is None else trie.best_below(extra)
     while len(nodes):
         tokens = torch.from_numpy(trie.tokens[nodes]).to(source.device)
         log_probs, state = model.step(tokens, state)  # A×V
         ends = np.flatnonzero(trie.output[nodes] != NOT_COMPLETE)
-        outputs = trie.output[nodes[ends]]
-        totals = scores[ends] + _pick(log_probs, ends, np.full(len(ends), EOS))
-        if extra is not None:
-            totals += extra[outputs]
-        found += [
-            Found(int(output), float(total)) for output, total in zip(outputs, totals, strict=True) if total >= least
-        ]
-        found = sorted(found, key=lambda one: (-one.score, one.output))[:count]
         children, parents = trie.expand(nodes)
-        reached = scores[parents] + _pick(log_probs, parents, trie.tokens[children])
+        picked = _pick(
+            log_probs,
+            np.concatenate([ends, parents]),
+            np.concatenate([np.full(len(ends), EOS), trie.tokens[children]]),
+        )
+        if len(ends):
+            ended = trie.output[nodes[ends]]
+            total = scores[ends] + picked[: len(ends)] + (0.0 if extra is None else extra[ended])
+            enough = total >= least
+            outputs, totals = np.concatenate([outputs, ended[enough]]), np.concatenate([totals, total[enough]])
+            best = np.lexsort((outputs, -totals))[:count]
+            outputs, totals = outputs[best], totals[best]
+        reached = scores[parents] + picked[len(ends) :]
         promised = reached + bonus[children]
-        worst = found[-1].score if len(found) == count else -math.inf
+        worst = totals[-1] if len(totals) == count else -math.inf
         kept = np.flatnonzero((promised > worst) & (promised >= least))
         if len(kept) > width:
             kept = np.sort(kept[np.argpartition(-promised[kept], width - 1)[:width]])
         nodes, scores, parents = children[kept], reached[kept], parents[kept]
         if len(nodes):
             state = state.select(torch.from_numpy(parents).to(source.device))
-    return found
+    return [Found(output, total) for output, total in zip(outputs.tolist(), totals.tolist(), strict=True)]
 
 
 def _pick(log_probs: torch.Tensor, rows: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the log-probabilities A×V of some tokens, each in its row."""
-    places = (torch.from_numpy(rows).to(log_probs.device), torch.from_numpy(tokens).to(log_probs.device))
-    picked: NDArray[np.float64] = log_probs[places].double().cpu().numpy()
+    places = torch.from_numpy(rows * log_probs.shape[1] + tokens).to(log_probs.device)
+    picked: NDArray[np.float64] = log_probs.take(places).double().cpu().numpy()
     return picked

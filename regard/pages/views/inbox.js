@@ -22,7 +22,8 @@ export function show(data) {
     el("div", { class: "inbox" },
       el("nav", { "aria-label": "Inbox" }, list, el("label", { class: "quiet", for: "own" }, "Try a message"), other, add),
       el("div", { class: "open" }, reader, suggestions, why, reply,
-        el("div", { class: "foot" }, send,
+        el("div", { class: "foot" }, send),
+        el("div", { class: "settings", role: "group", "aria-label": "Settings" },
           el("label", { class: "quiet" }, always, " Suggest for every message, not only where a short reply is likely"),
           data.canLog ? el("label", { class: "quiet" }, learn, " Learn from my choices (kept on this server)") : null))));
 
@@ -37,7 +38,8 @@ export function show(data) {
     state.open = place;
     const message = messages[place];
     drawList();
-    reader.replaceChildren(el("h2", {}, message.subject), el("p", { class: "quiet" }, `From ${message.sender}`),
+    reader.replaceChildren(el("h2", {}, message.own ? "Your message" : message.subject),
+      ...(message.own ? [] : [el("p", { class: "quiet" }, `From ${message.sender}`)]),
       el("p", { class: "text", dir: "auto" }, message.text));
     if (message.sent !== null) reader.append(el("blockquote", { class: "sent" }, el("p", { class: "quiet" }, "You answered"), el("p", {}, message.sent)));
     reply.value = message.draft;
@@ -67,10 +69,11 @@ export function show(data) {
       el("button", { type: "button", class: "suggestion", title: one.intent, onclick: () => insert(one.text) }, one.text)));
   }
 
-  /** Put a suggestion into the reply, and go there: it is not sent. */
+  /** Put a suggestion into the reply, and go there: it is not sent. It replaces another that was not edited. */
   function insert(text) {
+    const draft = reply.value.trim();
+    reply.value = draft && draft !== state.chosen ? `${draft} ${text}` : text;
     state.chosen = text;
-    reply.value = reply.value.trim() ? `${reply.value.trimEnd()} ${text}` : text;
     keepDraft();
     reply.focus();
     reply.setSelectionRange(reply.value.length, reply.value.length);
@@ -96,7 +99,7 @@ export function show(data) {
   function addMessage() {
     const text = other.value.trim();
     if (!text) return;
-    messages.unshift({ sender: "You", subject: text.split("\n")[0].slice(0, 40), text, draft: "", sent: null });
+    messages.unshift({ sender: "You", subject: text.split("\n")[0].slice(0, 40), text, own: true, draft: "", sent: null });
     other.value = "";
     open(0);
   }
