@@ -22,6 +22,7 @@ from regard.models.memory import Memory
 from regard.nn.subsampling import (
     LARGEST_RAISE,
     STRETCH,
+    Subsampling,
     even_loudness,
     pad_frames,
     standardise_bands,
@@ -274,6 +275,13 @@ def test_a_quiet_stretch_becomes_as_loud_as_a_loud_one_and_silence_stays_silent(
     whisper = torch.full((1, 80, 8), 0.2)
     torch.testing.assert_close(even_loudness(whisper), 2 * whisper)
     assert even_loudness(torch.full((1, 80, 8), 0.45)).max() <= 0.45 + LARGEST_RAISE
+
+
+def test_vectors_are_at_first_about_as_large_as_the_frames():
+    torch.manual_seed(1)
+    frames, real = torch.randn(4, 80, 40), torch.ones(4, 80, dtype=torch.bool)
+    vectors, _ = Subsampling(40, 16, 128)(frames, real)
+    assert 0.5 < vectors.std().item() < 2  # smaller ones would be lost among positions, and learned late
 
 
 @pytest.mark.parametrize("normalise", [False, True])

@@ -35,6 +35,9 @@ class Subsampling(nn.Module):
         self.first = nn.Conv2d(1, channels, 3, stride=2, padding=1)
         self.second = nn.Conv2d(channels, channels, 3, stride=2, padding=1)
         self.linear = nn.Linear(channels * subsampled_length(bands), width)
+        for layer in (self.first, self.second, self.linear):  # keeps the variance (He et al., 2015)
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="linear" if layer is self.linear else "relu")
+            nn.init.zeros_(layer.bias)
 
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Map frames B×S×F with mask B×S (true at real frames) to vectors B×⌈S/4⌉×D with mask B×⌈S/4⌉."""
