@@ -37,6 +37,7 @@ class Subsampling(nn.Module):
         self.linear = nn.Linear(channels * subsampled_length(bands), width)
         for layer in (self.first, self.second, self.linear):  # keeps the variance (He et al., 2015)
             nn.init.kaiming_normal_(layer.weight, nonlinearity="linear" if layer is self.linear else "relu")
+            assert layer.bias is not None
             nn.init.zeros_(layer.bias)
 
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
