@@ -211,6 +211,7 @@ FRESH = (
         "cleaning",
     ),
     Mutation("mel bands on a linear scale", "2595 * np.log10(1 + hertz / 700)", "hertz", "sounds speech"),
+    Mutation("silence is raised as well", "frames + torch.minimum(frames, raised)", "frames + raised", "speech"),
     Mutation(
         "BPE dropout forgets the pair to the left of a merge",
         "candidates[place - 1] = merges.get((symbols[place - 1], symbols[place]))",

@@ -19,7 +19,15 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text, utility
 from regard.models import build
 from regard.models.memory import Memory
-from regard.nn.subsampling import pad_frames, standardise_bands, subsampled_length
+from regard.nn.subsampling import (
+    LARGEST_RAISE,
+    STRETCH,
+    Subsampling,
+    even_loudness,
+    pad_frames,
+    standardise_bands,
+    subsampled_length,
+)
 from regard.runs.run import Run
 from regard.search import Search
 from regard.search.ctc import CtcSteps
@@ -252,6 +260,30 @@ def test_the_loudness_of_bands_is_removed_and_that_of_pauses_does_not_matter():
     assert standardise_bands(torch.zeros(1, 3, 8), real[:, :3]).abs().max() == 0  # silence
 
 
+def test_a_quiet_stretch_becomes_as_loud_as_a_loud_one_and_silence_stays_silent():
+    torch.manual_seed(1)
+    loud = torch.rand(1, 100, 8) * 0.5 + 0.4
+    loud[:, :, 0] = 1.0  # so that every frame of the loud stretch stays as it is
+    pause = torch.zeros(1, STRETCH, 8)
+    for quieter in (0.1, 0.3):  # 6 and 18 dB
+        both = torch.cat([loud, pause, loud - quieter], 1)
+        found = even_loudness(both)
+        torch.testing.assert_close(found[:, :100], loud)
+        kept = loud - quieter > quieter  # lower levels, near the end of the range, are raised by less
+        torch.testing.assert_close(found[:, -100:][kept], loud[kept])
+        assert (found[:, -100:] <= loud + 1e-6).all() and found[:, 100:-100].abs().max() == 0
+    whisper = torch.full((1, 80, 8), 0.2)
+    torch.testing.assert_close(even_loudness(whisper), 2 * whisper)
+    assert even_loudness(torch.full((1, 80, 8), 0.45)).max() <= 0.45 + LARGEST_RAISE
+
+
+def test_vectors_are_at_first_about_as_large_as_the_frames():
+    torch.manual_seed(1)
+    frames, real = torch.randn(4, 80, 40), torch.ones(4, 80, dtype=torch.bool)
+    vectors, _ = Subsampling(40, 16, 128)(frames, real)
+    assert 0.5 < vectors.std().item() < 2  # smaller ones would be lost among positions, and learned late
+
+
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: "-".join(map(str, body.values())))
 def test_padding_changes_nothing(body, normalise):
@@ -261,7 +293,7 @@ def test_padding_changes_nothing(body, normalise):
             "data": {"train": {"spoken_words": "x"}},
             "model": {
                 "width": 16,
-                "encoder": {**ENCODER, "body": body, "normalise": normalise},
+                "encoder": {**ENCODER, "body": body, "normalise": normalise, "even_loudness": normalise},
                 "decoder": {"kind": "rnn"},
             },
         }

@@ -175,6 +175,9 @@ class SoundEncoder(EncoderSettings):
     """Mel bands of a frame."""
     max_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
     """Longer sounds are refused."""
+    even_loudness: bool = False
+    """Whether quiet stretches of a sound are raised, by up to 30 dB, to the loudness of the others. Recommended if
+    sounds have parts from different recordings, or from different distances."""
     normalise: bool = False
     """Whether each mel band is standardised within a sound, which removes most of the difference between microphones
     and some of that between voices. Recommended if speakers of the training data are few."""

@@ -11,7 +11,7 @@ from regard.config import model as config
 from regard.config.cell import resolved
 from regard.models.encoders import Encoder
 from regard.models.memory import Memory
-from regard.nn.subsampling import Subsampling, standardise_bands
+from regard.nn.subsampling import Subsampling, even_loudness, standardise_bands
 from regard.nn.taps import Tap
 
 
@@ -31,6 +31,7 @@ class SoundEncoder(Encoder):
     ) -> None:
         super().__init__()
         self.subsampling = Subsampling(part.bands, part.channels, resolved(cell.embeddings.width))
+        self.even_loudness = part.even_loudness
         self.normalise = part.normalise
         self.subsampled = Tap(time=1)
         self.body = make_body(cell, part.body, name=f"{name}.body", drop_states=drop_states)
@@ -38,6 +39,8 @@ class SoundEncoder(Encoder):
     def forward(self, frames: Tensor) -> Memory:  # type: ignore[override]
         """Encode frames B×S×F+1; each position of the result covers 40 ms."""
         levels, mask = frames[..., :-1], frames[..., -1] > 0  # B×S×F, B×S
+        if self.even_loudness:
+            levels = even_loudness(levels)
         if self.normalise:
             levels = standardise_bands(levels, mask)
         vectors, mask = self.subsampling(levels, mask)  # B×S×E, B×S

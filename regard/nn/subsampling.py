@@ -9,10 +9,14 @@ from torch import Tensor, nn
 
 FACTOR = 4
 """Frames that become one position."""
-
-
 SMALLEST_VARIANCE = 0.01
 """Is added to the variance of each band, so that bands without a signal are not amplified."""
+
+
+LARGEST_RAISE = 0.5
+"""Quiet stretches are raised by at most this share of the range of levels."""
+STRETCH = 51
+"""Frames among which the loudest decides how far the one in the middle is raised."""
 
 
 def subsampled_length(frames: int) -> int:
@@ -31,6 +35,10 @@ class Subsampling(nn.Module):
         self.first = nn.Conv2d(1, channels, 3, stride=2, padding=1)
         self.second = nn.Conv2d(channels, channels, 3, stride=2, padding=1)
         self.linear = nn.Linear(channels * subsampled_length(bands), width)
+        for layer in (self.first, self.second, self.linear):  # keeps the variance (He et al., 2015)
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="linear" if layer is self.linear else "relu")
+            assert layer.bias is not None
+            nn.init.zeros_(layer.bias)
 
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Map frames B×S×F with mask B×S (true at real frames) to vectors B×⌈S/4⌉×D with mask B×⌈S/4⌉."""
@@ -40,6 +48,17 @@ class Subsampling(nn.Module):
             features = F.relu(convolution(features)) * mask[:, None, :, None]  # B×C×S'×F'
         vectors: Tensor = self.linear(features.transpose(1, 2).flatten(2))  # B×S/4×D
         return vectors, mask
+
+
+def even_loudness(frames: Tensor) -> Tensor:
+    """Return frames B×S×F, levels from 0 to 1, in which quiet stretches are raised to the loudness of the others.
+
+    A level x becomes x + min(x, r), where r is the distance from the loudest level of the half second around it to 1.
+    Silence, also that of padding, stays silence.
+    """
+    around = F.max_pool1d(frames.amax(2)[:, None], STRETCH, stride=1, padding=STRETCH // 2)  # B×1×S
+    raised = (1 - around).clamp(0, LARGEST_RAISE).transpose(1, 2)  # B×S×1
+    return frames + torch.minimum(frames, raised)
 
 
 def standardise_bands(frames: Tensor, mask: Tensor) -> Tensor:
