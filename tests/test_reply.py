@@ -15,7 +15,7 @@ import pytest
 import regard
 from regard.cli import main
 from regard.foundation.errors import RegardError, UsageError
-from regard.reply.building import WEIGHTS, build
+from regard.reply.building import UNSEEN, WEIGHTS, _sensitivity_lines, _trigger_lines, build
 from regard.reply.conversations import Exchange
 from regard.reply.feedback import log_choice, read_feedback
 from regard.reply.intents import assign_intents, built_in_seeds, propagate
@@ -33,7 +33,7 @@ from regard.reply.responses import (
 )
 from regard.reply.scorer import Scorer
 from regard.reply.selection import Scored, choose_suggestions
-from regard.reply.sensitivity import built_in_list, find_topic, parse_topics
+from regard.reply.sensitivity import THRESHOLD, built_in_list, find_topic, parse_topics
 from regard.reply.suggester import Suggester
 from regard.runs.bundle import Bundle
 from regard.search.recurrent_steps import RecurrentSteps, can_prepare
@@ -350,14 +350,24 @@ class TestSensitivity:
         assert len(messages) == 100
         assert [message for message in messages if suggester(message, rate=1.0).texts] == []
 
-    @pytest.mark.parametrize(("name", "least"), [("unseen", 90), ("fourth", 60)])
+    @pytest.mark.parametrize(("name", "least"), [("unseen", 90), ("fourth", 70), ("fifth", 95), ("sixth", 60)])
     def test_the_list_alone_knows_most_messages(self, name: str, least: int) -> None:
-        """Hundreds of messages that were written before they were tried. At first the list knew 84 and 48 of them."""
+        """Hundreds of messages that were written before they were tried. At first the list knew 84, 48, 76 and 53."""
         messages = (Path(__file__).parent / "fixtures" / f"sensitive_{name}.txt").read_text().splitlines()
         assert len(messages) == 100
         assert sum(find_topic(self.TOPICS, message) is not None for message in messages) >= least
 
-    @pytest.mark.parametrize("message", ["are you coming tonight?", "i like the song", "what a studied answer"])
+    @pytest.mark.parametrize(
+        "message",
+        [
+            "are you coming tonight?",
+            "i like the song",
+            "what a studied answer",
+            "they had it at the store",
+            "don't give me a hard time",
+            "are you crazy? i love it",
+        ],
+    )
     def test_ordinary_messages_pass(self, message: str) -> None:
         assert find_topic(self.TOPICS, message) is None
 
@@ -365,6 +375,32 @@ class TestSensitivity:
     def test_a_wrong_list_is_refused(self, text: str) -> None:
         with pytest.raises(Exception, match=r".+"):
             parse_topics(text)
+
+    def test_validation_has_no_example_of_the_training(self) -> None:
+        examples = [f"sad {number}" for number in range(80)]
+        pairs = [(f"message {number}", "") for number in range(400)] * 2
+        training, held_out = _sensitivity_lines(examples, pairs)
+        assert not set(training) & set(held_out)
+        assert {line for line in (*training, *held_out) if line.startswith("sensitive")} == {
+            f"sensitive {example}" for example in examples
+        }
+        assert sum(line.startswith("sensitive") for line in held_out) == len(examples) // UNSEEN
+        assert sum(line.startswith("ordinary") for line in (*training, *held_out)) == 400
+
+    def test_the_threshold_is_that_of_the_bundle(self, bundle: Path, tmp_path: Path) -> None:
+        shutil.copytree(bundle, tmp_path / "copy")
+        path = tmp_path / "copy" / "bundle.json"
+        record = json.loads(path.read_text())
+        assert 0 < record["settings"]["sensitive"] <= THRESHOLD
+        record["settings"]["sensitive"] = 0.0
+        path.write_text(json.dumps(record))
+        assert "sensitive (with a probability" in str(
+            Suggester.open(tmp_path / "copy")("where are you ao", rate=1.0).reason
+        )
+        record["settings"]["sensitive"] = 2
+        path.write_text(json.dumps(record))
+        with pytest.raises(RegardError, match="between 0 and 1"):
+            Suggester.open(tmp_path / "copy")
 
 
 class TestFeedback:
@@ -632,6 +668,15 @@ def test_too_few_conversations(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="has 1 messages with replies"):
         build(path, tmp_path / "run", BuildOptions(), report=lambda line: None)
     assert not (tmp_path / "run").exists()
+    path.write_text('{"message": "a", "reply": "b"}\n' * 60)
+    with pytest.raises(RegardError, match="has 1 different messages"):
+        build(path, tmp_path / "run", BuildOptions(), report=lambda line: None)
     path.write_text("".join(f'{{"message": "a{n}", "reply": "unique {chr(97 + n % 26)}{n}"}}\n' for n in range(60)))
     with pytest.raises(RegardError, match="Only 0 replies occur"):
         build(path, tmp_path / "run", BuildOptions(), report=lambda line: None)
+
+
+def test_a_table_of_usual_replies_has_messages_that_need_no_reply() -> None:
+    """Every reply is a response there; the replies themselves were not answered."""
+    lines = list(_trigger_lines([("are you there", "yes"), ("do you like it", "no")], {"yes", "no"}))
+    assert sorted(lines) == ["none no", "none yes", "reply are you there", "reply do you like it"]

@@ -27,7 +27,7 @@ from regard.reply.response_classifier import ResponseClassifier
 from regard.reply.responses import LONGEST, Response, collect_responses, read_responses, write_responses
 from regard.reply.scorer import Scorer
 from regard.reply.sensitivity import LABELS, THRESHOLD, built_in_list, find_topic, parse_topics, read_topics
-from regard.reply.suggester import KIND, WANTED, label_probability
+from regard.reply.suggester import KIND, OLD_THRESHOLD, WANTED, label_probability
 from regard.runs.bundle import Bundle, is_bundle
 from regard.runs.run import Run
 from regard.tasks.loaded import load_run
@@ -51,9 +51,11 @@ CALIBRATED_ON = 2000
 
 ORDINARY = 20
 """Ordinary messages for each example of a sensitive one."""
+REPEATS = 5
+"""How often an example is trained on for each time that an ordinary message is."""
 UNSEEN = 8
 """One of so many examples is for validation."""
-FALSE_ALARMS = 0.02
+FALSE_ALARMS = 0.015
 """Share of ordinary messages that the classifier of sensitive messages may take for sensitive."""
 
 WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
@@ -142,6 +144,12 @@ def _read(conversations: Path, progress: Progress | None) -> list[Exchange]:
             f"{conversations} has {answered} messages with replies. Suggested replies need thousands to be "
             f"useful, and {FEWEST} at the very least."
         )
+    different = len({exchange.message.lower() for exchange in exchanges})
+    if different < FEWEST:
+        raise RegardError(
+            f"{conversations} has {different} different messages. Suggested replies need thousands to be useful, and "
+            f"{FEWEST} at the very least."
+        )
     return exchanges
 
 
@@ -207,9 +215,11 @@ def _scorer_pairs(pairs: Sequence[Pair], known: set[str]) -> tuple[list[Pair], l
 
 
 def _trigger_lines(pairs: Sequence[Pair], known: set[str]) -> Iterator[str]:
-    """Yield labelled messages: all that were answered by a response, and twice as many others."""
+    """Yield labelled messages: all that were answered by a response, and twice as many others, where there are any."""
     wanted = [message for message, reply in pairs if reply in known]
     others = [message for message, reply in pairs if reply not in known]
+    if not others:  # a table of messages and usual replies: nobody answered the replies
+        others = list(dict.fromkeys(reply for _, reply in pairs))
     random.Random(SEED).shuffle(others)
     lines = [f"{WANTED} {message}" for message in wanted]
     lines += [f"{UNWANTED} {message}" for message in others[: max(2 * len(wanted), 1)]]
@@ -229,7 +239,7 @@ def _sensitivity_lines(examples: Sequence[str], pairs: Sequence[Pair]) -> tuple[
     ordinary = ordinary[: ORDINARY * max(1, len(texts))]
     few, some = len(texts) // UNSEEN, len(ordinary) // UNSEEN
     parts = []
-    for chosen, others in ((texts[few:], ordinary[some:]), (texts[:few], ordinary[:some])):
+    for chosen, others in ((REPEATS * texts[few:], ordinary[some:]), (texts[:few], ordinary[:some])):
         lines = [f"{LABELS[1]} {text}" for text in chosen] + [f"{LABELS[0]} {text}" for text in others]
         random.Random(SEED).shuffle(lines)
         parts.append(lines)
@@ -275,7 +285,7 @@ def _quantiles(directory: Path, exchanges: Sequence[Exchange]) -> list[float]:
 
 
 def _sensitive_threshold(directory: Path, exchanges: Sequence[Exchange]) -> float:
-    """Return the probability that a share `FALSE_ALARMS` of ordinary messages reaches, at most `THRESHOLD`.
+    """Return the probability that a share `FALSE_ALARMS` of ordinary messages reaches; it is at most `THRESHOLD`.
 
     The messages are not those of the training, and not those in which the list finds a topic.
     """
@@ -286,4 +296,4 @@ def _sensitive_threshold(directory: Path, exchanges: Sequence[Exchange]) -> floa
     random.Random(SEED).shuffle(messages)
     chosen = (message for message in messages if message not in trained and not find_topic(topics, message))
     shares = [label_probability(run, message, LABELS[1]) for message in islice(chosen, CALIBRATED_ON)]
-    return min(THRESHOLD, float(np.quantile(shares, 1 - FALSE_ALARMS))) if shares else THRESHOLD
+    return min(THRESHOLD, float(np.quantile(shares, 1 - FALSE_ALARMS))) if shares else OLD_THRESHOLD

@@ -166,7 +166,7 @@ def _classifier_config(name: str, data: Path, options: BuildOptions, count: int)
     separate = data / f"{name}-validation.txt"
     return from_mapping(
         {
-            "task": {"kind": "classification", "class_weights": "balanced" if name == "sensitivity" else "none"},
+            "task": {"kind": "classification"},
             "data": {
                 "train": {"labelled": str(data / f"{name}.txt")},
                 **(
