@@ -229,7 +229,7 @@ def test_a_mistake_is_told_with_its_place_and_remedy(text: str | bytes, message:
         ("training.steps=[1", "command line: training.steps: not valid YAML: "),
         ("model.encoder=rnn", "model.encoder is a section; did you mean to set model.encoder.kind to rnn?"),
         ("model.attention.score=scaled_dot", "did you mean scaled-dot?"),
-        ("data.train.generate=date", 'copy, reverse, sort, shapes, questions, not "date"; did you mean dates?'),
+        ("data.train.generate=date", 'questions, shape-names, not "date"; did you mean dates?'),
         ("training.schedule.kind=cosin", "did you mean cosine?"),
         ("preset=3", "command line: preset must be the name of a preset, or a list of names, not 3."),
         ("model.join.order=before", "command line: model.join.order and input_feeding concern the recurrence"),
