@@ -218,5 +218,18 @@ RECENT = (
         "nn.init.zeros_(self.input_bias.data[self.width : 2 * self.width])",
         "formulas parity independent",
     ),
+    # suggested replies
+    Mutation(
+        "prepared attention without its scale",
+        "scores = (self.queries @ keys.t()) * (self.score.scale or 1.0)",
+        "scores = self.queries @ keys.t()",
+        "recurrent_steps",
+    ),
+    Mutation(
+        "a node of the trie does not know what the second expert promises below it",
+        "promised = reached + bonus[children]",
+        "promised = reached",
+        "reply",
+    ),
 )
 """Chosen before it was known whether any test notices them."""

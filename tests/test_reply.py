@@ -33,7 +33,7 @@ from regard.reply.responses import (
 )
 from regard.reply.scorer import Scorer
 from regard.reply.selection import Scored, choose_suggestions
-from regard.reply.sensitivity import THRESHOLD, built_in_list, find_topic, parse_topics
+from regard.reply.sensitivity import THRESHOLDS, built_in_list, find_topic, parse_topics
 from regard.reply.suggester import Suggester
 from regard.runs.bundle import Bundle
 from regard.search.recurrent_steps import RecurrentSteps, can_prepare
@@ -391,7 +391,7 @@ class TestSensitivity:
         shutil.copytree(bundle, tmp_path / "copy")
         path = tmp_path / "copy" / "bundle.json"
         record = json.loads(path.read_text())
-        assert 0 < record["settings"]["sensitive"] <= THRESHOLD
+        assert THRESHOLDS[0] <= record["settings"]["sensitive"] <= THRESHOLDS[1]
         record["settings"]["sensitive"] = 0.0
         path.write_text(json.dumps(record))
         assert "sensitive (with a probability" in str(
@@ -552,7 +552,10 @@ class TestBundle:
         editor.chmod(0o755)
         monkeypatch.setenv("EDITOR", str(editor))
         assert main(["reply", "edit", str(copy)]) == 1
-        assert "cannot be read" in capsys.readouterr().err
+        assert "line 2 is not YAML" in capsys.readouterr().err
+        editor.write_text('#!/bin/sh\nsed -i "0,/intent: .*/s//intent: yess/" "$1"\n')
+        shutil.copy(bundle / "responses.yaml", copy)
+        assert main(["reply", "edit", str(copy)]) == 0
         monkeypatch.delenv("EDITOR")
         assert main(["reply", "edit", str(copy)]) == 2
 

@@ -26,7 +26,7 @@ from regard.reply.preprocessing import normalise_response
 from regard.reply.response_classifier import ResponseClassifier
 from regard.reply.responses import LONGEST, Response, collect_responses, read_responses, write_responses
 from regard.reply.scorer import Scorer
-from regard.reply.sensitivity import LABELS, THRESHOLD, built_in_list, find_topic, parse_topics, read_topics
+from regard.reply.sensitivity import LABELS, THRESHOLDS, built_in_list, find_topic, parse_topics, read_topics
 from regard.reply.suggester import KIND, OLD_THRESHOLD, WANTED, label_probability
 from regard.runs.bundle import Bundle, is_bundle
 from regard.runs.run import Run
@@ -51,8 +51,8 @@ CALIBRATED_ON = 2000
 
 ORDINARY = 20
 """Ordinary messages for each example of a sensitive one."""
-REPEATS = 5
-"""How often an example is trained on for each time that an ordinary message is."""
+COMMON = 4
+"""The examples are repeated until ordinary messages are so many times as frequent."""
 UNSEEN = 8
 """One of so many examples is for validation."""
 FALSE_ALARMS = 0.015
@@ -238,8 +238,9 @@ def _sensitivity_lines(examples: Sequence[str], pairs: Sequence[Pair]) -> tuple[
     random.Random(SEED).shuffle(ordinary)
     ordinary = ordinary[: ORDINARY * max(1, len(texts))]
     few, some = len(texts) // UNSEEN, len(ordinary) // UNSEEN
+    repeats = max(1, len(ordinary) // (COMMON * max(1, len(texts))))
     parts = []
-    for chosen, others in ((REPEATS * texts[few:], ordinary[some:]), (texts[:few], ordinary[:some])):
+    for chosen, others in ((repeats * texts[few:], ordinary[some:]), (texts[:few], ordinary[:some])):
         lines = [f"{LABELS[1]} {text}" for text in chosen] + [f"{LABELS[0]} {text}" for text in others]
         random.Random(SEED).shuffle(lines)
         parts.append(lines)
@@ -285,7 +286,7 @@ def _quantiles(directory: Path, exchanges: Sequence[Exchange]) -> list[float]:
 
 
 def _sensitive_threshold(directory: Path, exchanges: Sequence[Exchange]) -> float:
-    """Return the probability that a share `FALSE_ALARMS` of ordinary messages reaches; it is at most `THRESHOLD`.
+    """Return the probability that a share `FALSE_ALARMS` of ordinary messages reaches, within `THRESHOLDS`.
 
     The messages are not those of the training, and not those in which the list finds a topic.
     """
@@ -296,4 +297,4 @@ def _sensitive_threshold(directory: Path, exchanges: Sequence[Exchange]) -> floa
     random.Random(SEED).shuffle(messages)
     chosen = (message for message in messages if message not in trained and not find_topic(topics, message))
     shares = [label_probability(run, message, LABELS[1]) for message in islice(chosen, CALIBRATED_ON)]
-    return min(THRESHOLD, float(np.quantile(shares, 1 - FALSE_ALARMS))) if shares else OLD_THRESHOLD
+    return float(np.clip(np.quantile(shares, 1 - FALSE_ALARMS), *THRESHOLDS)) if shares else OLD_THRESHOLD

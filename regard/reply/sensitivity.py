@@ -19,9 +19,9 @@ from regard.foundation.errors import RegardError
 LABELS = ("ordinary", "sensitive")
 _ENDING = re.compile(r"(?<!\\)([^\W\d_])\*")
 """A star after a letter, which stands for any ending."""
-THRESHOLD = 0.9
-"""The largest probability from which a message is sensitive. The build chooses a smaller one, so that false alarms are
-rare but not absent: one costs less than a cheerful reply to bad news."""
+THRESHOLDS = (0.1, 0.9)
+"""The range of the probability from which a message is sensitive. The build chooses it so that false alarms are rare
+but not absent: one costs less than a cheerful reply to bad news."""
 
 
 @dataclass(frozen=True)

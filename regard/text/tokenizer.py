@@ -27,6 +27,7 @@ BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 """Tokens for single bytes, which spell characters without a token in UTF-8."""
 
 _LONGEST_CACHED_WORD = 32
+_FEW_WORDS = 16
 _MOST_CACHED_WORDS = 100_000
 
 
@@ -124,8 +125,8 @@ class Tokenizer:
         cache = self._cache
         words = {word: cache[word] for row in rows for word in row if word in cache}
         new = list({word: None for row in rows for word in row if word not in words})
-        for word, encoding in zip(new, self._inner.encode_batch_fast(new, add_special_tokens=False), strict=True):
-            words[word] = encoding.ids
+        for word, ids in zip(new, self._encode_words(new), strict=True):
+            words[word] = ids
         self._cache = cache if len(cache) <= _MOST_CACHED_WORDS else {}
         self._cache.update((word, words[word]) for word in new if len(word) <= _LONGEST_CACHED_WORD)
         return [list(chain.from_iterable(map(words.__getitem__, row))) for row in rows]
@@ -139,6 +140,8 @@ class Tokenizer:
         return self._packed.join(list(map(without_surrogates, texts)), self._encode_words)
 
     def _encode_words(self, words: list[str]) -> list[list[int]]:
+        if len(words) <= _FEW_WORDS:  # a batch wakes threads, which takes longer than a few words
+            return [self._inner.encode(word, add_special_tokens=False).ids for word in words]
         return [encoding.ids for encoding in self._inner.encode_batch_fast(words, add_special_tokens=False)]
 
     def decode(self, ids: Iterable[int]) -> str:
