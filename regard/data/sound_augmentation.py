@@ -32,10 +32,14 @@ def change_speed(frames: Tensor, rate: int, factor: float) -> Tensor:
 
 
 def add_noise(frames: Tensor, decibels: float, random: torch.Generator) -> Tensor:
-    """Return frames S×F with added noise whose mean level is `decibels` below the loudest; energies are summed."""
+    """Return frames S×F with added noise whose mean level is `decibels` below the loudest; energies are summed.
+
+    Frames without any sound, such as the pauses between joined recordings, stay silent: noise is part of a recording.
+    """
     noise = torch.empty_like(frames).exponential_(generator=random) * 10 ** (-decibels / 10)
     energies = 10 ** ((frames - 1) * (RANGE / 10)) + noise
-    return (1 + 10 * torch.log10(energies) / RANGE).clamp(0, 1)
+    noisy = (1 + 10 * torch.log10(energies) / RANGE).clamp(0, 1)
+    return noisy * (frames.amax(1, keepdim=True) > 0)
 
 
 def hide_stretches(frames: Tensor, masks: int, random: torch.Generator) -> Tensor:
