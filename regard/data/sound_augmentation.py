@@ -32,14 +32,10 @@ def change_speed(frames: Tensor, rate: int, factor: float) -> Tensor:
 
 
 def add_noise(frames: Tensor, decibels: float, random: torch.Generator) -> Tensor:
-    """Return frames S×F with added noise whose mean level is `decibels` below the loudest; energies are summed.
-
-    Frames without any sound, such as the pauses between joined recordings, stay silent: noise is part of a recording.
-    """
+    """Return frames S×F with added noise whose mean level is `decibels` below the loudest; energies are summed."""
     noise = torch.empty_like(frames).exponential_(generator=random) * 10 ** (-decibels / 10)
     energies = 10 ** ((frames - 1) * (RANGE / 10)) + noise
-    noisy = (1 + 10 * torch.log10(energies) / RANGE).clamp(0, 1)
-    return noisy * (frames.amax(1, keepdim=True) > 0)
+    return (1 + 10 * torch.log10(energies) / RANGE).clamp(0, 1)
 
 
 def hide_stretches(frames: Tensor, masks: int, random: torch.Generator) -> Tensor:
