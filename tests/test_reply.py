@@ -477,6 +477,13 @@ class TestBundle:
         assert shares[1] == 1.0
         assert shares[0] <= 0.6
 
+    def test_a_prepared_suggester_loads_nothing_more(self, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        suggester = Suggester.open(bundle)
+        suggester.prepare()
+        monkeypatch.setattr("regard.reply.suggester.load_run", None)
+        monkeypatch.setattr("regard.reply.suggester.response_priors", None)
+        assert suggester("where are you", rate=1.0).texts
+
     def test_lists_mails_and_wrong_inputs(self, suggester: Suggester) -> None:
         assert len(suggester(["where are you?", ""], rate=1.0)) == 2
         mail = suggester.suggest_for_mail("Hi Bo,\nwhere are you?\nThanks,\nAnn", rate=1.0)

@@ -122,6 +122,12 @@ class Suggester:
         """The classifier of sensitive messages."""
         return load_run(self.bundle.member("sensitivity"))
 
+    def prepare(self) -> None:
+        """Load every member now, so that the first message need not wait."""
+        _ = self.priors, self.bonuses, self.trigger, self.sensitivity
+        if self.settings.language:
+            identify_language("a message that is long enough to be identified")
+
     def __call__(self, message: Any, *, rate: float | None = None) -> Any:
         """Return the suggestions for a message, or for each of a list of messages."""
         if isinstance(message, list):

@@ -52,6 +52,9 @@ class WorkerModel:
         """Open the form that a plain request of this task uses, so that the first request need not wait."""
         if task == "translate_aligned" or (task == "translate" and self.plain is None):
             _ = self.generator
+        elif task == "reply":
+            suggester: Any = self.model
+            suggester.prepare()
         elif task != "translate":
             _ = self.model
 
