@@ -20,6 +20,7 @@ from regard.runs.run import Run
 from regard.tasks.outputs.label import fit_temperature
 from regard.tasks.outputs.number import NumberOutput, numbers_in
 from regard.tasks.preparation import prepare
+from regard.tasks.training_batch import TrainingBatch, TrainingPoint
 from regard.text.joined import Joined
 from regard.text.learning import train as learn
 from regard.text.specials import BOS, EOS, PAD, SEP
@@ -130,6 +131,19 @@ class TestAcceptors:
         shares = weights * counts
         torch.testing.assert_close(shares, shares[:1].expand_as(shares))
         assert shares.sum().item() == pytest.approx(counts.sum().item())
+
+    def test_balanced_classes_and_smoothing_together_favour_no_class(self, tmp_path, monkeypatch):
+        """On the whole training data, equal scores are the minimum: no class gains by being rare."""
+        changed = {"task": {"class_weights": "balanced"}, "training": {"label_smoothing": 0.1}}
+        task, model, _ = task_and_model("classes", tmp_path, **changed)
+        counts = [90, 9, 1]
+        monkeypatch.setattr(task.output.known, "counts", counts)
+        labels = torch.tensor([label for label, count in enumerate(counts) for _ in range(count)])
+        scores = torch.zeros(len(counts), requires_grad=True)
+        monkeypatch.setattr(task.output, "batch_scores", lambda model, batch: scores.expand(len(labels), -1))
+        batch = TrainingBatch({"label": labels}, len(labels))
+        task.output.loss(model, batch, point=TrainingPoint(1, 4, torch.Generator())).smoothed.backward()
+        assert scores.grad.tolist() == pytest.approx([0, 0, 0], abs=1e-4)
 
     def test_the_fit_temperature_gives_back_the_truth(self):
         generator = torch.Generator().manual_seed(0)

@@ -120,14 +120,12 @@ class LabelOutput(ChoiceOutput[ChoiceModel]):
         nll = F.cross_entropy(scores, batch["label"], reduction="sum")
         smoothed = nll
         if point is not None:
-            weights = self._weights
-            smoothed = F.cross_entropy(
-                scores,
-                batch["label"],
-                None if weights is None else weights.to(scores.device),
-                label_smoothing=self.config.training.label_smoothing,
-                reduction="sum",
-            )
+            rows = F.cross_entropy(
+                scores, batch["label"], label_smoothing=self.config.training.label_smoothing, reduction="none"
+            )  # B
+            if (weights := self._weights) is not None:  # of examples: torch's own would weight the smoothing by class
+                rows = rows * weights.to(scores.device)[batch["label"]]
+            smoothed = rows.sum()
         return Loss(smoothed * scale, nll.detach(), batch.count)
 
     def row_losses(self, model: ChoiceModel, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
