@@ -552,10 +552,11 @@ def descendants(pid: int) -> dict[int, str]:
     commands: dict[int, str] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parents[int(status.parent.name)] = int(status.read_text().rpartition(")")[2].split()[1])
-            commands[int(status.parent.name)] = status.with_name("cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
+            command = status.with_name("cmdline").read_bytes().replace(b"\0", b" ").decode()
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
             continue
+        commands[int(status.parent.name)], parents[int(status.parent.name)] = command, parent
     found: dict[int, str] = {}
     level = {pid}
     while level:

@@ -7,10 +7,9 @@ import pytest
 import regard
 from regard.cli import main
 from regard.config.loading import from_mapping
-from regard.config.media_corpora import SpokenWords, SyntheticSpeech
+from regard.config.media_corpora import SyntheticSpeech
 from regard.data import synthetic_speech
 from regard.data.sounds import SoundFormat, check_sound, read_frames
-from regard.data.spoken_words import VOICES, read_spoken_words
 from regard.data.synthetic_speech import is_kept_from_training, read_synthetic_speech, synthesise
 from regard.foundation.errors import RegardError, UsageError
 
@@ -47,29 +46,6 @@ def test_a_sound_is_made_from_its_name():
     assert len(slow) > 1.5 * len(fast) and slow.shape[1] == 40
     check_sound("spoken: es+f2 160 45 bano tilu")
     assert synthesise("spoken: es+m1 160 45 -w file")[:4] == b"RIFF"  # a text, not an option
-
-
-@needs_espeak
-def test_voices_are_further_speakers_of_recorded_words(tmp_path):
-    for word in "12":
-        for number in range(3):
-            (tmp_path / f"{word}_anna_{number}.wav").touch()
-    voices = ["en-us+m1", "en-gb+f2"]
-    settings = {"spoken_words": str(tmp_path), "min_words": 2, "max_words": 5, "size": 300}
-    pairs = list(read_spoken_words(SpokenWords(**settings, voices=voices)))
-    assert pairs == list(read_spoken_words(SpokenWords(**settings, voices=voices)))
-    spoken = [pair for pair in pairs if "spoken: " in pair[0]]
-    assert abs(len(spoken) - VOICES * len(pairs)) < 30  # four standard deviations
-    for name, text in spoken:
-        parts = [part.split() for part in name.removeprefix("joined: ").split(" + ")[::2]]
-        assert len({part[1] for part in parts}) == 1 and parts[0][1] in voices  # one voice
-        assert [part[-1] for part in parts] == text.split()
-    assert not any("anna" in name for name, _ in spoken)
-    assert len(read_frames(spoken[0][0], FORMAT)[0]) > 20 * len(spoken[0][1].split())
-    alone = list(read_spoken_words(SpokenWords(spoken_words=str(tmp_path), voices=voices)))
-    assert len(alone) == 2 * 3 + 2 * 2 * 2  # recordings; words × voices × times
-    with pytest.raises(ValueError, match="voices"):
-        SpokenWords(spoken_words=str(tmp_path), voices=["m1"])
 
 
 @needs_espeak

@@ -104,9 +104,6 @@ class SpokenWords(CorpusSection):
     """Whose recordings to use; by default those of all speakers."""
     without_speakers: list[str] = Field(default_factory=list)
     """Whose recordings to leave out, such as the speaker to test with."""
-    voices: list[Annotated[str, Field(pattern=r"^[a-z0-9-]+\+[a-z0-9]+$")]] = Field(default_factory=list)
-    """Voices of espeak-ng, such as `en-us+m3`, that say the same words, in a third of all sequences: further speakers,
-    if few were recorded."""
     min_words: int = Field(default=1, ge=1, le=100)
     """Fewest words of a sequence."""
     max_words: int = Field(default=1, ge=1, le=100)

@@ -1,43 +1,28 @@
-"""Sequences of spoken words, joined from recordings of single words; the same settings always give the same ones.
-
-Voices of espeak-ng can be further speakers. Each says every word `TIMES` times, at other speeds and pitches.
-"""
+"""Sequences of spoken words, joined from recordings of single words; the same settings always give the same ones."""
 
 import random
 from collections.abc import Iterator
 
 from regard.config.media_corpora import SpokenWords
 from regard.data.sounds import join_sounds, list_sounds
-from regard.data.synthetic_speech import SPOKEN, require_espeak
 from regard.foundation.errors import RegardError
 
 PAUSES = (0.05, 0.4)
 """Shortest and longest silence between two words, in seconds."""
-VOICES = 1 / 3
-"""Share of the sequences that voices of espeak-ng say, if there are any."""
-TIMES = 2
-"""How often a voice of espeak-ng says each word."""
-SPEEDS, PITCHES, NEAR = (110, 220), (10, 80), 8
-"""Words per minute, the middle pitch of a voice, and how far the pitch of a word is from it at most."""
-
-Recordings = dict[str, list[tuple[str, str]]]
-"""The sounds of each speaker: name and word."""
 
 
 def read_spoken_words(corpus: SpokenWords) -> Iterator[tuple[str, str]]:
     """Yield the name of a sound and its words; each sequence has one speaker and occurs once."""
     recordings = find_recordings(corpus)
-    spoken = speak_words(corpus.voices, recordings) if corpus.voices else {}
     if corpus.max_words == 1:
-        for own in (*recordings.values(), *spoken.values()):
+        for own in recordings.values():
             yield from own
         return
     generator = random.Random(f"spoken words {corpus.seed}")
-    failures = 0
+    speakers, failures = sorted(recordings), 0
     seen: set[tuple[str, ...]] = set()
     while len(seen) < corpus.size:
-        speakers = spoken if spoken and generator.random() < VOICES else recordings
-        own = speakers[generator.choice(sorted(speakers))]
+        own = recordings[generator.choice(speakers)]
         words = [generator.choice(own) for _ in range(generator.randint(corpus.min_words, corpus.max_words))]
         names = tuple(name for name, _ in words)
         if names in seen:
@@ -53,23 +38,7 @@ def read_spoken_words(corpus: SpokenWords) -> Iterator[tuple[str, str]]:
         yield join_sounds(names, pauses) if pauses else names[0], " ".join(word for _, word in words)
 
 
-def speak_words(voices: list[str], recordings: Recordings) -> Recordings:
-    """Return the names of synthetic sounds in which each voice says the words of the recordings."""
-    require_espeak()
-    words = sorted({word for own in recordings.values() for _, word in own})
-    spoken: Recordings = {}
-    for voice in voices:
-        generator = random.Random(f"voice {voice}")
-        middle = generator.randint(*PITCHES)
-        spoken[voice] = [
-            (f"{SPOKEN}{voice} {generator.randint(*SPEEDS)} {middle + generator.randint(-NEAR, NEAR)} {word}", word)
-            for word in words
-            for _ in range(TIMES)
-        ]
-    return spoken
-
-
-def find_recordings(corpus: SpokenWords) -> Recordings:
+def find_recordings(corpus: SpokenWords) -> dict[str, list[tuple[str, str]]]:
     """Return the recordings of each speaker that is used: path and word."""
     found: dict[str, list[tuple[str, str]]] = {}
     for name in list_sounds(corpus.spoken_words):

@@ -19,8 +19,6 @@ from regard.foundation.errors import RegardError
 
 SPOKEN = "spoken: "
 """Prefix of the names of synthetic sounds."""
-LONGEST_WORD = 12
-"""Texts of up to this many characters are kept once spoken: sequences of words repeat them."""
 CONSONANTS, VOWELS = "bdfklmnprstč", "aeiou"
 PARTS = 5
 """Invented words belong to one of this many parts; the last has those that are kept from training."""
@@ -46,7 +44,17 @@ def synthesise(name: str) -> bytes:
             "`spoken: es+f2 160 45 bano tilu`."
         )
     voice, speed, pitch, text = found.groups()
-    return (_speak_word if len(text) <= LONGEST_WORD else _speak)(voice, speed, pitch, text)
+    program = require_espeak()
+    done = subprocess.run(
+        [program, "--stdout", "-v", voice, "-s", speed, "-p", pitch, "--", text], capture_output=True, check=False
+    )
+    if done.returncode or not done.stdout:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()
+        raise RegardError(
+            f"espeak-ng cannot speak with the voice {voice} ({(reason or ['no reason given'])[0]}). "
+            "`espeak-ng --voices` lists its languages, `espeak-ng --voices=variant` its variants."
+        )
+    return _with_length(done.stdout)
 
 
 @lru_cache(maxsize=1)
@@ -84,23 +92,6 @@ def _texts(corpus: SyntheticSpeech) -> Iterator[str]:
     for line in read_lines(corpus.speech):
         if text := " ".join(line.split()):
             yield text
-
-
-def _speak(voice: str, speed: str, pitch: str, text: str) -> bytes:
-    program = require_espeak()
-    done = subprocess.run(
-        [program, "--stdout", "-v", voice, "-s", speed, "-p", pitch, "--", text], capture_output=True, check=False
-    )
-    if done.returncode or not done.stdout:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()
-        raise RegardError(
-            f"espeak-ng cannot speak with the voice {voice} ({(reason or ['no reason given'])[0]}). "
-            "`espeak-ng --voices` lists its languages, `espeak-ng --voices=variant` its variants."
-        )
-    return _with_length(done.stdout)
-
-
-_speak_word = lru_cache(maxsize=1024)(_speak)
 
 
 def _with_length(content: bytes) -> bytes:
