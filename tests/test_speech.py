@@ -277,11 +277,38 @@ def test_a_quiet_stretch_becomes_as_loud_as_a_loud_one_and_silence_stays_silent(
     assert even_loudness(torch.full((1, 80, 8), 0.45)).max() <= 0.45 + LARGEST_RAISE
 
 
-def test_vectors_are_at_first_about_as_large_as_the_frames():
+@pytest.mark.parametrize("pool_bands", [False, True])
+def test_vectors_are_at_first_about_as_large_as_the_frames(pool_bands):
     torch.manual_seed(1)
     frames, real = torch.randn(4, 80, 40), torch.ones(4, 80, dtype=torch.bool)
-    vectors, _ = Subsampling(40, 16, 128)(frames, real)
+    vectors, _ = Subsampling(40, 16, 128, pool_bands=pool_bands)(frames, real)
     assert 0.5 < vectors.std().item() < 2  # smaller ones would be lost among positions, and learned late
+
+
+def test_pooling_bands_makes_a_voice_that_is_one_band_higher_more_alike():
+    torch.manual_seed(1)
+    frames, real = torch.randn(2, 40, 16), torch.ones(2, 40, dtype=torch.bool)
+    changes = []
+    for pool_bands in (False, True):
+        subsampling = Subsampling(16, 32, 8, pool_bands=pool_bands)
+        features: list[torch.Tensor] = []
+        subsampling.linear.register_forward_pre_hook(lambda _, inputs, seen=features: seen.append(inputs[0]))
+        for sound in (frames, frames.roll(1, dims=2)):
+            subsampling(sound, real)
+        usual, higher = features
+        changes.append(((usual - higher).norm() / usual.norm()).item())
+    assert changes[1] < 0.9 * changes[0], changes
+
+
+@pytest.mark.parametrize("bands", [4, 5, 7, 23, 40])
+def test_any_number_of_bands_can_be_pooled_and_loudness_of_a_frame_hardly_matters(bands):
+    torch.manual_seed(1)
+    frames, real = torch.randn(2, 20, bands), torch.ones(2, 20, dtype=torch.bool)
+    subsampling = Subsampling(bands, 8, 16, pool_bands=True)
+    usual, mask = subsampling(frames, real)
+    assert usual.shape == (2, 5, 16) and mask.all()
+    torch.testing.assert_close(subsampling(10 * frames, real)[0], usual, atol=0.3, rtol=0.1)
+    assert (Subsampling(bands, 8, 16)(10 * frames, real)[0]).std() > 5 * usual.std()
 
 
 @pytest.mark.parametrize("normalise", [False, True])
@@ -293,7 +320,13 @@ def test_padding_changes_nothing(body, normalise):
             "data": {"train": {"spoken_words": "x"}},
             "model": {
                 "width": 16,
-                "encoder": {**ENCODER, "body": body, "normalise": normalise, "even_loudness": normalise},
+                "encoder": {
+                    **ENCODER,
+                    "body": body,
+                    "normalise": normalise,
+                    "even_loudness": normalise,
+                    "pool_bands": normalise,
+                },
                 "decoder": {"kind": "rnn"},
             },
         }

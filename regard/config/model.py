@@ -169,6 +169,10 @@ class SoundEncoder(EncoderSettings):
     """The encoder after the convolutions, with its own settings."""
     channels: Annotated[int, Field(ge=1, le=4096)] = 32
     """Channels of the convolutions."""
+    pool_bands: bool = False
+    """Whether the convolutions reduce the bands by maxima of neighbours, after normalising each frame, instead of
+    skipping every other band; the second convolution then has twice the channels. Recommended if speakers of the
+    training data are few: voices differ in where their bands lie."""
     rate: Annotated[int, Field(ge=1000, le=192_000)] = 16_000
     """Samples per second; sounds with another rate are resampled."""
     bands: Annotated[int, Field(ge=4, le=256)] = 80
@@ -178,9 +182,10 @@ class SoundEncoder(EncoderSettings):
     even_loudness: bool = False
     """Whether quiet stretches of a sound are raised, by up to 30 dB, to the loudness of the others. Recommended if
     sounds have parts from different recordings, or from different distances."""
-    normalise: bool = False
+    normalise: bool | Literal["smooth"] = False
     """Whether each mel band is standardised within a sound, which removes most of the difference between microphones
-    and some of that between voices. Recommended if speakers of the training data are few."""
+    and some of that between voices; `smooth` removes only differences that change slowly from band to band, which is
+    better for short sounds. Recommended if speakers of the training data are few."""
     width: Width | None = None
     """Width of the states, which is that of the body; by default `model.width`."""
 

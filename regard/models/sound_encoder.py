@@ -30,7 +30,8 @@ class SoundEncoder(Encoder):
         drop_states: bool = True,
     ) -> None:
         super().__init__()
-        self.subsampling = Subsampling(part.bands, part.channels, resolved(cell.embeddings.width))
+        width = resolved(cell.embeddings.width)
+        self.subsampling = Subsampling(part.bands, part.channels, width, pool_bands=part.pool_bands)
         self.even_loudness = part.even_loudness
         self.normalise = part.normalise
         self.subsampled = Tap(time=1)
@@ -42,7 +43,7 @@ class SoundEncoder(Encoder):
         if self.even_loudness:
             levels = even_loudness(levels)
         if self.normalise:
-            levels = standardise_bands(levels, mask)
+            levels = standardise_bands(levels, mask, smooth=self.normalise == "smooth")
         vectors, mask = self.subsampling(levels, mask)  # B×S×E, B×S
         memory: Memory = self.body(self.subsampled(vectors), mask)
         return Memory(memory.states, memory.mask, self.summary(memory.summary))

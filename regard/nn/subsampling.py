@@ -10,9 +10,10 @@ from torch import Tensor, nn
 FACTOR = 4
 """Frames that become one position."""
 SMALLEST_VARIANCE = 0.01
-"""Is added to the variance of each band, so that bands without a signal are not amplified."""
+"""Is added to the variance of each band or frame, so that those without a signal are not amplified."""
 
-
+COURSES = 3
+"""Cosines over the bands that describe a microphone: level, slope and curvature."""
 LARGEST_RAISE = 0.5
 """Quiet stretches are raised by at most this share of the range of levels."""
 STRETCH = 51
@@ -27,14 +28,20 @@ def subsampled_length(frames: int) -> int:
 class Subsampling(nn.Module):
     """W · ReLU(K₂ ∗ ReLU(K₁ ∗ x)): two 3×3 convolutions with stride 2, each of which halves time and frequency.
 
-    Frames after the end of a row are set to zero before each convolution, so that padding has no effect.
+    With `pool_bands`, the stride is 2 over time alone. Each frame is normalised after the convolution (Ba et al., 2016),
+    and the larger of two neighbouring bands remains (max pooling over frequency, Abdel-Hamid et al., 2014), so that a
+    vowel of a shorter vocal tract, a band or two higher, gives similar features. The second convolution then has twice
+    the channels. Frames after the end of a row are set to zero before each convolution, so that padding has no effect.
     """
 
-    def __init__(self, bands: int, channels: int, width: int) -> None:
+    def __init__(self, bands: int, channels: int, width: int, *, pool_bands: bool = False) -> None:
         super().__init__()
-        self.first = nn.Conv2d(1, channels, 3, stride=2, padding=1)
-        self.second = nn.Conv2d(channels, channels, 3, stride=2, padding=1)
-        self.linear = nn.Linear(channels * subsampled_length(bands), width)
+        last = 2 * channels if pool_bands else channels
+        stride = (2, 1) if pool_bands else 2
+        self.first = nn.Conv2d(1, channels, 3, stride=stride, padding=1)
+        self.second = nn.Conv2d(channels, last, 3, stride=stride, padding=1)
+        self.norms = nn.ModuleList(FrameNorm(count) for count in (channels, last) if pool_bands)
+        self.linear = nn.Linear(last * subsampled_length(bands), width)
         for layer in (self.first, self.second, self.linear):  # keeps the variance (He et al., 2015)
             nn.init.kaiming_normal_(layer.weight, nonlinearity="linear" if layer is self.linear else "relu")
             assert layer.bias is not None
@@ -43,11 +50,29 @@ class Subsampling(nn.Module):
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Map frames B×S×F with mask B×S (true at real frames) to vectors B×⌈S/4⌉×D with mask B×⌈S/4⌉."""
         features = (frames * mask[:, :, None])[:, None]  # B×1×S×F
-        for convolution in (self.first, self.second):
+        for depth, convolution in enumerate((self.first, self.second)):
             mask = mask[:, ::2]  # a position is real if the first of its two frames is
-            features = F.relu(convolution(features)) * mask[:, None, :, None]  # B×C×S'×F'
+            features = convolution(features)
+            if self.norms:
+                features = F.max_pool2d(self.norms[depth](features), (1, 2), ceil_mode=True)
+            features = F.relu(features) * mask[:, None, :, None]  # B×C×S'×F'
         vectors: Tensor = self.linear(features.transpose(1, 2).flatten(2))  # B×S/4×D
         return vectors, mask
+
+
+class FrameNorm(nn.GroupNorm):
+    """Normalises each frame of features B×C×S×F to mean 0 and variance 1 over channels and bands, then scales channels.
+
+    No frame depends on another, so padding has no effect.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(1, channels, eps=SMALLEST_VARIANCE)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Normalise features B×C×S×F."""
+        frames = features.transpose(1, 2)  # B×S×C×F
+        return super().forward(frames.flatten(0, 1)).view_as(frames).transpose(1, 2)  # B×C×S×F
 
 
 def even_loudness(frames: Tensor) -> Tensor:
@@ -61,17 +86,31 @@ def even_loudness(frames: Tensor) -> Tensor:
     return frames + torch.minimum(frames, raised)
 
 
-def standardise_bands(frames: Tensor, mask: Tensor) -> Tensor:
+def standardise_bands(frames: Tensor, mask: Tensor, *, smooth: bool = False) -> Tensor:
     """Return frames B×S×F with mean 0 and variance 1 in each band of each sound.
 
     Frames are weighted by the square of their mean level, so that pauses have little influence. This is cepstral mean
-    and variance normalisation (Viikki and Laurila, 1998), of log-energies.
+    and variance normalisation (Viikki and Laurila, 1998), of log-energies. With `smooth`, means and log-variances are
+    first reduced to their smooth course over the bands: level, slope and curvature. These are the microphone's; the
+    rest is mostly what is spoken, of which a short sound has too little for an average.
     """
     weights = (frames.mean(2, keepdim=True) * mask[:, :, None]).square()  # B×S×1
     weights = weights / weights.sum(1, keepdim=True).clamp(min=1e-6)
     centre = (frames * weights).sum(1, keepdim=True)  # B×1×F
     variance = ((frames - centre).square() * weights).sum(1, keepdim=True)
+    if smooth:
+        cosines = smooth_courses(frames.shape[2], frames.device)  # N×F
+        centre = centre @ cosines.T @ cosines
+        variance = (variance + SMALLEST_VARIANCE).log() @ cosines.T @ cosines
+        return (frames - centre) / variance.exp().sqrt()
     return (frames - centre) / (variance + SMALLEST_VARIANCE).sqrt()
+
+
+def smooth_courses(bands: int, device: torch.device) -> Tensor:
+    """Return the first cosines of the discrete cosine transform, of length 1: N×F."""
+    places = (torch.arange(bands, device=device) + 0.5) / bands
+    cosines = torch.cos(torch.pi * torch.arange(min(COURSES, bands), device=device)[:, None] * places)  # N×F
+    return cosines / cosines.norm(dim=1, keepdim=True)
 
 
 def pad_frames(rows: list[Tensor]) -> Tensor:
