@@ -21,7 +21,9 @@ from regard.text.mentions import find_missing
 from regard.text.records import RecordForm, linearise, parse_record, readable_name, record_problem
 from regard.text.specials import BOS, EOS, PAD, SEP
 from regard.text.templates import PLACEHOLDERS, Template
+from regard.training import loop
 from regard.training.loop import train
+from regard.training.validation import validate
 
 NAMES = ("Ann", "Bob", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hana", "Ida", "Jon")
 TOWNS = ("Oslo", "Rome", "Lima", "Bonn", "Cork")
@@ -73,6 +75,22 @@ def run(tmp_path_factory) -> Path:
     config = from_mapping(settings(directory, model={"width": 32, "copying": True, "field_positions": True}))
     train(config, directory / "run")
     return directory / "run"
+
+
+def test_validation_during_training_represents_the_whole_part(tmp_path: Path, monkeypatch) -> None:
+    """Records sorted by size, as in WebNLG: the sample has small and large ones, with all their references."""
+    rows = [
+        {"record": {f"f{field}": number for field in range(1 + number // 10)}, "text": ["a", "b"]}
+        for number in range(50)
+    ]
+    given = settings(tmp_path, training={"validation_sample": 20, "steps": 1, "validate_every": 1})
+    given["data"] |= {"validation": {"records": written(tmp_path / "v.jsonl", rows), "record_field": "record"}}
+    judged: list[Any] = []
+    monkeypatch.setattr(loop, "validate", lambda *given, **more: judged.append(given[3]) or validate(*given, **more))
+    train(from_mapping(given), tmp_path / "run")
+    sizes = [len(json.loads(pair.source)) for pair in judged[0]]
+    assert sizes == [size for size in range(1, 6) for _ in range(4)]
+    assert all(list(pairs) == list(judged[0]) for pairs in judged)
 
 
 # Reading
