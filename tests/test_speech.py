@@ -1,7 +1,10 @@
 """sound → label and sound → text: training, use, evaluation and bad input, on tones that stand for words."""
 
+import io
 import json
 import os
+import threading
+import zipfile
 from dataclasses import dataclass
 from itertools import groupby, permutations, product
 from pathlib import Path
@@ -175,6 +178,28 @@ def test_transcripts_are_text_tables_or_json_and_bad_files_do_not_stop_them(spee
     assert [row[:2] for row in rows] == [[good, "1"], [good, "2"]] and rows[0][3] == "mid" != rows[1][3]
     assert main(["transcribe", str(speech), good, "--format", "xml"]) == 2
     assert "text, tsv or jsonl" in capsys.readouterr().err
+
+
+def test_standard_input_folders_and_zip_files_are_transcribed(speech, recordings, capsys, tmp_path, monkeypatch):
+    good = f"{recordings}/mid_anna_3.wav"
+    with zipfile.ZipFile(tmp_path / "clips.zip", "w") as clips:
+        clips.write(good, "in/a.wav")
+    (tmp_path / "x.wav").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(Path(good).read_bytes()))
+    writer.start()
+    content = io.BytesIO(Path(good).read_bytes())
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
+    sounds = ["-", str(tmp_path / "clips.zip"), str(tmp_path / "x.wav"), str(tmp_path / "pipe"), str(recordings)]
+    assert main(["transcribe", str(speech), *sounds, "--format", "tsv"]) == 1
+    out, err = capsys.readouterr()
+    writer.join()
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [row[3] for row in rows[:4]] == ["mid", "mid", "", "mid"] and rows[1][0].endswith("clips.zip/in/a.wav")
+    assert [row[0] for row in rows[4:]] == [str(path) for path in sorted(recordings.glob("*.wav"))]
+    assert "x.wav is a directory" in err and "1 sound could not" in err
+    assert main(["transcribe", str(speech), "-"]) == 1
+    assert "Standard input is empty" in capsys.readouterr().err
 
 
 def test_a_run_of_another_task_is_refused_with_the_command_for_it(speech, labels, recordings, capsys):
