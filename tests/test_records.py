@@ -1,5 +1,6 @@
 """Records: JSON objects, rows of tables and triples as sources of texts."""
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,54 @@ def run(tmp_path_factory) -> Path:
     config = from_mapping(settings(directory, model={"width": 32, "copying": True, "field_positions": True}))
     train(config, directory / "run")
     return directory / "run"
+
+
+def test_a_field_that_occurs_twice_is_refused(run: Path, tmp_path: Path, capsys) -> None:
+    """`json` would keep the last one."""
+    twice = '{"name": "Ann", "name": "Bob"}'
+    with pytest.raises(RegardError, match="has the field `name` twice"):
+        parse_record(twice)
+    (tmp_path / "in.jsonl").write_text(f'{{"name": "Ann"}}\n{twice}\n')
+    assert main(["translate", str(run), str(tmp_path / "in.jsonl")]) == 1
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 and "Line 2" in err and "twice" in err
+    (tmp_path / "twice.jsonl").write_text(f'{{"record": {twice}, "text": "x"}}\n')
+    corpus = from_mapping(settings(tmp_path)).data.train.model_copy(update={"records": [str(tmp_path / "twice.jsonl")]})
+    with pytest.raises(RegardError, match=r"twice\.jsonl:1 has the field `name` twice"):
+        list(read(corpus))
+
+
+def test_values_of_numpy_and_pandas_are_read(run: Path) -> None:
+    """A missing value of a data frame is NaN."""
+    plain = {"name": "Ann", "age": 20, "when": "2020-02-03", "tags": [1, 2], "height": 1.5}
+    given = {
+        "name": "Ann",
+        "age": np.int64(20),
+        "when": datetime.date(2020, 2, 3),
+        "tags": np.array([1, 2]),
+        "height": np.float64(1.5),
+    }
+    model = regard.load(run)
+    assert model({**given, "town": float("nan"), "country": np.float32("nan")}) == model(plain)
+    for wrong in ({"a": {1, 2}}, {"a": object()}, {(1, 2): "a"}, {"a": b"x"}):
+        with pytest.raises(RegardError, match="cannot be written as JSON"):
+            model(wrong)
+
+
+def test_the_rows_of_a_table_are_described(run: Path, tmp_path: Path, capsys) -> None:
+    rows = [{"name": "Ann", "homeTown": "Oslo", "age": "20"}, {"name": "Bob, jr.", "homeTown": "Rome", "age": "21"}]
+    (tmp_path / "in.csv").write_text('name,homeTown,age\nAnn,Oslo,20\n,,\n"Bob, jr.",Rome,21\n')
+    assert main(["translate", str(run), str(tmp_path / "in.csv")]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert found == regard.load(run).translate(rows)
+    (tmp_path / "twice.csv").write_text("name,name\nAnn,Bob\n")
+    assert main(["translate", str(run), str(tmp_path / "twice.csv")]) == 1
+    assert "two columns of the same name" in capsys.readouterr().err
+
+
+def test_words_of_records_are_not_aligned(run: Path, tmp_path: Path, capsys) -> None:
+    assert main(["inspect", "all", str(run), '{"name": "Ann"}', "-o", str(tmp_path / "all.html")]) == 0
+    assert "align: Alignment links the words of two texts, and this run reads records" in capsys.readouterr().err
 
 
 def test_validation_during_training_represents_the_whole_part(tmp_path: Path, monkeypatch) -> None:

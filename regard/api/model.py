@@ -44,9 +44,8 @@ class Model:
 
     An input is a text; a tuple of two texts where the task reads two (`(context, question)`, `(premise, hypothesis)`);
     a record as a dictionary, a list of triples or JSON text; an image as a path, PIL image or array; a tuple of image
-    and question; a sound as a path, an array of samples at the rate of the model, a tuple of samples and their rate, or the bytes of a
-    file.
-    A list of inputs gives a list of results.
+    and question; a sound as a path, an array of samples at the rate of the model, a tuple of samples and their rate,
+    or the bytes of a file. A list of inputs gives a list of results.
     """
 
     def __init__(self, run: Run, loaded: LoadedRun) -> None:
