@@ -15,7 +15,7 @@ from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, group_references, read
 from regard.foundation.errors import RegardError, UsageError
 from regard.models.field_positions import number_fields, own_field
-from regard.search import Search
+from regard.search import Constraints, Search
 from regard.tasks.loaded import load_run
 from regard.tasks.preparation import prepare
 from regard.text.mentions import find_missing
@@ -25,6 +25,7 @@ from regard.text.templates import PLACEHOLDERS, Template
 from regard.training import loop
 from regard.training.loop import train
 from regard.training.validation import validate
+from tests.serving import running_server
 
 NAMES = ("Ann", "Bob", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hana", "Ida", "Jon")
 TOWNS = ("Oslo", "Rome", "Lima", "Bonn", "Cork")
@@ -119,6 +120,19 @@ def test_the_rows_of_a_table_are_described(run: Path, tmp_path: Path, capsys) ->
     (tmp_path / "twice.csv").write_text("name,name\nAnn,Bob\n")
     assert main(["translate", str(run), str(tmp_path / "twice.csv")]) == 1
     assert "two columns of the same name" in capsys.readouterr().err
+
+
+def test_a_server_takes_records_as_json(run: Path, tmp_path: Path) -> None:
+    record, triples = {"name": "Ann", "homeTown": "Oslo", "age": 20}, [["Ann", "homeTown", "Oslo"]]
+    with running_server(tmp_path, run, "--workers", "1") as server, server.client() as client:
+        answer = client.post("/v1/translate", json={"texts": [record, triples, json.dumps(record)], "words": [2, 3]})
+        texts = [output["text"] for output in answer.json()["outputs"]]
+        model = regard.load(run)
+        limits = Search(constraints=Constraints(words=(2, 3)))
+        assert texts == [model.translate(one, limits) for one in (record, triples, record)]
+        assert all(2 <= len(text.split()) <= 3 for text in texts)
+        nested = client.post("/v1/translate", json={"texts": [{"name": {}}]})
+        assert nested.status_code == 400 and "nested field" in nested.json()["error"]
 
 
 def test_words_of_records_are_not_aligned(run: Path, tmp_path: Path, capsys) -> None:
