@@ -345,10 +345,10 @@ class Model:
                 except RegardError as error:
                     raise UsageError(f"{name} cannot be read: {error}") from None
             else:
-                raise UsageError(
-                    f"{name} is of type {type(part).__name__}. It must be "
-                    f"{'an image (path, PIL image or array)' if reads.image else 'a text'}."
-                )
+                wanted = f"{name} is of type {type(part).__name__}. It must be a text."
+                if objects and index:
+                    wanted = f"{name} has a question of type {type(part).__name__}. Give (image, text)."
+                raise UsageError(wanted)
         return TAB.join(names)
 
 
