@@ -113,7 +113,7 @@ def test_images_are_paths_pil_images_or_arrays(tmp_path):
     asked = regard.load(STORED / "questions")
     assert asked((pixels, "what colour ?")).label == asked((tmp_path / "scene.png", "what colour ?")).label
     assert model(pixels / 255) == by_array
-    with pytest.raises(regard.RegardError, match="values from 0 to 255"):
+    with pytest.raises(regard.RegardError, match="values from 20 to 255"):
         model(pixels.astype(float))
     with pytest.raises(UsageError, match=r"has a question of type Image\. Give \(image, text\)"):
         asked(("what colour ?", Image.fromarray(pixels)))
