@@ -548,6 +548,17 @@ def test_error_rates_by_hand():
     assert utility("wer")("a b", "a b") > utility("wer")("a c", "a b")
 
 
+def test_an_evaluation_reads_a_manifest_where_training_had_none(speech, recordings, capsys):
+    """Sounds are those of its folder."""
+    names = sorted(path.name for path in recordings.glob("*_anna_*.wav"))
+    manifest = recordings / "some.tsv"
+    manifest.write_text("".join(f"{name}\t{name.split('_')[0]}\n" for name in names))
+    assert main(["evaluate", str(speech), "--data", str(manifest), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["sounds"] == len(names) and facts["scores"]["wer"] <= 5.0
+    manifest.unlink()
+
+
 def test_an_evaluation_reads_a_manifest_like_the_one_it_was_trained_with(tmp_path, recordings, capsys):
     names = sorted(path.name for path in recordings.glob("*.wav"))
     (tmp_path / "all.tsv").write_text("".join(f"{name}\t{name.split('_')[0]}\n" for name in names))

@@ -97,6 +97,14 @@ def test_scores_are_rouge_over_all_references(run: Path, capsys) -> None:
     assert facts["sentences"] == 15  # thirty pairs of fifteen documents
 
 
+def test_references_that_rouge_cannot_read_are_reported(run: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "in.txt").write_text("w1 w2 w3\nw4\n")
+    (tmp_path / "out.txt").write_text("отчёт\nw4\n")
+    files = ["--source", str(tmp_path / "in.txt"), "--reference", str(tmp_path / "out.txt")]
+    assert main(["evaluate", str(run), *files]) == 0
+    assert "1 of 2 references have none of these. Use chrF" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 def test_outputs_have_the_asked_number_of_words(run: Path, count: int) -> None:
     model, texts = regard.load(run), [row["text"] for row in documents(20)]
