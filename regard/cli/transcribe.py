@@ -73,7 +73,7 @@ def transcribe(
 
     recogniser = load_run(opened, verb="transcribe")
     search = Search(beam=beam, count=n_best)
-    failed, reported = 0, False
+    failed = 0
     with sounds_in_memory() as keep:
         waiting = _collect(sounds, keep)
         while chunk := list(islice(waiting, CHUNK)):
@@ -81,15 +81,14 @@ def transcribe(
             answered = answer_each(lambda names: recogniser.hypotheses(names, search), readable, check_sound)
             found = iter(answered)
             answers = [(shown, next(found) if isinstance(given, str) else given) for shown, given in chunk]
-            for remark in () if reported else recogniser.input.remarks():
-                note(f"note: {remark}")
-                reported = True
             for shown, best in answers:
                 if isinstance(best, RegardError):
                     failed += 1
                     print(f"error: {best}", file=sys.stderr)
                 print(_format(shown, best, form, n_best))
             sys.stdout.flush()
+    for remark in recogniser.input.remarks():  # on all sounds, such as their sample rates
+        note(f"note: {remark}")
     if failed:
         raise RegardError(
             f"{failed:,} {'sound' if failed == 1 else 'sounds'} could not be transcribed. See the errors above."
