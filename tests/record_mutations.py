@@ -80,7 +80,7 @@ RECORDS = (
     Mutation(
         "there may be no room for the missing words",
         "missing * self._cost):",
-        "missing * self._cost - 1):",
+        "missing * self._cost - 2):",
         "summarising",
     ),
     Mutation(
