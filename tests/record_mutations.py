@@ -1,4 +1,4 @@
-"""Mutations of records, copying, local attention, ROUGE and length control."""
+"""Mutations of records, copying, local attention, ROUGE, length control, sounds and tagged files."""
 
 from tests.mutation import Mutation
 
@@ -49,7 +49,7 @@ RECORDS = (
         "== field[:, None]) | marker[:, None]",
         "records",
     ),
-    Mutation("values are replaced within words", r"{pattern}(?!\w){end}", r"{pattern}{end}", "mentions"),
+    Mutation("values are replaced within words", r"{pattern}(?!\w)(?:{end})?", r"{pattern}(?:{end})?", "mentions"),
     Mutation(
         "short mentions overlap long ones",
         "if all(mention.end <= other.start or other.end <= mention.start for other in kept):",
@@ -67,10 +67,30 @@ RECORDS = (
     ),
     Mutation(
         "outputs may be a word too short",
-        "state.number < self.least or",
-        "state.number < self.least - 1 or",
+        "missing = self.least - state.number",
+        "missing = self.least - 1 - state.number",
         "summarising",
     ),
+    Mutation(
+        "a word may go on for ever",
+        "self._next_word if state.length >= LONGEST_WORD else self._no_end",
+        "self._no_end",
+        "summarising",
+    ),
+    Mutation(
+        "there may be no room for the missing words",
+        "missing * self._cost):",
+        "missing * self._cost - 2):",
+        "summarising",
+    ),
+    Mutation(
+        "validation takes the first examples",
+        "sources[number * len(sources) // count]",
+        "sources[number]",
+        "records",
+    ),
+    Mutation("a sound that is cut short is read", "LARGEST_GAP = 0.01", "LARGEST_GAP = 1.0", "sounds"),
+    Mutation("two sentences without an empty line are one", "if columns[0] != str(expected):", "if False:", "spans"),
     Mutation(
         "the end of a long source is not reported",
         "len(row) > most or len(source) > self.config.data.cleaning.max_characters",
@@ -78,4 +98,4 @@ RECORDS = (
         "summarising",
     ),
 )
-"""Of records, copying, local attention, ROUGE and length control."""
+"""Of records, copying, local attention, ROUGE, length control, sounds and tagged files."""

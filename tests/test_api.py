@@ -112,8 +112,11 @@ def test_images_are_paths_pil_images_or_arrays(tmp_path):
     assert by_path == by_image == by_array
     asked = regard.load(STORED / "questions")
     assert asked((pixels, "what colour ?")).label == asked((tmp_path / "scene.png", "what colour ?")).label
-    with pytest.raises(regard.RegardError, match="array of bytes"):
-        model(np.zeros((4, 4, 3)))
+    assert model(pixels / 255) == by_array
+    with pytest.raises(regard.RegardError, match="values from 20 to 255"):
+        model(pixels.astype(float))
+    with pytest.raises(UsageError, match=r"has a question of type Image\. Give \(image, text\)"):
+        asked(("what colour ?", Image.fromarray(pixels)))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +204,7 @@ class TestBadInputs:
 
     def test_images_of_a_wrong_type_are_refused_with_their_index(self):
         with pytest.raises(UsageError, match=r"inputs\[1\] cannot be read: An image must be"):
-            regard.load(STORED / "captions")([SCENE, np.zeros((4, 4), dtype=np.float32)])
+            regard.load(STORED / "captions")([SCENE, np.zeros((4, 4), dtype=np.int64)])
 
     @pytest.mark.parametrize("name", ["answering", "pairs", "questions"])
     def test_wrong_numbers_of_texts(self, name):

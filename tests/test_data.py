@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from regard.config.text_corpora import JsonLines, PairedFiles, TsvFiles
 from regard.data.alignment import first_misaligned
-from regard.data.corpus import Pair, read
+from regard.data.corpus import Pair, even_sample, read
 from regard.data.lines import LONGEST_LINE, read_lines
 from regard.foundation.errors import RegardError
 
@@ -122,3 +122,18 @@ def test_the_first_misaligned_line_is_near_the_lost_one(lost: int) -> None:
     longer = [*target[: lost - 1], "Eine Zeile zu viel.", *target[lost - 1 :]]
     assert abs(first_misaligned(source, shorter) - lost) <= 10
     assert abs(first_misaligned(source, longer) - lost) <= 10
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=200), st.integers(1, 100))
+def test_a_sample_is_spread_over_all_examples(sources: list[int], most: int) -> None:
+    """It begins with the first, keeps the references of a source together, and is as dense everywhere."""
+    pairs = [Pair(str(source), str(number)) for number, source in enumerate(sorted(sources))]
+    sample = even_sample(pairs, most)
+    assert sample == even_sample(pairs, most) and sample[0] == pairs[0]
+    chosen = {pair.source for pair in sample}
+    assert list(sample) == [pair for pair in pairs if pair.source in chosen]
+    distinct = [Pair(str(number), "") for number in range(len(sources))]
+    places = [int(pair.source) for pair in even_sample(distinct, most)]
+    assert len(places) == min(most, len(distinct))
+    gaps = {after - before for before, after in zip(places, [*places[1:], len(distinct)], strict=True)}
+    assert max(gaps) - min(gaps) <= 1

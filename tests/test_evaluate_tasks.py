@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,9 @@ def test_files_are_read_as_the_run_has_read_its_own_or_as_their_ending_says(runs
     by_json = facts(capsys, runs["pairs"], "--data", corpus(tmp_path / "new.jsonl", records))
     assert by_tsv["scores"] == by_json["scores"] and by_tsv["texts"] == 30
     words = [line.split() for line in tagged_lines(20)]
-    conllu = ["\t".join([str(n), *w[:1], "_", *w[1:], *["_"] * 6]) if w else "" for n, w in enumerate(words, start=1)]
+    numbers = [number for _, group in groupby(words, bool) for number, _ in enumerate(group, start=1)]
+    rows = zip(numbers, words, strict=True)
+    conllu = ["\t".join([str(number), *w[:1], "_", *w[1:], *["_"] * 6]) if w else "" for number, w in rows]
     by_columns = facts(capsys, runs["tags"], "--data", corpus(tmp_path / "new.txt", [" ".join(word) for word in words]))
     by_conllu = facts(capsys, runs["tags"], "--data", corpus(tmp_path / "new.conllu", conllu))
     assert by_columns == by_conllu and by_conllu["tables"][0]["title"] == "By tag"

@@ -111,3 +111,21 @@ def test_a_full_stop_of_a_value_at_the_end_is_also_that_of_the_sentence() -> Non
         assert template.insert_values(template.insert_placeholders(text)) == text
     assert template.insert_placeholders("Ann plays for Alianza FC.") == "ENTITYA plays for ENTITYB."
     assert template.insert_values("ENTITYA plays for ENTITYB.") == "Ann plays for Alianza F.C."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("$5 million", "It cost $5 million."),
+        ("(I Can't Get No)", "They wrote (I Can't Get No) in 1965."),
+        ("¡Bang!", 'The song "¡Bang!" is short.'),
+        ("*NSYNC", "Is *NSYNC, a band, old?"),
+    ],
+)
+def test_punctuation_around_a_value_is_part_of_its_mention(value: str, text: str) -> None:
+    """Otherwise it would be written twice: `$$5 million`."""
+    template = Template.of([("name", value)])
+    assert "ENTITYA" in template.insert_placeholders(text)
+    assert template.insert_values(template.insert_placeholders(text)) == text
+    bare = value.strip("$()¡!*")
+    assert template.insert_placeholders(f"a {bare} b") == "a ENTITYA b"

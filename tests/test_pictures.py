@@ -17,7 +17,7 @@ from regard.config.media_corpora import ImageFiles
 from regard.data.corpus import read
 from regard.data.image_files import check_captions
 from regard.data.picture_store import PictureStore
-from regard.data.pictures import MOST_PIXELS, as_floats, list_pictures, read_picture
+from regard.data.pictures import MOST_PIXELS, as_floats, in_memory, list_pictures, read_picture
 from regard.data.scenes import scenes
 from regard.foundation.errors import RegardError, UsageError
 from regard.tasks.preparation import prepare
@@ -299,3 +299,42 @@ def test_scenes_are_drawn_at_any_size():
     assert small.shape == (3, 24, 24) and large.shape == (3, 48, 48)
     shrunk = large.reshape(3, 24, 2, 24, 2).mean((2, 4))
     assert np.abs(shrunk - small).mean() < 3
+
+
+class TestInMemory:
+    """Pictures as objects: the same pixels in whatever form, or a reason in one or two sentences."""
+
+    PIXELS = np.random.default_rng(2).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+
+    def test_every_form_of_a_picture_has_the_same_pixels(self):
+        grey = Image.fromarray(self.PIXELS).convert("L")
+        shares = np.asarray(grey, dtype=np.float32) / 255
+        forms = {
+            "colour": [self.PIXELS, self.PIXELS / 255, torch.tensor(self.PIXELS / 255, requires_grad=True)],
+            "grey": [grey, np.asarray(grey), shares, shares[:, :, None], Image.fromarray(shares)]
+            + [grey.convert(mode) for mode in ("I", "F", "RGB", "LA", "CMYK")]
+            + [Image.fromarray(np.asarray(grey).astype(np.uint16) * 257)],
+        }
+        for same in forms.values():
+            with in_memory() as keep:
+                found = [read_picture(keep(form), 8).astype(int) for form in same]
+            for pixels in found:
+                assert np.abs(pixels - found[0]).max() <= 1
+
+    @pytest.mark.parametrize(
+        ("wrong", "reason"),
+        [
+            (Image.new("RGB", (0, 5)), "no pixels"),
+            (np.zeros((0, 5, 3), np.uint8), "0×5×3 has no pixels"),
+            (np.zeros((3, 8, 9), np.uint8), "Transpose it"),
+            (np.zeros((8, 9, 2), np.uint8), "must be H×W×3"),
+            (np.full((8, 9), 200.0), "values from 200 to 200"),
+            (np.full((8, 9), np.nan), "from 0 to 1"),
+            (np.zeros((8, 9), np.int64), "of int64 8×9"),
+            (None, "not NoneType"),
+            ([[1.0], [1.0, 2.0]], "not list"),
+        ],
+    )
+    def test_other_objects_are_refused(self, wrong, reason):
+        with in_memory() as keep, pytest.raises(RegardError, match=reason):
+            keep(wrong)

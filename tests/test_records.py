@@ -1,5 +1,6 @@
 """Records: JSON objects, rows of tables and triples as sources of texts."""
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,17 @@ from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, group_references, read
 from regard.foundation.errors import RegardError, UsageError
 from regard.models.field_positions import number_fields, own_field
-from regard.search import Search
+from regard.search import Constraints, Search
 from regard.tasks.loaded import load_run
 from regard.tasks.preparation import prepare
 from regard.text.mentions import find_missing
 from regard.text.records import RecordForm, linearise, parse_record, readable_name, record_problem
 from regard.text.specials import BOS, EOS, PAD, SEP
 from regard.text.templates import PLACEHOLDERS, Template
+from regard.training import loop
 from regard.training.loop import train
+from regard.training.validation import validate
+from tests.serving import running_server
 
 NAMES = ("Ann", "Bob", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hana", "Ida", "Jon")
 TOWNS = ("Oslo", "Rome", "Lima", "Bonn", "Cork")
@@ -73,6 +77,83 @@ def run(tmp_path_factory) -> Path:
     config = from_mapping(settings(directory, model={"width": 32, "copying": True, "field_positions": True}))
     train(config, directory / "run")
     return directory / "run"
+
+
+def test_a_field_that_occurs_twice_is_refused(run: Path, tmp_path: Path, capsys) -> None:
+    """`json` would keep the last one."""
+    twice = '{"name": "Ann", "name": "Bob"}'
+    with pytest.raises(RegardError, match="has the field `name` twice"):
+        parse_record(twice)
+    (tmp_path / "in.jsonl").write_text(f'{{"name": "Ann"}}\n{twice}\n')
+    assert main(["translate", str(run), str(tmp_path / "in.jsonl")]) == 1
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1 and "Line 2" in err and "twice" in err
+    (tmp_path / "twice.jsonl").write_text(f'{{"record": {twice}, "text": "x"}}\n')
+    corpus = from_mapping(settings(tmp_path)).data.train.model_copy(update={"records": [str(tmp_path / "twice.jsonl")]})
+    with pytest.raises(RegardError, match=r"twice\.jsonl:1 has the field `name` twice"):
+        list(read(corpus))
+
+
+def test_values_of_numpy_and_pandas_are_read(run: Path) -> None:
+    """A missing value of a data frame is NaN."""
+    plain = {"name": "Ann", "age": 20, "when": "2020-02-03", "tags": [1, 2], "height": 1.5}
+    given = {
+        "name": "Ann",
+        "age": np.int64(20),
+        "when": datetime.date(2020, 2, 3),
+        "tags": np.array([1, 2]),
+        "height": np.float64(1.5),
+    }
+    model = regard.load(run)
+    assert model({**given, "town": float("nan"), "country": np.float32("nan")}) == model(plain)
+    for wrong in ({"a": {1, 2}}, {"a": object()}, {(1, 2): "a"}, {"a": b"x"}):
+        with pytest.raises(RegardError, match="cannot be written as JSON"):
+            model(wrong)
+
+
+def test_the_rows_of_a_table_are_described(run: Path, tmp_path: Path, capsys) -> None:
+    rows = [{"name": "Ann", "homeTown": "Oslo", "age": "20"}, {"name": "Bob, jr.", "homeTown": "Rome", "age": "21"}]
+    (tmp_path / "in.csv").write_text('name,homeTown,age\nAnn,Oslo,20\n,,\n"Bob, jr.",Rome,21\n')
+    assert main(["translate", str(run), str(tmp_path / "in.csv")]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert found == regard.load(run).translate(rows)
+    (tmp_path / "twice.csv").write_text("name,name\nAnn,Bob\n")
+    assert main(["translate", str(run), str(tmp_path / "twice.csv")]) == 1
+    assert "two columns of the same name" in capsys.readouterr().err
+
+
+def test_a_server_takes_records_as_json(run: Path, tmp_path: Path) -> None:
+    record, triples = {"name": "Ann", "homeTown": "Oslo", "age": 20}, [["Ann", "homeTown", "Oslo"]]
+    with running_server(tmp_path, run, "--workers", "1") as server, server.client() as client:
+        answer = client.post("/v1/translate", json={"texts": [record, triples, json.dumps(record)], "words": [2, 3]})
+        texts = [output["text"] for output in answer.json()["outputs"]]
+        model = regard.load(run)
+        limits = Search(constraints=Constraints(words=(2, 3)))
+        assert texts == [model.translate(one, limits) for one in (record, triples, record)]
+        assert all(2 <= len(text.split()) <= 3 for text in texts)
+        nested = client.post("/v1/translate", json={"texts": [{"name": {}}]})
+        assert nested.status_code == 400 and "nested field" in nested.json()["error"]
+
+
+def test_words_of_records_are_not_aligned(run: Path, tmp_path: Path, capsys) -> None:
+    assert main(["inspect", "all", str(run), '{"name": "Ann"}', "-o", str(tmp_path / "all.html")]) == 0
+    assert "align: Alignment links the words of two texts, and this run reads records" in capsys.readouterr().err
+
+
+def test_validation_during_training_represents_the_whole_part(tmp_path: Path, monkeypatch) -> None:
+    """Records sorted by size, as in WebNLG: the sample has small and large ones, with all their references."""
+    rows = [
+        {"record": {f"f{field}": number for field in range(1 + number // 10)}, "text": ["a", "b"]}
+        for number in range(50)
+    ]
+    given = settings(tmp_path, training={"validation_sample": 20, "steps": 1, "validate_every": 1})
+    given["data"] |= {"validation": {"records": written(tmp_path / "v.jsonl", rows), "record_field": "record"}}
+    judged: list[Any] = []
+    monkeypatch.setattr(loop, "validate", lambda *given, **more: judged.append(given[3]) or validate(*given, **more))
+    train(from_mapping(given), tmp_path / "run")
+    sizes = [len(json.loads(pair.source)) for pair in judged[0]]
+    assert sizes == [size for size in range(1, 6) for _ in range(4)]
+    assert all(list(pairs) == list(judged[0]) for pairs in judged)
 
 
 # Reading

@@ -1,5 +1,6 @@
 """The LibreTranslate protocol and `/v1`, on a running server, with unmodified clients."""
 
+import base64
 import contextlib
 import json
 import shutil
@@ -436,7 +437,40 @@ class TestEveryTask:
             answer = client.post("/v1/caption", files={"file": ("../../x.png", path.read_bytes())})
             assert answer.json()["outputs"][0]["text"] == regard.load(STORED / "captions")(path).text
             broken = client.post("/v1/caption", files={"file": ("x.png", b"no image")})
-            assert broken.status_code == 400 and broken.json()["error"]
+            assert broken.status_code == 400 and broken.json()["error"].startswith("The file is not an image")
+            for fields in ({"beam": "0"}, {"bim": "2"}):
+                refused = client.post("/v1/caption", files={"file": ("x.png", path.read_bytes())}, data=fields)
+                assert refused.status_code == 400 and next(iter(fields)) in refused.json()["error"]
+            beam = client.post("/v1/caption", files={"file": ("x.png", path.read_bytes())}, data={"beam": "3"})
+            assert beam.json()["outputs"][0]["text"] == regard.load(STORED / "captions")(path, beam=3).text
+
+    def test_questions_about_an_uploaded_image(self, several, tmp_path):
+        from PIL import Image
+
+        import regard
+
+        path = tmp_path / "image.png"
+        Image.new("RGB", (32, 32), "red").save(path)
+        file, asked = base64.b64encode(path.read_bytes()).decode(), ["what colour is the circle ?", "is there a star ?"]
+        expected = regard.load(STORED / "questions")([(path, question) for question in asked])
+        with several.client() as client:
+            body = {"inputs": asked, "file": file, "model": "questions"}
+            outputs = client.post("/v1/predict", json=body).json()["outputs"]
+            assert rounded(outputs) == rounded([{**result.facts, "line": result.line} for result in expected])
+            for wrong in (
+                {**body, "file": "?"},
+                {**body, "file": "aGk="},
+                {**body, "model": "classes"},
+                {**body, "inputs": []},
+            ):
+                answer = client.post("/v1/predict", json=wrong)
+                assert answer.status_code == 400 and "upload" not in answer.json()["error"]
+            assert client.post("/v1/predict", json={"model": "classes"}).status_code == 400
+
+    def test_texts_must_be_texts_where_a_model_reads_no_records(self, server):
+        with server.client() as client:
+            answer = client.post("/v1/translate", json={"texts": [{"name": "Ann"}]})
+        assert answer.status_code == 400 and "list of strings" in answer.json()["error"]
 
     def test_a_verb_of_another_task_is_refused(self, several):
         with several.client() as client:

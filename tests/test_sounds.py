@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import unicodedata
 import zipfile
 
 import numpy as np
@@ -18,6 +19,7 @@ from regard.data.log_mel import log_mel, mel_filters, resample
 from regard.data.sound_augmentation import add_noise, change_speed, hide_stretches
 from regard.data.sound_store import SoundStore
 from regard.data.sounds import SoundFormat, check_sound, join_sounds, read_frames, sounds_in_memory
+from regard.data.wav_header import missing_bytes
 from regard.foundation.errors import RegardError
 
 WANTED = SoundFormat(rate=8000, bands=20, max_seconds=5.0)
@@ -42,6 +44,39 @@ def test_loudness_does_not_change_features_and_silence_has_none():
     tone = sine(700, 0.3)
     assert np.abs(log_mel(tone, 8000, 20).astype(int) - log_mel(0.01 * tone, 8000, 20)).max() <= 1
     assert not log_mel(np.zeros(800, dtype=np.float32), 8000, 20).any()
+
+
+@pytest.mark.parametrize("factor", [1e-30, 1e30])
+def test_very_quiet_and_very_loud_sounds_have_features(factor):
+    """Their energies are outside of what 32 bits hold."""
+    tone = sine(700, 0.3)
+    assert (log_mel(np.float32(factor) * tone, 8000, 20) == log_mel(tone, 8000, 20)).mean() > 0.99
+
+
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFFFFF, 3210])
+def test_a_header_that_knows_no_size_or_almost_the_right_one_is_accepted(size, tmp_path):
+    """Programs that write to a pipe announce none or the largest size."""
+    soundfile.write(tmp_path / "a.wav", sine(440, 0.2), 8000)
+    content = bytearray((tmp_path / "a.wav").read_bytes())
+    content[40:44] = size.to_bytes(4, "little")
+    assert content[36:40] == b"data" and missing_bytes(bytes(content))[0] <= 10
+    longer = bytes(content[:36]) + b"odd \x01\0\0\0x\0" + bytes(content[36:])
+    assert missing_bytes(longer) == missing_bytes(bytes(content))
+    if size == 3210:
+        (tmp_path / "b.wav").write_bytes(content)
+        assert len(read_frames(str(tmp_path / "b.wav"), WANTED)[0]) == 19
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["WAV PCM_U8", "WAV PCM_24", "WAV DOUBLE", "WAV GSM610", "WAVEX FLOAT", "RF64 PCM_16", "FLAC PCM_24", "OGG OPUS"],
+)
+def test_formats_of_samples_give_the_same_features(kind, tmp_path):
+    tone = 0.5 * sine(440, 0.4)
+    container, samples = kind.split()
+    soundfile.write(tmp_path / "a.sound", tone, 8000, format=container, subtype=samples)
+    found, wanted = read_frames(str(tmp_path / "a.sound"), WANTED)[0], log_mel(tone, 8000, 20)
+    assert abs(len(found) - len(wanted)) <= 2 and set(found.argmax(1)[2:-4].tolist()) == set(wanted.argmax(1).tolist())
 
 
 @pytest.mark.parametrize("count", [1, 199, 200, 201, 280, 281])
@@ -102,6 +137,7 @@ def bad_files(directory):
     (directory / "empty.wav").write_bytes(b"")
     (directory / "text.wav").write_text("this is not a sound")
     (directory / "header.wav").write_bytes(good.getvalue()[:20])
+    (directory / "cut.wav").write_bytes(good.getvalue()[:1000])
     (directory / "folder.wav").mkdir()
     return {
         "long.wav": "lasts 6.0 seconds, but this model reads at most 5",
@@ -111,6 +147,7 @@ def bad_files(directory):
         "empty.wav": "empty.wav is empty",
         "text.wav": "cannot be read as WAV, FLAC or OGG",
         "header.wav": "cannot be read as WAV, FLAC or OGG|has no samples",
+        "cut.wav": "cut short: its header announces 3,200 bytes of samples, and 2,244 of them are missing",
         "folder.wav": "is a directory",
         "missing.wav": "does not exist",
     }
@@ -121,6 +158,9 @@ def test_a_bad_sound_gets_one_sentence_with_its_name(tmp_path):
         with pytest.raises(RegardError, match=wanted) as caught:
             read_frames(str(tmp_path / name), WANTED)
         assert name in str(caught.value) and "\n" not in str(caught.value)
+        if name in ("folder.wav", "missing.wav"):
+            with pytest.raises(RegardError, match=wanted):
+                check_sound(str(tmp_path / name))
     os.mkfifo(tmp_path / "pipe.wav")
     for name in ("", "  ", "joined: a.wav + nan s + b.wav", "joined: ", "a\0b.wav", 5000 * "a", f"{tmp_path}/pipe.wav"):
         for refuse in (check_sound, lambda name: read_frames(name, WANTED)):
@@ -143,9 +183,17 @@ def test_arrays_have_names_as_long_as_they_are_used():
         other, rates = read_frames(keep((sine(440, 0.2, 16_000), 16_000)), WANTED)
         assert rates == {16_000} and plain.shape == integers.shape == other.shape
         assert np.abs(plain.astype(int) - integers).max() <= 3
-        for wrong in (np.zeros((2, 2, 2)), np.array(["a"]), np.zeros(0), (tone, "x"), (tone, 1), np.zeros(9, np.uint8)):
+        file = io.BytesIO()
+        soundfile.write(file, tone, 8000, format="WAV")
+        tracked = torch.tensor(tone, requires_grad=True)
+        for same in (file.getvalue(), tracked, np.stack([tone, tone], axis=1), tone.astype(">f4")):
+            assert np.abs(read_frames(keep(same), WANTED)[0].astype(int) - plain).max() <= 3
+        shapes = np.zeros((2, 2, 2)), np.zeros(0), np.zeros((0, 2)), np.stack([tone, tone]), [[0.0], [0.0, 1.0]]
+        for wrong in (*shapes, np.array(["a"]), (tone, "x"), (tone, 1), (tone, True), np.zeros(9, np.uint8), file):
             with pytest.raises(RegardError):
                 keep(wrong)
+        with pytest.raises(RegardError, match=r"^The sound lasts 6\.0 seconds"):
+            read_frames(keep(sine(440, 6)), WANTED)
     assert not sounds_module._ARRAYS
     with pytest.raises(RegardError, match="does not exist"):
         read_frames(f"{sounds_module.MEMORY}1", WANTED)
@@ -167,9 +215,21 @@ def test_manifests_by_tabs_and_json_name_sounds_and_texts(clips):
     assert [pair.target for pair in read(lines)] == ["one", "2"]
 
 
+def test_a_manifest_may_give_paths(clips, monkeypatch):
+    """Absolute ones, and relative to the manifest or the working directory; macOS decomposes letters in names."""
+    (clips / "b.wav").rename(clips / "Grüße 数.wav")
+    monkeypatch.chdir(clips.parent)
+    decomposed = unicodedata.normalize("NFD", "Grüße 数.wav")
+    names = [f"{clips}/a.wav", f"{clips.name}/a.wav", "./a.wav", f"../{clips.name}/a.wav", decomposed]
+    (clips / "list.tsv").write_text("\ufeff" + "".join(f"{name}\tone\r\n\r\n" for name in names))
+    found = [pair.source for pair in read(corpus_of(sounds=clips.name, manifest=f"{clips.name}/list.tsv"))]
+    assert found == [*4 * [f"{clips.name}/a.wav"], f"{clips.name}/Grüße 数.wav"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "wanted"),
     [
+        ("x.tsv", "file\ttext\n", "set header: true"),
         ("x.tsv", "c.wav\tone\n", r"x\.tsv:1 names `c\.wav`"),
         ("x.tsv", "a.wav\n", r"x\.tsv:1 has 1 tab-separated columns"),
         ("x.tsv", "a.wav\t \n", r"x\.tsv:1 has no text"),

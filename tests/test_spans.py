@@ -2,11 +2,15 @@
 
 import json
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 import regard
 from regard.cli import main
+from regard.config.text_corpora import ColumnFiles, ConlluFiles
+from regard.data.tagged import read_tagged
+from regard.foundation.errors import RegardError
 from regard.metrics.spans import marks_spans, score_spans, spans_of
 
 
@@ -74,3 +78,56 @@ def test_a_tagger_of_names_reports_spans_and_probabilities(tmp_path, capsys):
     tags = regard.load(tmp_path / "run")("Ann Lee lives in Rome")
     assert len(tags.probabilities) == 5 and all(0 < probability <= 1 for probability in tags.probabilities)
     assert tags.facts["probabilities"] == tags.probabilities
+
+
+WORDS = [("Ann", "B-PER"), ("sees", "O"), ("#", "O")]
+
+
+def conllu(sentences: list[list[str]]) -> str:
+    """Sentences in CoNLL-U, whose words begin with a number; without an empty line at the end."""
+    rows = [["\t".join([*row.split(), *"_" * 6, "NER=O"]) for row in rows] for rows in sentences]
+    return "\n\n".join("\n".join(sentence) for sentence in rows)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_that_are_no_words_are_skipped(tmp_path: Path, end: str) -> None:
+    """Comments, also of CoNLL-U Plus, and first lines of documents; a word may be `#`."""
+    rows = [f"{word} {tag}" for word, tag in WORDS]
+    lines = [
+        "\ufeff# global.columns = FORM NER",
+        "-DOCSTART- O",
+        "",
+        "# newdoc",
+        "# sent_id = 1",
+        *rows,
+        "",
+        "# O",
+        *rows,
+    ]
+    (tmp_path / "a.txt").write_bytes(end.join(lines).encode())
+    found = [pair for _, pair in read_tagged(ColumnFiles(columns=[str(tmp_path / "a.txt")]))]
+    assert found == [("Ann sees #", "B-PER O O"), ("# Ann sees #", "O B-PER O O")]
+    rows = ["1-2 don't _", "1 do AUX", "1.1 x _", "2 n't PART"]
+    (tmp_path / "a.conllu").write_bytes(f"# text = don't\n{conllu([rows])}".replace("\n", end).encode())
+    both = (
+        ConlluFiles(conllu=[str(tmp_path / "a.conllu")], tag="lemma"),
+        ColumnFiles(columns=[str(tmp_path / "a.conllu")], word_column=2, tag_column=3),
+    )
+    for corpus in both:
+        assert [pair for _, pair in read_tagged(corpus)] == [("do n't", "AUX PART")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([["1 a X", "3 b X"]], "begins with `3` where word 2 was expected"),
+        ([["1 a X", "2 b X", "1 a X"]], "begins with `1` where word 3 was expected"),
+        ([["1 a X", "x b X"]], "begins with `x` where word 2 was expected"),
+        ([["1 a X", "2 b"]], "9 tab-separated columns"),
+    ],
+)
+def test_words_out_of_order_are_refused(tmp_path: Path, rows: list[list[str]], reason: str) -> None:
+    """They would be lost, or two sentences taken for one."""
+    (tmp_path / "a.conllu").write_text(conllu([["1 a X"], *rows]))
+    with pytest.raises(RegardError, match=reason):
+        list(read_tagged(ConlluFiles(conllu=[str(tmp_path / "a.conllu")], tag="lemma")))

@@ -1,7 +1,10 @@
 """sound → label and sound → text: training, use, evaluation and bad input, on tones that stand for words."""
 
+import io
 import json
 import os
+import threading
+import zipfile
 from dataclasses import dataclass
 from itertools import groupby, permutations, product
 from pathlib import Path
@@ -14,6 +17,7 @@ import torch
 
 import regard
 from regard.cli import main
+from regard.cli.transcribe import CHUNK
 from regard.config.loading import from_mapping, load
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text, utility
@@ -154,9 +158,10 @@ def test_a_resampled_rate_is_reported_once(speech, capsys, tmp_path):
     names = [str(tmp_path / f"{number}.wav") for number in range(3)]
     for name, rate in zip(names, (16_000, 16_000, 44_100), strict=True):
         soundfile.write(name, tone(1000, 0.15, rate), rate)
-    assert main(["transcribe", str(speech), *names]) == 0
+    many = [*names[:1] * CHUNK, *names[1:]]  # the last ones are read later
+    assert main(["transcribe", str(speech), *many]) == 0
     out, err = capsys.readouterr()
-    assert out == "mid\nmid\nmid\n" and err.count("resampled") == 1 and "16,000, 44,100 Hz" in err
+    assert out == "mid\n" * len(many) and err.count("resampled") == 1 and "16,000, 44,100 Hz" in err
 
 
 def test_transcripts_are_text_tables_or_json_and_bad_files_do_not_stop_them(speech, recordings, capsys, tmp_path):
@@ -175,6 +180,28 @@ def test_transcripts_are_text_tables_or_json_and_bad_files_do_not_stop_them(spee
     assert [row[:2] for row in rows] == [[good, "1"], [good, "2"]] and rows[0][3] == "mid" != rows[1][3]
     assert main(["transcribe", str(speech), good, "--format", "xml"]) == 2
     assert "text, tsv or jsonl" in capsys.readouterr().err
+
+
+def test_standard_input_folders_and_zip_files_are_transcribed(speech, recordings, capsys, tmp_path, monkeypatch):
+    good = f"{recordings}/mid_anna_3.wav"
+    with zipfile.ZipFile(tmp_path / "clips.zip", "w") as clips:
+        clips.write(good, "in/a.wav")
+    (tmp_path / "x.wav").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(Path(good).read_bytes()))
+    writer.start()
+    content = io.BytesIO(Path(good).read_bytes())
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
+    sounds = ["-", str(tmp_path / "clips.zip"), str(tmp_path / "x.wav"), str(tmp_path / "pipe"), str(recordings)]
+    assert main(["transcribe", str(speech), *sounds, "--format", "tsv"]) == 1
+    out, err = capsys.readouterr()
+    writer.join()
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [row[3] for row in rows[:4]] == ["mid", "mid", "", "mid"] and rows[1][0].endswith("clips.zip/in/a.wav")
+    assert [row[0] for row in rows[4:]] == [str(path) for path in sorted(recordings.glob("*.wav"))]
+    assert "x.wav is a directory" in err and "1 sound could not" in err
+    assert main(["transcribe", str(speech), "-"]) == 1
+    assert "Standard input is empty" in capsys.readouterr().err
 
 
 def test_a_run_of_another_task_is_refused_with_the_command_for_it(speech, labels, recordings, capsys):
@@ -554,6 +581,17 @@ def test_error_rates_by_hand():
     assert score_text(["a b c"], ["x"], ("wer",))["wer"] == 300.0
     assert score_text(["b c"], [("x y", "b d")], ("wer",))["wer"] == 50.0
     assert utility("wer")("a b", "a b") > utility("wer")("a c", "a b")
+
+
+def test_an_evaluation_reads_a_manifest_where_training_had_none(speech, recordings, capsys):
+    """Sounds are those of its folder."""
+    names = sorted(path.name for path in recordings.glob("*_anna_*.wav"))
+    manifest = recordings / "some.tsv"
+    manifest.write_text("".join(f"{name}\t{name.split('_')[0]}\n" for name in names))
+    assert main(["evaluate", str(speech), "--data", str(manifest), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["sounds"] == len(names) and facts["scores"]["wer"] <= 5.0
+    manifest.unlink()
 
 
 def test_an_evaluation_reads_a_manifest_like_the_one_it_was_trained_with(tmp_path, recordings, capsys):

@@ -11,9 +11,12 @@ import torch
 import regard
 from regard.cli import main
 from regard.config.loading import from_mapping
+from regard.config.text import Tokenizer as Tokens
 from regard.foundation.errors import UsageError
-from regard.search import Constraints, Search
-from regard.search.word_count import WordCount
+from regard.search import Constraints, Search, beam, greedy
+from regard.search.steps import Source
+from regard.search.word_count import LONGEST_WORD, WordCount
+from regard.text.learning import train as learn
 from regard.text.specials import EOS, UNK
 from regard.training.loop import train
 
@@ -94,15 +97,58 @@ def test_scores_are_rouge_over_all_references(run: Path, capsys) -> None:
     assert facts["sentences"] == 15  # thirty pairs of fifteen documents
 
 
+def test_references_that_rouge_cannot_read_are_reported(run: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "in.txt").write_text("w1 w2 w3\nw4\n")
+    (tmp_path / "out.txt").write_text("отчёт\nw4\n")
+    files = ["--source", str(tmp_path / "in.txt"), "--reference", str(tmp_path / "out.txt")]
+    assert main(["evaluate", str(run), *files]) == 0
+    assert "1 of 2 references have none of these. Use chrF" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
 def test_outputs_have_the_asked_number_of_words(run: Path, count: int) -> None:
-    """Exactly, unless search cuts an output off because this hardly trained model repeats itself."""
     model, texts = regard.load(run), [row["text"] for row in documents(20)]
-    for beam in (1, 4):
-        best = [found[0] for found in model.hypotheses(texts, constraints=Constraints(words=(count, count)), beam=beam)]
-        ended = [hypothesis for hypothesis in best if hypothesis.ended == "end"]
-        assert len(ended) >= 18
-        assert {len(hypothesis.text.split()) for hypothesis in ended} == {count}
+    for width in (1, 4):
+        lists = model.hypotheses(texts, constraints=Constraints(words=(count, count)), beam=width)
+        assert {len(found[0].text.split()) for found in lists} == {count}
+
+
+@pytest.mark.parametrize("kind", ["bpe", "characters", "words"])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_model_that_repeats_a_character_writes_the_asked_number_of_words(kind: str, count: int) -> None:
+    """Its words end after `LONGEST_WORD` tokens, and begin at the latest when there is just room for them."""
+    texts = ["one two three", "four five six", "seven eight"]
+    tokenizer = learn(Tokens.model_validate({"kind": kind, "min_frequency": 1}), lambda: iter(texts * 9), "test")
+    pieces = tokenizer.vocabulary
+    repeated = pieces.index("e") if "e" in pieces else len(pieces) - 1
+
+    class Stutter:
+        def start(self, source: Source) -> Any:
+            return self
+
+        def select(self, rows: Any) -> Any:
+            return self
+
+        def step(self, last: Any, state: Any) -> Any:
+            scores = torch.arange(tokenizer.size).float().repeat(len(last), 1) / 100
+            scores[:, repeated] = 9.0
+            return scores.log_softmax(-1), state
+
+    rule = WordCount(count, count, tokenizer)
+    for limit in (rule.needs + 1, rule.needs + 9, rule.needs + 200):
+        for found in (
+            greedy(Stutter(), torch.tensor([[7, EOS]]), [limit], rules=[rule]),
+            beam(Stutter(), torch.tensor([[7, EOS]]), [limit], width=3, rules=[rule])[0],
+        ):
+            words = tokenizer.decode(found[0].tokens).split()
+            assert len(words) == count and len(found[0].tokens) <= limit
+            assert all(len(word) <= LONGEST_WORD + max(map(len, pieces)) for word in words[:-1])
+
+
+def test_an_empty_text_stays_empty(run: Path, capsys, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("\nw1 w2 w3\n   \n")
+    assert main(["translate", str(run), str(tmp_path / "in.txt"), "--length", "3"]) == 0
+    assert [len(line.split()) for line in capsys.readouterr().out.splitlines()] == [0, 3, 0]
 
 
 def test_the_command_line_takes_a_number_of_words(run: Path, capsys) -> None:
@@ -120,7 +166,7 @@ def test_short_is_the_shortest_quarter(run: Path, tmp_path: Path, capsys) -> Non
     assert min(counts) >= 1 and max(counts) <= quarter
 
 
-@pytest.mark.parametrize("length", ["0", "-1", "many", "2.5", ""])
+@pytest.mark.parametrize("length", ["0", "-1", "many", "2.5", "", "10001", "9" * 5000])
 def test_other_lengths_are_refused(run: Path, capsys, length: str) -> None:
     assert main(["translate", str(run), "w1 w2", "--length", length]) == 2
     assert "--length is a number of words or `short`" in capsys.readouterr().err

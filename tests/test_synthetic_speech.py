@@ -62,6 +62,13 @@ def test_a_name_that_cannot_be_spoken_is_refused(name, message):
         read_frames(name, FORMAT)
 
 
+@needs_espeak
+def test_a_voice_that_espeak_does_not_have_is_refused():
+    """It would speak without the variant, so that a test with unseen voices has those of training."""
+    with pytest.raises(RegardError, match="no voice variant `zz9`"):
+        synthetic_speech.synthesise("spoken: es+zz9 160 45 bano")
+
+
 def test_without_espeak_the_error_says_how_to_install_it(monkeypatch):
     synthetic_speech.require_espeak.cache_clear()
     monkeypatch.setattr(synthetic_speech.shutil, "which", lambda name: None)

@@ -44,8 +44,8 @@ class Model:
 
     An input is a text; a tuple of two texts where the task reads two (`(context, question)`, `(premise, hypothesis)`);
     a record as a dictionary, a list of triples or JSON text; an image as a path, PIL image or array; a tuple of image
-    and question; a sound as a path, an array of samples at the rate of the model, or a tuple of samples and their rate.
-    A list of inputs gives a list of results.
+    and question; a sound as a path, an array of samples at the rate of the model, a tuple of samples and their rate,
+    or the bytes of a file. A list of inputs gives a list of results.
     """
 
     def __init__(self, run: Run, loaded: LoadedRun) -> None:
@@ -345,10 +345,10 @@ class Model:
                 except RegardError as error:
                     raise UsageError(f"{name} cannot be read: {error}") from None
             else:
-                raise UsageError(
-                    f"{name} is of type {type(part).__name__}. It must be "
-                    f"{'an image (path, PIL image or array)' if reads.image else 'a text'}."
-                )
+                wanted = f"{name} is of type {type(part).__name__}. It must be a text."
+                if objects and index:
+                    wanted = f"{name} has a question of type {type(part).__name__}. Give (image, text)."
+                raise UsageError(wanted)
         return TAB.join(names)
 
 

@@ -102,6 +102,8 @@ def iterate_lines(files: Sequence[Given], arriving: StreamInput | None = None) -
     for file in files or [Path("-")]:
         if isinstance(file, str):
             yield from file.split("\n")
+        elif str(file) == "-" and arriving is None and sys.stdin is None:
+            raise RegardError("Standard input is closed. Name a file, or give a text.")
         elif str(file) == "-":
             yield from stream_lines(arriving or sys.stdin.buffer, "standard input", whole=True)
         else:

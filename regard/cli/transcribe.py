@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ from regard.foundation.display import note
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
+    from regard.data.sounds import KeepSound
     from regard.search import Hypothesis
 
 CHUNK = 32
@@ -24,6 +26,8 @@ Examples:
   regard transcribe runs/digits *.flac --format tsv
   regard transcribe runs/digits recordings.zip/7_anna_3.wav --format jsonl
   regard transcribe runs/digits speech.wav --beam 5 --n-best 3
+  regard transcribe runs/digits recordings --format tsv          all sounds of a folder
+  ffmpeg -i film.mp4 -f wav - | regard transcribe runs/digits -
 """
 
 
@@ -31,7 +35,11 @@ def transcribe(
     run: Annotated[Path, typer.Argument(help="Directory of a trained run that recognises speech.", metavar="RUN")],
     sounds: Annotated[
         list[str],
-        typer.Argument(help="Sounds: WAV, FLAC or OGG files, or paths into zip files.", metavar="SOUND..."),
+        typer.Argument(
+            help="Sounds: WAV, FLAC or OGG files, paths into zip files, folders and zip files (all their sounds), or "
+            "- (standard input).",
+            metavar="SOUND...",
+        ),
     ],
     form: Annotated[
         str | None,
@@ -58,29 +66,52 @@ def transcribe(
     from regard.runs.run import Run
 
     opened = Run.open(run)
-    from regard.data.sounds import check_sound
+    from regard.data.sounds import check_sound, sounds_in_memory
     from regard.search import Search
     from regard.tasks.bad_inputs import answer_each
     from regard.tasks.loaded import load_run
 
     recogniser = load_run(opened, verb="transcribe")
     search = Search(beam=beam, count=n_best)
-    waiting, failed, reported = iter(sounds), 0, False
-    while chunk := list(islice(waiting, CHUNK)):
-        found = answer_each(lambda names: recogniser.hypotheses(names, search), chunk, check_sound)
-        for remark in () if reported else recogniser.input.remarks():
-            note(f"note: {remark}")
-            reported = True
-        for name, best in zip(chunk, found, strict=True):
-            if isinstance(best, RegardError):
-                failed += 1
-                print(f"error: {best}", file=sys.stderr)
-            print(_format(name, best, form, n_best))
-        sys.stdout.flush()
+    failed = 0
+    with sounds_in_memory() as keep:
+        waiting = _collect(sounds, keep)
+        while chunk := list(islice(waiting, CHUNK)):
+            readable = [given for _, given in chunk if isinstance(given, str)]
+            answered = answer_each(lambda names: recogniser.hypotheses(names, search), readable, check_sound)
+            found = iter(answered)
+            answers = [(shown, next(found) if isinstance(given, str) else given) for shown, given in chunk]
+            for shown, best in answers:
+                if isinstance(best, RegardError):
+                    failed += 1
+                    print(f"error: {best}", file=sys.stderr)
+                print(_format(shown, best, form, n_best))
+            sys.stdout.flush()
+    for remark in recogniser.input.remarks():  # on all sounds, such as their sample rates
+        note(f"note: {remark}")
     if failed:
         raise RegardError(
             f"{failed:,} {'sound' if failed == 1 else 'sounds'} could not be transcribed. See the errors above."
         )
+
+
+def _collect(given: Sequence[str], keep: "KeepSound") -> Iterator[tuple[str, str | RegardError]]:
+    """Yield each sound as it is shown and as it is read, or why it cannot be; pipes and standard input are read whole.
+
+    A folder or a zip file stands for all sounds in it.
+    """
+    from regard.data.sounds import read_stream, sounds_inside
+
+    for name in given:
+        try:
+            if (content := read_stream(name)) is not None:
+                yield name, keep(content, "Standard input" if name == "-" else name)
+            elif inside := sounds_inside(name):
+                yield from zip(inside, inside, strict=True)
+            else:
+                yield name, name
+        except RegardError as error:
+            yield name, error
 
 
 def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count: int) -> str:

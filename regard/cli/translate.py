@@ -37,6 +37,7 @@ from regard.foundation.display import note
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
+    from regard.cli.words import Given
     from regard.search import Hypothesis, Search
     from regard.search.tree import Shown
     from regard.tasks.generation import TextGenerator
@@ -64,6 +65,7 @@ Examples:
   regard translate runs/mine --keep urls,numbers < in.txt
   regard translate runs/subjects --length 5 < mails.txt   outputs of exactly five words
   regard translate runs/webnlg records.jsonl              one JSON object, or list of triples, a line
+  regard translate runs/people people.csv                 one record a row
   regard translate runs/mine --show-search beam.html < in.txt
   regard translate runs/mine --markup html "A <b>dog</b> runs."
   regard translate runs/mine --document film.srt -o film.de.srt
@@ -255,7 +257,8 @@ def translate(
             progress(files) as advance,
         ):
             advance(done)
-            for chunk in chunks(files, done, translator.config.data.train.texts):
+            given = _as_records(files) if translator.config.task.input_kind().record else files
+            for chunk in chunks(given, done, translator.config.data.train.texts):
                 _translate(translator, search, chunk, stream, "html" if markup else form, wanted, shown, rate)
                 stream.flush()
                 advance(len(chunk))
@@ -264,6 +267,18 @@ def translate(
     finally:  # write the searches so far, even if a line cannot be translated
         if show_search is not None:
             _show(show_search, shown or [], translator, runs)
+
+
+def _as_records(files: "Sequence[Given]") -> "list[Given]":
+    """Return files and texts for a run that reads records: the rows of a table as one record a line."""
+    from regard.data.record_files import TABLES, table_records
+
+    return [
+        "\n".join(table_records(str(file)))
+        if isinstance(file, Path) and Path(file.name.removesuffix(".gz")).suffix.lower() in TABLES
+        else file
+        for file in files
+    ]
 
 
 def _extras(names: str | None) -> set[str]:

@@ -135,7 +135,7 @@ class Training(Section):
     validate_every: int = Field(default=500, ge=1)
     """Steps between validations."""
     validation_sample: int = Field(default=200, ge=1)
-    """Validation sentences that are decoded (greedily) each time; the loss covers all."""
+    """Validation examples that are decoded (greedily) each time, spread evenly over all; the loss covers all."""
     checkpoint_every: int = Field(default=500, ge=1)
     """Steps between checkpoints."""
     keep_last: int = Field(default=2, ge=1)

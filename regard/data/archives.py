@@ -1,10 +1,12 @@
 """Files in folders and zip files by one kind of path: `clips/a.wav`, or `clips.zip/a.wav`."""
 
+import os
 import zipfile
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from unicodedata import normalize
 
 from regard.foundation.errors import RegardError
 
@@ -28,6 +30,15 @@ def is_file(name: str) -> bool:
         return False
 
 
+def absence_of(name: str) -> str:
+    """Return why a path does not lead to a file, as the end of a sentence that begins with it."""
+    try:
+        path = Path(name)
+        return "is a directory" if path.is_dir() else "is not a file" if path.exists() else "does not exist"
+    except (OSError, ValueError):
+        return "does not exist"
+
+
 def read_content(name: str, *, limit: int, noun: str) -> bytes:
     """Return the bytes of a file, or of a file inside a zip file; raises if it has more than `limit` bytes."""
     try:
@@ -38,8 +49,7 @@ def read_content(name: str, *, limit: int, noun: str) -> bytes:
             return files.read(inside)
         _check_size(name, Path(name).stat().st_size, limit, noun)
         if not Path(name).is_file():
-            what = "a directory" if Path(name).is_dir() else "not a file"
-            raise RegardError(f"{name[:200]} is {what}. Give the path of a {noun}.")
+            raise RegardError(f"{name[:200]} {absence_of(name)}. Give the path of a {noun}.")
         return Path(name).read_bytes()
     except KeyError:
         raise RegardError(f"{name} does not exist. The zip file has no such {noun}.") from None
@@ -68,6 +78,28 @@ def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
         raise RegardError(f"{place} cannot be read ({error}).") from None
     shown = (name for name in found if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
     return sorted(name for name in shown if name.lower().endswith(tuple(endings)))
+
+
+class Listing:
+    """The files of a folder or a zip file, found by their names in it or by paths to them."""
+
+    def __init__(self, place: str, names: Sequence[str]) -> None:
+        self.place = place
+        self._names = {normalize("NFC", name): name for name in names}
+
+    def find(self, given: str, manifest: str) -> str | None:
+        """Return the name in this place of a file that a manifest names, or `None` if there is none.
+
+        A path may be absolute, or relative to the manifest or to the working directory. Names are compared in Unicode
+        normal form C, since macOS writes those of files in another form.
+        """
+        if not given or (direct := self._names.get(normalize("NFC", given))) is not None:
+            return direct if given else None
+        paths = given, str(Path(manifest).parent / given)
+        for name in (os.path.normpath(given), *(os.path.relpath(path, self.place) for path in paths)):
+            if (found := self._names.get(normalize("NFC", name))) is not None:
+                return found
+        return None
 
 
 @lru_cache(maxsize=4)

@@ -1,6 +1,6 @@
 """Reading of corpora: pairs of raw sentences from files of several formats, or generated ones."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from regard.config.data import Corpus, Elsewhere, Generated, ReaderFiles
@@ -146,6 +146,18 @@ def _read_by_extension(corpus: ReaderFiles) -> Iterator[tuple[str, Pair]]:
 
 def _number_pairs(corpus: Corpus, pairs: Iterable[Pair]) -> Iterator[tuple[str, Pair]]:
     return ((f"{describe(corpus)}, number {number:,},", pair) for number, pair in enumerate(pairs, start=1))
+
+
+def even_sample(pairs: Sequence[Pair], most: int) -> Sequence[Pair]:
+    """Return about `most` examples, spread evenly over all; those of one source stay together."""
+    if len(pairs) <= most:
+        return pairs
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.source, []).append(pair)
+    sources = list(groups.values())
+    count = max(1, round(len(sources) * most / len(pairs)))
+    return [pair for number in range(count) for pair in sources[number * len(sources) // count]]
 
 
 def group_references(pairs: Iterable[Pair]) -> tuple[list[str], list[tuple[str, ...]]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from regard.config.media_corpora import ImageFiles
+from regard.data.archives import Listing
 from regard.data.lines import read_lines
 from regard.data.pictures import list_pictures
 from regard.foundation.errors import RegardError
@@ -11,9 +12,10 @@ from regard.text.joined import TAB
 
 def read_captions(corpus: ImageFiles) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the location and (the name of an image, one of its captions); raises if an image does not exist."""
-    there = set(list_pictures(corpus.images))
-    for location, image, question, texts, split in _rows(corpus):
-        if image not in there:
+    there = Listing(corpus.images, list_pictures(corpus.images))
+    for path, (location, image, question, texts, split) in _rows(corpus):
+        found = there.find(image, path)
+        if found is None:
             raise RegardError(
                 f"{location} has a caption for `{image[:100]}`, but {corpus.images} has no such picture. Correct the "
                 "name, "
@@ -22,19 +24,22 @@ def read_captions(corpus: ImageFiles) -> Iterator[tuple[str, tuple[str, str]]]:
         for text in texts if corpus.split is None or split == corpus.split else ():
             if not text.strip():
                 raise RegardError(f"{location} has no caption for `{image}`. Write one, or remove the line.")
-            name = f"{corpus.images.rstrip('/')}/{image}"
+            name = f"{corpus.images.rstrip('/')}/{found}"
             yield location, (name if question is None else f"{name}{TAB}{question.replace(TAB, ' ')}", text)
 
 
 def check_captions(corpora: Iterable[ImageFiles]) -> None:
     """Raise if a folder has images that no file of the corpora gives a caption for."""
-    named: dict[str, set[str]] = {}
+    named: dict[str, set[str | None]] = {}
     files: dict[str, list[str]] = {}
+    there: dict[str, list[str]] = {}
     for corpus in corpora:
-        named.setdefault(corpus.images, set()).update(row[1] for row in _rows(corpus))
+        there.setdefault(corpus.images, list_pictures(corpus.images))
+        listing = Listing(corpus.images, there[corpus.images])
+        named.setdefault(corpus.images, set()).update(listing.find(row[1], path) for path, row in _rows(corpus))
         files.setdefault(corpus.images, []).extend(corpus.captions)
     for location, known in named.items():
-        missing = [name for name in list_pictures(location) if name not in known]
+        missing = [name for name in there[location] if name not in known]
         if missing:
             several = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
             raise RegardError(
@@ -47,11 +52,11 @@ Row = tuple[str, str, str | None, list[str], str | None]
 """The location of a row, its image, its question or `None`, its captions, and its split or `None`."""
 
 
-def _rows(corpus: ImageFiles) -> Iterator[Row]:
-    """Yield the rows of all files."""
+def _rows(corpus: ImageFiles) -> Iterator[tuple[str, Row]]:
+    """Yield each file and its rows."""
     for path in corpus.captions:
         rows = _json(corpus, path) if path.removesuffix(".gz").endswith((".jsonl", ".json")) else _tabs(corpus, path)
-        yield from rows
+        yield from ((path, row) for row in rows)
 
 
 def _tabs(corpus: ImageFiles, path: str) -> Iterator[Row]:

@@ -1,14 +1,16 @@
 """Fields of JSON objects, checked; messages name the place of the object."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 from regard.foundation.errors import RegardError
 
 
-def parse_json(line: str, place: str) -> object:
-    """Return the JSON value of a line."""
+def parse_json(line: str, place: str, make: Callable[[list[tuple[str, Any]]], object] | None = None) -> object:
+    """Return the JSON value of a line; `make` returns an object of (name, value) pairs, by default a dictionary."""
     try:
-        return json.loads(line)
+        return json.loads(line, object_pairs_hook=make)
     except (ValueError, RecursionError) as error:
         raise RegardError(f"{place} is not valid JSON ({error}). Write one JSON object on each line.") from error
 

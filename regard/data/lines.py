@@ -42,7 +42,7 @@ def read_lines(path: str | Path, *, whole: bool = False) -> Iterator[str]:
     """
     number = 0
     try:
-        with _open(Path(path)) as file:
+        with open_file(Path(path)) as file:
             for number, line in enumerate(stream_lines(file, str(path), whole=whole), start=1):  # noqa: B007
                 yield line
     except (OSError, zlib.error, EOFError) as error:
@@ -100,7 +100,7 @@ def read_blocks(path: str | Path) -> Iterator[LineBlock]:
     """Yield the lines of a file in blocks of about `BLOCK` bytes; the end of a line over `LONGEST_LINE` is left out."""
     first = 1
     try:
-        with _open(Path(path)) as file:
+        with open_file(Path(path)) as file:
             while True:
                 data, fault = _read_whole_lines(file, BLOCK, str(path), first)
                 if data:
@@ -170,7 +170,7 @@ def read_raw_lines(path: str | Path) -> Iterator[RawLine]:
     """Yield the lines of a file as bytes, whatever their encoding."""
     number = 0
     try:
-        with _open(Path(path)) as file:
+        with open_file(Path(path)) as file:
             raw = getattr(file, "raw", None)
             inner: Any = raw.fileobj if isinstance(raw, gzip.GzipFile) else file
             while line := file.readline(LONGEST_LINE):
@@ -208,7 +208,7 @@ def stream_lines(file: Lined, name: str, *, whole: bool = False, first: int = 1)
         yield text.removeprefix(_BOM) if number == 1 else text
 
 
-def _open(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
     """Open a file for reading bytes; decompressed if it begins like gzip, regardless of its name."""
     if path.is_dir():
         raise RegardError(f"{path} is a directory. Name the files in it.")

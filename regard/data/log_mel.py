@@ -42,7 +42,8 @@ def log_mel(samples: Samples, rate: int, bands: int) -> Frames:
     size = 1 << (window - 1).bit_length()
     count = 1 + max(0, -(-(len(samples) - window) // hop))
     padded = np.zeros((count - 1) * hop + window, dtype=np.float32)
-    padded[: len(samples)] = samples
+    _, exponent = np.frexp(np.abs(samples).max(initial=0.0))
+    padded[: len(samples)] = np.ldexp(samples, -exponent)  # exact, and energies neither overflow nor vanish
     views = np.lib.stride_tricks.sliding_window_view(padded, window)[::hop]  # S×window
     shape, filters = np.hanning(window).astype(np.float32), mel_filters(rate, size, bands)
     energies = np.empty((count, bands), dtype=np.float32)

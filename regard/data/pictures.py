@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.data.arrays import as_array, describe_array
 from regard.data.scenes import SCENE, draw, parse
 from regard.foundation.errors import RegardError
 from regard.foundation.installation import install_command
@@ -60,25 +61,16 @@ def read_picture(name: str, size: int) -> Pixels:
 
 @contextmanager
 def in_memory() -> Iterator[Callable[[object], str]]:
-    """Give names to images that are objects (PIL images, arrays H×W×3 or H×W) for as long as the context lasts."""
+    """Give names to images that are PIL images or arrays, H×W×3 or H×W, for as long as the context lasts."""
     names: list[str] = []
 
     def keep(image: object) -> str:
         from PIL import Image
 
         if not isinstance(image, Image.Image):
-            values = np.asarray(image)
-            if values.dtype != np.uint8 or values.ndim not in (2, 3) or values.size == 0:
-                raise RegardError(
-                    f"An image must be a path, a PIL image or an array of bytes H×W×3, not {type(image).__name__} "
-                    f"of {values.dtype} {'×'.join(map(str, values.shape))}."
-                )
-            try:
-                image = Image.fromarray(values)
-            except (TypeError, ValueError):
-                raise RegardError(
-                    f"An array of {'×'.join(map(str, values.shape))} is not an image. It must be H×W×3 or H×W."
-                ) from None
+            image = Image.fromarray(_as_bytes(image))
+        if 0 in image.size:
+            raise RegardError("The image has no pixels. Leave it out.")
         names.append(f"{MEMORY}{next(_NUMBERS)}")
         _KEPT[names[-1]] = image
         return names[-1]
@@ -88,6 +80,31 @@ def in_memory() -> Iterator[Callable[[object], str]]:
     finally:
         for name in names:
             del _KEPT[name]
+
+
+def _as_bytes(image: object) -> Pixels:
+    """Return an array as bytes H×W×3 or H×W; an array of floats has values from 0 to 1."""
+    values = as_array(image)
+    if values is None or (values.dtype.kind not in "bf" and values.dtype != np.uint8) or values.ndim not in (2, 3):
+        raise RegardError(
+            "An image must be a path, a PIL image, or an array H×W×3 or H×W of bytes or of floats from 0 to 1, not "
+            f"{type(image).__name__}{describe_array(values)}."
+        )
+    shape = "×".join(map(str, values.shape))
+    if not values.size:
+        raise RegardError(f"An array of {shape} has no pixels. Leave it out.")
+    if values.ndim == 3 and values.shape[2] not in (1, 3, 4):
+        hint = f" Transpose it: it is {shape}." if values.shape[0] in (1, 3, 4) else ""
+        raise RegardError(f"An array of {shape} is not an image. It must be H×W×3 or H×W.{hint}")
+    if values.dtype.kind == "f":
+        low, high = float(values.min()), float(values.max())
+        if not 0 <= low <= high <= 1:
+            raise RegardError(
+                f"An array of floats has values from {low:g} to {high:g}. They must be from 0 to 1; or give bytes."
+            )
+    if values.dtype != np.uint8:
+        values = np.rint(255 * values.astype(np.float64)).astype(np.uint8)
+    return np.ascontiguousarray(values[:, :, 0] if values.ndim == 3 and values.shape[2] == 1 else values)
 
 
 def shown_picture(name: str) -> "Image":
@@ -157,9 +174,11 @@ def _to_rgb(image: "Image", wanted: int) -> "Image":
 
     image.draft("RGB", (2 * wanted, 2 * wanted))  # JPEG can be decoded at a reduced size
     image = ImageOps.exif_transpose(image)
-    if image.mode.startswith(("I", "F")):  # 16-bit greyscale
+    if image.mode.startswith(("I", "F")):  # greyscale of 16 bits, or converted from 8 bits or from an array of floats
         values = np.asarray(image, dtype=np.float64)
-        image = Image.fromarray(np.clip(values / 257, 0, 255).astype(np.uint8))
+        is_deep, is_share = image.mode.startswith("I;16") or values.max() > 255, image.mode == "F" and values.max() <= 1
+        values = values / 257 if is_deep else values * 255 if is_share else values
+        image = Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         image = image.convert("RGBA")
         ground = Image.new("RGBA", image.size, (255, 255, 255, 255))
@@ -175,7 +194,7 @@ def _unreadable_message(name: str, error: Exception) -> str:
             f"{name} is not an image in a format that can be read. Convert it to {', '.join(FORMATS[:-1])} or "
             f"{FORMATS[-1]}."
         )
-    return f"{name} cannot be read as a picture ({str(error)[:200] or type(error).__name__}): It may be damaged."
+    return f"{name} cannot be read as a picture ({str(error)[:200] or type(error).__name__}). It may be damaged."
 
 
 def _content(name: str) -> io.BytesIO:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from regard.config.media_corpora import SoundFiles, SpokenWords, SyntheticSpeech
+from regard.data.archives import Listing
 from regard.data.lines import read_lines
 from regard.data.sounds import ENDINGS, list_sounds
 from regard.data.spoken_words import read_spoken_words
@@ -25,19 +26,22 @@ def read_sounds(corpus: SoundFiles | SpokenWords | SyntheticSpeech) -> Iterator[
 
 def read_manifest(corpus: SoundFiles) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the location and (the path of a sound, its text) of each line; raises if a sound is missing."""
-    there = set(list_sounds(corpus.sounds))
+    there = Listing(corpus.sounds, list_sounds(corpus.sounds))
     for path in corpus.manifest:
         is_json = path.removesuffix(".gz").endswith((".jsonl", ".json"))
         for location, name, text in _read_json(corpus, path) if is_json else _read_tabs(corpus, path):
-            if name not in there:
+            found = there.find(name, path)
+            if found is None:
                 known = ", ".join(ending.removeprefix(".").upper() for ending in ENDINGS)
+                is_first = location.endswith(":1") and not is_json and not corpus.header
+                header = "; if it names the columns, set header: true" if is_first else ""
                 raise RegardError(
                     f"{location} names `{name[:100]}`, but {corpus.sounds} has no such sound ({known}). Correct the "
-                    "name, or remove the line."
+                    f"name, or remove the line{header}."
                 )
             if not text.strip():
                 raise RegardError(f"{location} has no text for `{name}`. Write one, or remove the line.")
-            yield location, (f"{corpus.sounds.rstrip('/')}/{name}", text)
+            yield location, (f"{corpus.sounds.rstrip('/')}/{found}", text)
 
 
 def _read_tabs(corpus: SoundFiles, path: str) -> Iterator[Row]:

@@ -5,32 +5,38 @@ Axes: N samples.
 """
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from regard.data.archives import archive_of, is_file, list_files, read_content
+from regard.data.archives import absence_of, archive_of, is_file, list_files, read_content
+from regard.data.arrays import as_array, describe_array
+from regard.data.lines import open_file
 from regard.data.log_mel import Frames, Samples, log_mel, resample
 from regard.data.synthetic_speech import SPOKEN, synthesise
+from regard.data.wav_header import missing_bytes
 from regard.foundation.errors import RegardError
 from regard.foundation.installation import install_command
 
 ENDINGS = (".wav", ".flac", ".ogg")
-FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
+FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 LARGEST = 500_000_000
 """Bytes of the largest file that is read."""
 RATES = (1_000, 768_000)
 """Lowest and highest sample rate that is accepted."""
 JOINED, PLUS = "joined: ", " + "
 MEMORY = "memory-sound:"
-"""Prefix of the names of sounds in memory."""
-_ARRAYS: dict[str, tuple[Samples, int | None]] = {}
+"""Prefix of the names of sounds in memory; after a number and another colon follows what errors call them."""
+LARGEST_GAP = 0.01
+"""Largest share of the samples that a WAV file may lack; some programs write headers that are off by a few bytes."""
+_ARRAYS: dict[str, tuple[Samples, int | None] | bytes] = {}
 _NUMBERS = count(1)
 
 
@@ -58,12 +64,37 @@ def check_sound(name: str) -> None:
             if not part.strip():
                 raise RegardError("The name of a sound is empty. Give the path of a sound, such as speech.wav.")
             if not is_file(part):
-                raise RegardError(f"{part[:200]} does not exist. Give the path of a sound, such as speech.wav.")
+                raise RegardError(f"{part[:200]} {absence_of(part)}. Give the path of a sound, such as speech.wav.")
 
 
 def list_sounds(place: str) -> list[str]:
     """Return the names, within a folder or a zip file, of all the sounds there."""
     return list_files(place, ENDINGS, noun="sound")
+
+
+def sounds_inside(name: str) -> list[str]:
+    """Return the sounds of a folder or of a zip file by their paths; none of anything else."""
+    is_zip = name.lower().endswith(".zip") and is_file(name)
+    if not is_zip and absence_of(name) != "is a directory":
+        return []
+    return [f"{name.rstrip('/')}/{inside}" for inside in list_sounds(name)]
+
+
+def read_stream(name: str) -> bytes | None:
+    """Return the content of standard input (`-`), of a pipe or of a device; `None` of anything else."""
+    if name != "-" and (is_file(name) or absence_of(name) != "is not a file"):
+        return None
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read(LARGEST + 1) if sys.stdin else b""  # none if it is closed
+        else:
+            with open_file(Path(name)) as file:
+                content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise RegardError(f"{name} cannot be read: {error.strerror or error}.") from None
+    if len(content) > LARGEST:
+        raise RegardError(f"{name} has more than {LARGEST:,} bytes. Cut it into shorter sounds.")
+    return content
 
 
 def file_stamp(name: str) -> str | None:
@@ -93,33 +124,25 @@ def join_sounds(names: Sequence[str], pauses: Sequence[float]) -> str:
     return JOINED + PLUS.join(parts)
 
 
-@contextmanager
-def sounds_in_memory() -> Iterator[Callable[[object], str]]:
-    """Give names to sounds that are arrays for as long as the context lasts.
+class KeepSound(Protocol):
+    """Gives a name to a sound in memory."""
 
-    A sound is an array of samples, N or N×channels, at the rate of the model, or a tuple of such an array and its rate.
+    def __call__(self, sound: object, /, label: str = ...) -> str:
+        """Return the name; errors call the sound by the label."""
+
+
+@contextmanager
+def sounds_in_memory() -> Iterator[KeepSound]:
+    """Give names to sounds that are arrays, or the bytes of a file, for as long as the context lasts.
+
+    An array has samples, N or N×channels, at the rate of the model; a tuple has such an array and its rate.
     """
     names: list[str] = []
 
-    def keep(sound: Any) -> str:
-        rate = None
-        if isinstance(sound, tuple):
-            if len(sound) != 2 or not isinstance(sound[1], int | np.integer):
-                raise RegardError("A sound in a tuple must be (samples, sample rate).")
-            sound, rate = sound[0], _check_rate(int(sound[1]), "The array")
-        values = np.asarray(sound)
-        if values.dtype.kind not in "fiu" or values.ndim not in (1, 2):
-            raise RegardError(
-                f"A sound must be a path or an array of samples (N or N×channels), not {type(sound).__name__} of "
-                f"{values.dtype} {'×'.join(map(str, values.shape)) or 'without axes'}."
-            )
-        if values.dtype.kind in "iu":
-            if values.dtype not in (np.dtype(np.int16), np.dtype(np.int32)):
-                raise RegardError(f"Samples must be floats, int16 or int32, not {values.dtype}. Convert them first.")
-            values = values / -float(np.iinfo(values.dtype).min)
-        samples = _to_mono(values.astype(np.float32), "The array")
-        names.append(f"{MEMORY}{next(_NUMBERS)}")
-        _ARRAYS[names[-1]] = samples, rate
+    def keep(sound: object, /, label: str = "The sound") -> str:
+        content = bytes(sound) if isinstance(sound, bytes | bytearray | memoryview) else _from_array(sound)
+        names.append(f"{MEMORY}{next(_NUMBERS)}:{label}")
+        _ARRAYS[names[-1]] = content
         return names[-1]
 
     try:
@@ -127,6 +150,29 @@ def sounds_in_memory() -> Iterator[Callable[[object], str]]:
     finally:
         for name in names:
             del _ARRAYS[name]
+
+
+def _from_array(sound: Any) -> tuple[Samples, int | None]:
+    """Return the samples, N, of an array or of a tuple with an array, and the rate if it is given."""
+    rate = None
+    if isinstance(sound, tuple):
+        if len(sound) != 2 or not isinstance(sound[1], int | np.integer) or isinstance(sound[1], bool):
+            raise RegardError("A sound in a tuple must be (samples, sample rate), the rate a whole number.")
+        sound, rate = sound[0], _check_rate(int(sound[1]), "The array")
+    values = as_array(sound)
+    if values is None or values.dtype.kind not in "fiu" or values.ndim not in (1, 2):
+        raise RegardError(
+            f"A sound must be a path, the bytes of a file, or an array of samples (N or N×channels), not "
+            f"{type(sound).__name__}{describe_array(values)}."
+        )
+    if values.dtype.kind in "iu":
+        if values.dtype not in (np.dtype(np.int16), np.dtype(np.int32)):
+            raise RegardError(f"Samples must be floats, int16 or int32, not {values.dtype}. Convert them first.")
+        values = values / -float(np.iinfo(values.dtype).min)
+    if values.ndim == 2 and values.shape[1] > values.shape[0] > 0:
+        shape = "×".join(map(str, values.shape))
+        raise RegardError(f"An array of {shape} has more channels than samples. Transpose it to samples×channels.")
+    return _to_mono(values.astype(np.float32), "The array"), rate
 
 
 @lru_cache(maxsize=256)
@@ -174,16 +220,20 @@ def _parts(name: str) -> list[str | float]:
 
 def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
     """Return the samples of one sound, N, its channels averaged, and their rate."""
-    if name.startswith(MEMORY):
-        if name not in _ARRAYS:
-            raise RegardError(f"{name[:200]} does not exist. Give the path of a sound, such as speech.wav.")
-        samples, rate = _ARRAYS[name]
-        return samples, rate or wanted.rate
     if not name.strip():
         raise RegardError("The name of a sound is empty. Give the path of a sound, such as speech.wav.")
-    soundfile = _soundfile()
-    is_synthetic = name.startswith(SPOKEN)
-    content = synthesise(name) if is_synthetic else read_content(name, limit=LARGEST, noun="sound")
+    if name.startswith(MEMORY):
+        kept = _ARRAYS.get(name)
+        if kept is None:
+            raise RegardError(f"{_shown(name)} does not exist. Give the path of a sound, such as speech.wav.")
+        if not isinstance(kept, bytes):
+            return kept[0], kept[1] or wanted.rate
+        content = kept
+    elif name.startswith(SPOKEN):
+        content = synthesise(name)
+    else:
+        content = read_content(name, limit=LARGEST, noun="sound")
+    soundfile, name = _soundfile(), _shown(name)
     if not content:
         raise RegardError(f"{name} is empty. Record it again, or leave it out.")
     try:
@@ -192,13 +242,26 @@ def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
                 raise RegardError(f"{name} is a sound in format {file.format}. Convert it to WAV, FLAC or OGG.")
             rate = _check_rate(file.samplerate, name)
             _check_length(name, file.frames / rate, wanted)
-            samples = file.read(dtype="float32", always_2d=True)  # N×channels
+            count = -1 if file.seekable() else file.frames
+            samples = file.read(count, dtype="float32", always_2d=True)  # N×channels
     except RegardError:
         raise
     except Exception as error:  # a damaged file can make the decoder raise anything
         reason = str(error).split(": ", 1)[-1].rstrip(".")[:200] or type(error).__name__
         raise RegardError(f"{name} cannot be read as WAV, FLAC or OGG ({reason}). It may be damaged.") from None
+    missing, announced = missing_bytes(content)
+    if missing > LARGEST_GAP * announced:
+        raise RegardError(
+            f"{name} is cut short: its header announces {announced:,} bytes of samples, and {missing:,} of them are "
+            "missing. Copy or record it again."
+        )
     return _to_mono(samples, name), rate
+
+
+def _shown(name: str) -> str:
+    """Return what errors call a sound."""
+    _, _, label = name.removeprefix(MEMORY).partition(":")
+    return (label if name.startswith(MEMORY) and label else name)[:200]
 
 
 def _to_mono(samples: Samples, name: str) -> Samples:
@@ -220,7 +283,7 @@ def _check_rate(rate: int, name: str) -> int:
 def _check_length(name: str, seconds: float, wanted: SoundFormat) -> None:
     if seconds > wanted.max_seconds:
         raise RegardError(
-            f"{name[:200]} lasts {seconds:,.1f} seconds, but this model reads at most {wanted.max_seconds:g} "
+            f"{_shown(name)} lasts {seconds:,.1f} seconds, but this model reads at most {wanted.max_seconds:g} "
             "(model.encoder.max_seconds). Cut it into shorter sounds."
         )
 

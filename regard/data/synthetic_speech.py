@@ -44,7 +44,9 @@ def synthesise(name: str) -> bytes:
             "`spoken: es+f2 160 45 bano tilu`."
         )
     voice, speed, pitch, text = found.groups()
-    program = require_espeak()
+    program, variant = require_espeak(), voice.partition("+")[2]
+    if (known := _variants(program)) and variant not in known:  # espeak-ng would speak without the variant
+        raise RegardError(f"espeak-ng has no voice variant `{variant}`. `espeak-ng --voices=variant` lists them.")
     done = subprocess.run(
         [program, "--stdout", "-v", voice, "-s", speed, "-p", pitch, "--", text], capture_output=True, check=False
     )
@@ -67,6 +69,13 @@ def require_espeak() -> str:
             "`brew install espeak-ng` (macOS)."
         )
     return program
+
+
+@lru_cache(maxsize=1)
+def _variants(program: str) -> frozenset[str]:
+    """Return the names of the variants of voices."""
+    done = subprocess.run([program, "--voices=variant"], capture_output=True, check=False, text=True)
+    return frozenset(re.findall(r"!v/(\S+)", done.stdout))
 
 
 def is_kept_from_training(word: str) -> bool:

@@ -12,6 +12,7 @@ from regard.foundation import durable
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
 from regard.foundation.progress import Progress
+from regard.metrics.rouge import count_wordless
 from regard.metrics.scoring import BLEU, SHORT, Scores, are_short, check, headline_metrics, label, make, score_text
 
 if TYPE_CHECKING:
@@ -181,6 +182,13 @@ def _notes(references: Sequence[str | Sequence[str]], metrics: Sequence[str]) ->
             "BLEU is not meaningful here: the references have fewer than four words on average, and it counts "
             "four-grams. Prefer exact match and chrF."
         ]
+    if any(metric.startswith("rouge") for metric in metrics):
+        texts = [text for some in references for text in ((some,) if isinstance(some, str) else some)]
+        if wordless := count_wordless(texts):
+            return [
+                f"ROUGE counts only the letters a to z and digits, and {wordless:,} of {len(texts):,} references have "
+                "none of these. Use chrF instead (--metrics chrf)."
+            ]
     return []
 
 

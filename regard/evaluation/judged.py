@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from torch import nn
 
 from regard.config.data import Corpus, kind_of_corpus
+from regard.config.media_corpora import SoundFiles
 from regard.config.run import RunConfig
 from regard.data.corpus import Pair
 from regard.data.store import TokenStore
@@ -190,6 +191,8 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     kind = by_ending or own
     if kind == own and train.listing is not None:
         return train.model_copy(update={train.listing: names})
+    if "sounds" in config.task.corpora and endings and endings <= {"tsv", "jsonl"}:
+        return SoundFiles(sounds=str(paths[0].parent), manifest=names)  # of a run that was trained without a manifest
     if by_ending is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)
         ending = f", or a file that ends in {wanted}" if wanted else ""

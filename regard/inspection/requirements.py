@@ -31,6 +31,13 @@ def translation(what: str) -> Requirement:
     return reason
 
 
+def words(run: "LoadedRun") -> str | None:
+    """Require a run that translates text, word by word."""
+    if run.config.task.input_kind().record:
+        return f"Alignment links the words of two texts, and this run reads records ({_arrow(run)})."
+    return translation("Alignment compares")(run)
+
+
 def source_text(what: str) -> Requirement:
     """Require a run that answers a source text; `what` begins the reason: "Patching compares the answers"."""
 

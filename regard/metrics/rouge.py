@@ -22,6 +22,11 @@ def rouge_words(text: str) -> list[str]:
     return _SEPARATORS.sub(" ", text.lower()).split()
 
 
+def count_wordless(texts: Sequence[str]) -> int:
+    """Return how many texts have letters but no word that ROUGE counts, such as those in Cyrillic or Chinese."""
+    return sum(any(letter.isalpha() for letter in text) and not rouge_words(text) for text in texts)
+
+
 class _Rouge(Metric):
     """The mean over texts of F₁ = 2PR / (P + R), with the reference of each text for which it is largest."""
 

@@ -29,6 +29,7 @@ class SearchOptions(_Body):
     require: list[str] = Field(default=[], max_length=100, description="Outputs contain these texts.")
     forbid: list[str] = Field(default=[], max_length=1000, description="Outputs contain none of these phrases.")
     only: list[str] | None = Field(default=None, max_length=100_000, description="Outputs are among these.")
+    words: tuple[int, int] | None = Field(default=None, description="Least and most words of an output.")
     keep: list[str] = Field(default=[], max_length=10, description="Copied unchanged: urls, numbers, placeholders.")
     split: bool | None = Field(default=None, description="Split texts into sentences; by default those too long.")
 
@@ -40,7 +41,9 @@ class SearchOptions(_Body):
 class TranslateRequest(SearchOptions):
     """Texts to translate, by a model or between two languages."""
 
-    texts: list[str] = Field(min_length=1)
+    texts: list[str | dict[str, Any] | list[Any]] = Field(
+        min_length=1, description="Texts; for a model that reads records also objects and lists of triples."
+    )
     model: str | None = Field(default=None, description="Name of a model; by default the only one, or by languages.")
     source: str | None = None
     target: str | None = None
@@ -54,8 +57,9 @@ class PredictRequest(_Body):
     """Inputs of a model that predicts labels, numbers, tags or words."""
 
     inputs: list[str | list[str]] = Field(
-        min_length=1, description="Texts, or lists of two texts for models that read two."
+        default=[], description="Texts, or lists of two texts for models that read two; with a file, its question."
     )
+    file: str | None = Field(default=None, description="An image or a sound file as base64, if the model reads one.")
     model: str | None = None
 
 

@@ -72,6 +72,8 @@ class ServedModel:
     version: int = 0
     reads_files: bool = False
     """Whether an input is a file, an image or a sound: then a text of a client must never be taken for a path."""
+    reads_records: bool = False
+    """Whether an input is a record, which a client may send as JSON."""
 
     @property
     def key(self) -> ModelKey:
@@ -93,7 +95,10 @@ class ServedModel:
             languages = languages or Languages.of_run(config)
         kind = config.task.input_kind()
         chosen = engine if verb == "translate" else "native"
-        return cls(name, run, chosen, config.task.kind, verb, languages, reads_files=kind.image or kind.sound)
+        reads_files = kind.image or kind.sound
+        return cls(
+            name, run, chosen, config.task.kind, verb, languages, reads_files=reads_files, reads_records=kind.record
+        )
 
 
 class Catalogue:

@@ -4,7 +4,8 @@ import asyncio
 import base64
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,7 +111,7 @@ class API:
     async def translate(self, request: HTTPRequest, body: TranslateRequest) -> Outputs:
         """Translate texts; each output has the fields of `regard translate --format jsonl`."""
         model = self._translator(body)
-        texts = self._checked(body.texts)
+        texts = self._checked([_as_text(model, text) for text in body.texts])
         options = SearchOptions.model_validate(body.model_dump(include=set(SearchOptions.model_fields))).given()
         if body.extras:
             options["with"] = sorted(body.extras)
@@ -132,10 +133,27 @@ class API:
         """Predict with a model; each output has the fields of `regard predict --json`."""
         model = self._model(body.model, "predict")
         inputs = [_cleaned(item) for item in body.inputs]
+        if body.file is not None:
+            return await self._predict_file(request, body.file, inputs, model)
+        if not inputs:
+            raise RequestError(400, "There is no input. Give a list of `inputs`.")
         for item in inputs:
             _check_no_path(model, item)
         self.service.check_texts([part for item in inputs for part in ([item] if isinstance(item, str) else item)])
         outputs = await unless_gone(request, self.service.answer(model, "predict", inputs, {}))
+        return Outputs(model=model.name, outputs=outputs)
+
+    async def _predict_file(
+        self, request: HTTPRequest, file: str, inputs: list[str | list[str]], model: ServedModel
+    ) -> Outputs:
+        """Answer for a file, or for each question about it."""
+        if not model.reads_files:
+            raise RequestError(400, f"The model `{model.name}` reads text. Leave out `file`.")
+        questions = [text for item in inputs for text in ([item] if isinstance(item, str) else item)]
+        self.service.check_texts(questions)
+        with _uploaded(_decoded(file)) as path:
+            given: list[Any] = [[path, question] for question in questions] or [path]
+            outputs = await unless_gone(request, self.service.answer(model, "predict", given, {}))
         return Outputs(model=model.name, outputs=outputs)
 
     async def generate(self, request: HTTPRequest, body: GenerateRequest) -> Any:
@@ -282,39 +300,48 @@ class API:
             work = self.service.answer(model, task, [item], options, show)
             outputs = await (unless_gone(request, work) if show is None else work)
             return Outputs(model=model.name, outputs=outputs)
-        try:
-            content = base64.b64decode(body.file, validate=True)
-        except ValueError:
-            raise RequestError(400, "`file` is not base64.") from None
-        with tempfile.TemporaryDirectory(prefix="regard-") as directory:
-            path = Path(directory) / "upload"
-            path.write_bytes(content)
-            given = [str(path), *texts] if texts != [""] else str(path)
+        with _uploaded(_decoded(body.file)) as path:
+            given = [path, *texts] if texts != [""] else path
             work = self.service.answer(model, task, [given], options, show)
             outputs = await (unless_gone(request, work) if show is None else work)
         return Outputs(model=model.name, outputs=outputs)
 
     async def caption(
-        self, request: HTTPRequest, file: UploadFile, model: Annotated[str | None, Form()] = None
+        self,
+        request: HTTPRequest,
+        file: UploadFile,
+        model: Annotated[str | None, Form()] = None,
+        beam: Annotated[int | None, Form(ge=1, le=100)] = None,
     ) -> Outputs:
         """Describe an image file."""
-        return await self._answer_file(request, file, self._model(model, "caption"))
+        return await self._answer_file(request, file, self._model(model, "caption"), beam)
 
     async def transcribe(
-        self, request: HTTPRequest, file: UploadFile, model: Annotated[str | None, Form()] = None
+        self,
+        request: HTTPRequest,
+        file: UploadFile,
+        model: Annotated[str | None, Form()] = None,
+        beam: Annotated[int | None, Form(ge=1, le=100)] = None,
     ) -> Outputs:
         """Transcribe a sound file."""
-        return await self._answer_file(request, file, self._model(model, "transcribe"))
+        return await self._answer_file(request, file, self._model(model, "transcribe"), beam)
 
-    async def _answer_file(self, request: HTTPRequest, file: UploadFile, model: ServedModel) -> Outputs:
-        """Answer for an uploaded file, which exists on disk, under a name of ours, only during the request."""
+    async def _answer_file(
+        self, request: HTTPRequest, file: UploadFile, model: ServedModel, beam: int | None
+    ) -> Outputs:
+        """Answer for an uploaded file."""
+        form = await request.form()
+        for name in form:
+            if name not in ("file", "model", "beam"):
+                raise RequestError(400, f"There is no field `{name[:40]}`. A form has `file`, `model` and `beam`.")
+        if len(form.getlist("file")) > 1:
+            raise RequestError(400, "A form has one `file`. Send several files in requests of their own.")
         content = await file.read(self.service.limits.body + 1)
         if len(content) > self.service.limits.body:
             raise RequestError(413, f"The file is larger than {self.service.limits.body:,} bytes. Send a smaller one.")
-        with tempfile.TemporaryDirectory(prefix="regard-") as directory:
-            path = Path(directory) / "upload"
-            path.write_bytes(content)
-            outputs = await unless_gone(request, self.service.answer(model, "predict", [str(path)], {}))
+        with _uploaded(content) as path:
+            options = {} if beam is None else {"beam": beam}
+            outputs = await unless_gone(request, self.service.answer(model, "predict", [path], options))
         return Outputs(model=model.name, outputs=outputs)
 
     def _any(self) -> ServedModel:
@@ -326,6 +353,33 @@ class API:
     def _checked(self, texts: Sequence[str]) -> list[str]:
         self.service.check_texts(texts)
         return [clean(text) for text in texts]
+
+
+@contextmanager
+def _uploaded(content: bytes) -> Iterator[str]:
+    """Write a file of a client to disk, under a name of ours, which errors do not show, only during the request."""
+    with tempfile.TemporaryDirectory(prefix="regard-") as directory:
+        path = Path(directory) / "upload"
+        path.write_bytes(content)
+        try:
+            yield str(path)
+        except RequestError as error:
+            message = str(error).replace(str(path), "The file")
+            raise RequestError(error.status, message, retry_after=error.retry_after) from None
+
+
+def _decoded(file: str) -> bytes:
+    try:
+        return base64.b64decode(file, validate=True)
+    except ValueError:
+        raise RequestError(400, "`file` is not base64.") from None
+
+
+def _as_text(model: ServedModel, item: str | dict[str, Any] | list[Any]) -> str:
+    """Return a text as it is, and a record as JSON text."""
+    if not isinstance(item, str) and not model.reads_records:
+        raise RequestError(400, f"The model `{model.name}` reads texts. Send `texts` as a list of strings.")
+    return item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
 def _cleaned(item: str | list[str]) -> str | list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from regard.foundation.errors import UsageError
+from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
 from regard.text.specials import SPECIALS
 
@@ -170,9 +170,14 @@ class WorkerModel:
 
     def predict(self, inputs: list[Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the facts of the result for each input, as `regard predict --json` gives them."""
+        from regard.tasks.bad_inputs import BadInputs
+
         search = search_from(options) if options else None
         given = [tuple(item) if isinstance(item, list) else item for item in inputs]
-        return [{**result.facts, "line": result.line} for result in self.model(given, search)]
+        try:
+            return [{**result.facts, "line": result.line} for result in self.model(given, search)]
+        except BadInputs as error:
+            raise RegardError(error.reasons) from None
 
     def stream(
         self, inputs: list[str], options: Mapping[str, Any], show: Callable[[str], None]
@@ -322,9 +327,9 @@ def search_from(options: Mapping[str, Any]) -> Any:
 
     options = dict(options)
     constraints: dict[str, Any] = {
-        name: options.pop(name) for name in ("prefix", "require", "forbid", "only") if name in options
+        name: options.pop(name) for name in ("prefix", "require", "forbid", "only", "words") if name in options
     }
-    for name in ("require", "forbid", "only", "keep"):
+    for name in ("require", "forbid", "only", "keep", "words"):
         for holder in (constraints, options):
             if isinstance(holder.get(name), list):
                 holder[name] = tuple(holder[name])

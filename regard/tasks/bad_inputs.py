@@ -25,6 +25,10 @@ class BadInputs(RegardError):
         """Why an input cannot be answered, by its index."""
         self.answers = [None if index in self.problems else result for index, result in enumerate(results)]
         """The answers to the other inputs; `None` for those that have a problem."""
+        self.reasons = "\n".join(
+            f"inputs[{index}]: {error}" if len(inputs) > 1 else str(error) for index, error in self.problems.items()
+        )
+        """The problems alone, one a line."""
         reasons = [f"inputs[{index}] ({_shorten(inputs[index])}): {error}" for index, error in self.problems.items()]
         if len(reasons) > SHOWN:
             reasons = [*reasons[:SHOWN], f"… and {len(reasons) - SHOWN:,} more."]

@@ -217,7 +217,9 @@ class TextGenerator:
         rows_each = max(search.samples or search.beam or 1, LEAST_ROWS)
         rules = self._rules_for(distinct_asked, search)
         batches = list(self.source.groups(sources, self.config.decoding.batch_tokens // rows_each))
-        batches += [[place] for place, ids in enumerate(sources) if not ids and not self._may_be_empty(rules, place)]
+        batches += [
+            [place] for place, ids in enumerate(sources) if not ids and not self._may_be_empty(search, rules, place)
+        ]
         with_attention = search.coverage_penalty != 0 or (bool(search.keep) and self.has_attention)
 
         def searched(batch: list[int], stop: Event) -> list[list[Hypothesis]]:
@@ -316,9 +318,11 @@ class TextGenerator:
         offsets = self.source.tokenizer.encode(text).offsets
         return Every([rule, kept_rule(text, kept, offsets, constraints, self._spellings)])
 
-    def _may_be_empty(self, rules: list[Rule] | None, place: int) -> bool:
-        """Return whether the rule for a text allows an empty output."""
-        return rules is None or may_end(rules[place], (), self.tokenizer.size)
+    def _may_be_empty(self, search: Search, rules: list[Rule] | None, place: int) -> bool:
+        """Return whether the output for an empty text may be empty: a number of words alone does not require text."""
+        if rules is None or not replace(search.constraints, words=None):
+            return True
+        return may_end(rules[place], (), self.tokenizer.size)
 
     @property
     def has_attention(self) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from regard.foundation.errors import RegardError, UsageError
 from regard.runs.run import Run
+from regard.search.constraints import MOST_WORDS
 from regard.tasks.preparation import read_pairs
 
 SHORT_SHARE = 0.25
@@ -16,8 +17,10 @@ def word_limits(length: str, run: Path) -> tuple[int, int]:
     """Return the least and the most words of an output for a number of words, or for `short`."""
     if length == "short":
         return 1, short_length(Run.open(run))
-    if not length.isdecimal() or not int(length):
-        raise UsageError(f"--length is a number of words or `short`, not `{length}`.")
+    if not length.isdecimal() or len(length) > len(str(MOST_WORDS)) or not 1 <= int(length) <= MOST_WORDS:
+        raise UsageError(
+            f"--length is a number of words or `short`, not `{length[:40]}`. Give a number from 1 to {MOST_WORDS:,}."
+        )
     return int(length), int(length)
 
 

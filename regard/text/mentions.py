@@ -132,8 +132,9 @@ def _words_pattern(value: str) -> re.Pattern[str]:
     pattern = words[0]
     for before, word in itertools.pairwise(words):
         pattern += (r"\W{0,3}" if len(before) == len(word) == 1 else r"\W{1,3}") + word  # A.C. or AC
-    end = r"\.?" if folded.endswith(".") else ""
-    return re.compile(rf"(?<!\w){pattern}(?!\w){end}", re.IGNORECASE)
+    begin, end = (re.escape(rest) for rest in (folded[: folded.index(words[0])], folded[folded.rindex(words[-1]) :]))
+    end = end.removeprefix(re.escape(words[-1]))
+    return re.compile(rf"(?:{begin})?(?<!\w){pattern}(?!\w)(?:{end})?", re.IGNORECASE)  # $5 million or 5 million
 
 
 @lru_cache(maxsize=20_000)

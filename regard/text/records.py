@@ -5,6 +5,7 @@ tokens of a record `<s>` begins every field, and `<sep>` stands between its part
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ class _BadRecord(Exception):
     """What is wrong with a record, as the end of a sentence that begins with its place."""
 
 
+class DuplicateField(_BadRecord):
+    """A JSON object has two fields of the same name, of which `json` would keep the last."""
+
+
 @dataclass(frozen=True)
 class RecordForm:
     """Where the record is in a JSON object of a corpus."""
@@ -49,12 +54,33 @@ class RecordForm:
         return {name: inner for name, inner in value.items() if name != self.text_field}
 
 
+def unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the JSON object of (name, value) pairs; raises `DuplicateField`."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise DuplicateField(f"has the field `{twice[:MOST_SHOWN]}` twice. Write its values as a list, or remove one.")
+    return record
+
+
 def format_record(record: object) -> str:
-    """Return the JSON text of a record, which is the raw source of an example; raises for other types."""
+    """Return the JSON text of a record, which is the raw source of an example; raises for other types.
+
+    Numbers and arrays of NumPy and pandas, dates and times are accepted.
+    """
     try:
-        return json.dumps(record, ensure_ascii=False)
+        return json.dumps(record, ensure_ascii=False, default=_plain_value)
     except (TypeError, ValueError, RecursionError) as error:
         raise RegardError(f"The record cannot be written as JSON ({error}). Give texts and numbers.") from None
+
+
+def _plain_value(value: object) -> object:
+    """Return a value of another library as one that JSON has."""
+    for method in ("tolist", "isoformat"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    raise TypeError(f"{type(value).__name__} is not a type of JSON")
 
 
 def record_problem(source: str, form: RecordForm | None = None) -> str | None:
@@ -77,7 +103,7 @@ def parse_record(source: str, form: RecordForm | None = None) -> Fields:
 
 def _parse(source: str, form: RecordForm) -> Fields:
     try:
-        record = form.record_of(json.loads(source))
+        record = form.record_of(json.loads(source, object_pairs_hook=unique_fields))
     except (ValueError, RecursionError) as error:
         raise _BadRecord(
             f'is not JSON ({error}). Write an object such as {{"name": "Ann", "born": 1970}}, or a list of triples.'
@@ -89,7 +115,7 @@ def _parse(source: str, form: RecordForm) -> Fields:
 
 
 def _object_fields(record: Mapping[str, object]) -> Fields:
-    """Return (name, value) of every field; a list gives one field for each value, and null and "" give none."""
+    """Return (name, value) of every field; a list gives one field for each value, and null, NaN and "" give none."""
     fields: Fields = []
     for name, value in record.items():
         for one in value if isinstance(value, list) else [value]:
@@ -121,8 +147,8 @@ def _triple_fields(record: object) -> Fields:
 
 
 def _value(value: object) -> str:
-    """Return a value as text on one line; empty for null."""
-    if value is None:
+    """Return a value as text on one line; empty for null, and for NaN, which pandas has in place of missing values."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return " ".join((value if isinstance(value, str) else json.dumps(value)).split())
 

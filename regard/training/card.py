@@ -68,7 +68,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield ""
     yield "## Samples"
     yield ""
-    yield f"The first validation {card.task.noun}, without selection:"
+    yield f"Some validation {card.task.noun}, without selection:"
     yield ""
     yield from _table(
         ("source", "reference", "model"),

@@ -4,7 +4,7 @@ import math
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from regard.config.run import RunConfig
+from regard.data.corpus import Pair, even_sample
 from regard.foundation.device import choose_device, choose_precision, keep_freed
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import build_to_fit, weights_of
@@ -343,9 +344,9 @@ class _TrainingRun:
             self.view.sampled(self.trainer.progress.step, sample)
 
     def _judge(self, model: nn.Module, *, thorough: bool) -> Validation:
-        pairs = self.prepared.validation_pairs
+        pairs: Sequence[Pair] = self.prepared.validation_pairs
         if self.task.output.judged_on_sample:
-            pairs = pairs[: self.training.validation_sample]
+            pairs = even_sample(pairs, self.training.validation_sample)
         return validate(self.task, model, self.scored, pairs, thorough=thorough, device=self.device, ranks=self.ranks)
 
     def _save(self, score: float | None, *, regular: bool, at_once: bool) -> None:

@@ -95,7 +95,7 @@ ANALYSIS = Analysis(
     needs="run",
     question="which words belong together?",
     works_on="whatever looks at its source",
-    applies=requirements.translation("Alignment compares"),
+    applies=requirements.words,
     report=report,
     examples=EXAMPLES,
 )

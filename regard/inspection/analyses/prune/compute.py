@@ -18,6 +18,7 @@ import torch
 from regard.config import model as cells
 from regard.config.run import RunConfig
 from regard.config.training import Schedule
+from regard.data.corpus import even_sample
 from regard.foundation.device import choose_device
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.weights import put_weights, weights_of
@@ -231,7 +232,7 @@ class _PruningWork:
             task,
             model,
             task.batches(self.prepared.validation),
-            self.prepared.validation_pairs[: self.config.training.validation_sample],
+            even_sample(self.prepared.validation_pairs, self.config.training.validation_sample),
             thorough=False,
             device=self.device,
         )
