@@ -129,6 +129,9 @@ def test_minimum_bayes_risk_prefers_what_most_agree_with():
     assert expected_utilities(["a", "b", "a"], utility_of("exact")) == pytest.approx([2 / 3, 1 / 3, 2 / 3])
     for metric in ("bleu", "ter"):
         assert max(expected_utilities(texts, utility_of(metric))) == expected_utilities(texts, utility_of(metric))[0]
+    rouge = [utility_of(name)("the cat sat", "the cat sits") for name in ("rouge1", "rouge2", "rougeL")]
+    assert rouge == pytest.approx([200 / 3, 50, 200 / 3])  # two of three words, one of two pairs
+    assert utility_of("rouge")("the cat sat", "the cat sits") == pytest.approx(sum(rouge) / 3)
     with pytest.raises(UsageError, match="chrf"):
         utility_of("comet")
 

@@ -16,6 +16,8 @@ def choose(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
     if search.utility is None:
         return distinct(sorted(hypotheses, key=rank) if search.samples else hypotheses)[: search.count]
     utility = utility_of(search.utility) if isinstance(search.utility, str) else search.utility
+    if not search.samples:  # those that were cut off are no evidence, unless there is nothing else
+        hypotheses = [hypothesis for hypothesis in hypotheses if hypothesis.ended == "end"] or hypotheses
     means = expected_utilities([hypothesis.text for hypothesis in hypotheses], utility)
     by_text = {
         hypothesis.text: replace(hypothesis, score=mean) for hypothesis, mean in zip(hypotheses, means, strict=True)

@@ -8,12 +8,14 @@ from regard.foundation.errors import UsageError
 Utility = Callable[[str, str], float]
 """(hypothesis, reference) → quality of the hypothesis."""
 
-METRICS = ("chrf", "bleu", "ter", "exact")
+METRICS = ("chrf", "bleu", "ter", "exact", "rouge")
 """Metrics defined here; those of `regard.metrics.scoring` can be used as well."""
+ROUGE = ("rouge1", "rouge2", "rougeL")
+"""The metrics whose mean is the utility `rouge`."""
 
 
 def expected_utilities(texts: Sequence[str], utility: Utility) -> list[float]:
-    """Return the mean utility of each text, with all samples, duplicates included, as references."""
+    """Return the mean utility of each text, with all texts, itself and duplicates included, as references."""
     counts = Counter(texts)
     means = {
         text: sum(times * utility(text, reference) for reference, times in counts.items()) / len(texts)
@@ -32,6 +34,11 @@ def utility_of(metric: str) -> Utility:
         return utility(metric)
     if metric == "exact":
         return lambda hypothesis, reference: float(hypothesis == reference)
+    if metric == "rouge":
+        from regard.metrics.scoring import utility
+
+        parts = [utility(name) for name in ROUGE]
+        return lambda hypothesis, reference: sum(part(hypothesis, reference) for part in parts) / len(parts)
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
