@@ -77,7 +77,7 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("--beam", type=int, default=10)
+    parser.add_argument("--beam", type=int, default=16)
     parser.add_argument("--mbr", default="rouge", metavar="METRIC")
     options = parser.parse_args()
     directories, search = options.runs, Search(beam=options.beam)

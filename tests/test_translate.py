@@ -23,7 +23,7 @@ from regard.data import lines
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import Constraints, Hypothesis, Search
-from regard.search.mbr import utility_of
+from regard.search.mbr import FLATNESS, utility_of
 from regard.tasks.ensemble import ensemble
 from regard.tasks.inputs.text import length_groups
 from regard.tasks.loaded import load_run
@@ -350,14 +350,19 @@ def test_a_choice_by_minimum_bayes_risk_is_one_of_the_samples(translator):
 
 
 def test_a_choice_by_minimum_bayes_risk_in_a_beam_agrees_best_with_the_beam(translator):
-    """Recomputed from the n-best list: each text that ended counts once, those that were cut off do not count."""
+    """Recomputed from the n-best list, weighted by a power of the probability; those that were cut off do not count."""
     agree = utility_of("rouge")
     changed = 0
     for text in ("a b c", "b a", "c c a b", "a"):
-        whole = [one.text for one in translator.hypotheses([text], Search(beam=8, count=8))[0] if one.ended == "end"]
+        found = [one for one in translator.hypotheses([text], Search(beam=8, count=8))[0] if one.ended == "end"]
+        whole = [one.text for one in found]
+        weights = [math.prod(map(math.exp, one.log_probs)) ** FLATNESS for one in found]
         chosen = translator.hypotheses([text], Search(beam=8, utility="rouge"))[0]
         assert len(chosen) == 1 and chosen[0].text in whole
-        means = [sum(agree(one, other) for other in whole) / len(whole) for one in whole]
+        means = [
+            sum(weight * agree(one, other) for weight, other in zip(weights, whole, strict=True)) / sum(weights)
+            for one in whole
+        ]
         assert chosen[0].score == pytest.approx(max(means))
         changed += chosen[0].text != whole[0]
         longest = Search(beam=8, utility=lambda one, other: len(one))
