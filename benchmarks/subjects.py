@@ -2,14 +2,16 @@
 
     python benchmarks/subjects.py runs/subjects runs/subjects-plain
 
-Scores the first sentence of each e-mail and the outputs of each run on the test part of the first run, against all
-references and against the first, which is the author's own. Differences from the first run are by a paired bootstrap
-over e-mails (1,000 resamples). Then each run is asked for as many words as the first reference has: the share of
-outputs with this number, and within one word of it.
+Outputs are those of a beam that agree best with the others (minimum Bayes risk, --beam and --mbr; `--mbr none` for the
+best score). Scores the first sentence of each e-mail and the outputs of each run on the test part of the first run,
+against all references and against the first, which is the author's own. Differences from the first run are by a paired
+bootstrap over e-mails (1,000 resamples). Then each run is asked for as many words as the first reference has: the share
+of outputs with this number, and within one word of it.
 """
 
 import argparse
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,14 +54,14 @@ def scores(outputs: dict[str, list[str]], references: list[tuple[str, ...]]) -> 
     return rows
 
 
-def lengths(run: LoadedRun, sources: list[str], references: list[tuple[str, ...]]) -> list[str]:
+def lengths(run: LoadedRun, sources: list[str], references: list[tuple[str, ...]], search: Search) -> list[str]:
     """Ask for as many words as the first reference has; return how often an output has them, and its ROUGE-1."""
     asked = [max(1, len(several[0].split())) for several in references]
     outputs = [""] * len(sources)
     for count in sorted(set(asked)):
         rows = [row for row, wanted in enumerate(asked) if wanted == count]
-        search = Search(constraints=Constraints(words=(count, count)))
-        for row, text in zip(rows, run.generator.translate([sources[row] for row in rows], search), strict=True):
+        limited = replace(search, constraints=Constraints(words=(count, count)))
+        for row, text in zip(rows, run.generator.translate([sources[row] for row in rows], limited), strict=True):
             outputs[row] = text
     apart = [abs(len(text.split()) - wanted) for text, wanted in zip(outputs, asked, strict=True)]
     near = sum(distance <= 1 for distance in apart)
@@ -75,18 +77,27 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
-    directories = parser.parse_args().runs
+    parser.add_argument("--beam", type=int, default=16)
+    parser.add_argument("--mbr", default="rouge", metavar="METRIC")
+    options = parser.parse_args()
+    directories, search = options.runs, Search(beam=options.beam)
+    if options.mbr != "none":
+        search = replace(search, utility=options.mbr)
     data = Run.open(directories[0]).config.data
     assert data.test is not None
     sources, references = group_references(read(data.test))
     runs = {str(directory): load_run(directory) for directory in directories}
-    outputs = {name: run.translate(sources) for name, run in runs.items()}
+    outputs = {name: run.generator.translate(sources, search) for name, run in runs.items()}
     outputs["first sentence"] = [first_sentence(source) for source in sources]
     head = ["metric", "system", "score", "95 % interval", f"{directories[0]} minus this (interval)"]
     for title, some in (("all references", references), ("the first reference", [row[:1] for row in references])):
         print(f"{title}:\n\n{columns([head, *scores(outputs, some)], right=[2])}\n")
     head = ["run", "exactly as asked", "within one word (interval)", "ROUGE-1 at this length"]
-    print(columns([head, *([name, *lengths(run, sources, references)] for name, run in runs.items())], right=[1, 3]))
+    print(
+        columns(
+            [head, *([name, *lengths(run, sources, references, search)] for name, run in runs.items())], right=[1, 3]
+        )
+    )
 
 
 if __name__ == "__main__":

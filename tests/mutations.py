@@ -149,7 +149,7 @@ FRESH = (
     ),
     Mutation(
         "minimum Bayes risk counts a repeated sample once",
-        "sum(times * utility(text, reference) for reference, times in counts.items()) / len(texts)",
+        "sum(times * utility(text, reference) for reference, times in counts.items()) / total",
         "sum(utility(text, reference) for reference in counts) / len(counts)",
         "sampling translate",
     ),

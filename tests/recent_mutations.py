@@ -218,6 +218,25 @@ RECENT = (
         "nn.init.zeros_(self.input_bias.data[self.width : 2 * self.width])",
         "formulas parity independent",
     ),
+    # summaries
+    Mutation(
+        "a gap sentence stays in its document",
+        "yield gap.document if whole else gap.rest, gap.sentence",
+        "yield gap.document, gap.sentence",
+        "gap_sentences",
+    ),
+    Mutation(
+        "words of a target are compared with their case",
+        "_WORD.findall(text.casefold())",
+        "_WORD.findall(text)",
+        "cleaning",
+    ),
+    Mutation(
+        "hypotheses of a beam that were cut off count in minimum Bayes risk",
+        'if hypothesis.ended == "end"] or hypotheses',
+        "] or hypotheses",
+        "translate",
+    ),
     # suggested replies
     Mutation(
         "prepared attention without its scale",

@@ -112,6 +112,7 @@ def test_options_of_search_are_those_of_translate(run: Path, tmp_path: Path) -> 
     for number, options in enumerate(
         (
             ["--sample", "--temperature", "0.8", "--seed", "3"],
+            ["--mbr", "rouge", "--beam", "3"],
             ["--forbid", str(forbidden), "--prefix", "c", "decoding.max_ratio=0.5"],
         )
     ):

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,3 +74,24 @@ def test_a_corpus_that_changes_between_readings_is_refused() -> None:
     for changed in (pairs[:4], [*pairs, Pair("6", "6")]):
         with pytest.raises(RegardError, match="changed"):
             list(with_fate(changed, fate, Fate.TRAIN))
+
+
+WORDS = st.lists(st.sampled_from(["Oil", "oil", "GAS", "gas", "power", "price"]), min_size=1, max_size=6).map(" ".join)
+
+
+@given(pairs=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=20), least=st.sampled_from([0.0, 0.3, 0.5, 1.0]))
+@settings(deadline=None)
+def test_targets_with_few_words_of_the_source_are_dropped(pairs: list[tuple[str, str]], least: float) -> None:
+    """Exactly those whose share of words that the source has, whatever their case, is smaller than the limit."""
+    cleaning = Cleaning(min_overlap=least, duplicates="keep", max_ratio=100)
+    fate, report = survey([Pair(*pair) for pair in pairs], cleaning, held_out=0, seed=1)
+    shares = [np.mean([word.lower() in source.lower().split() for word in target.split()]) for source, target in pairs]
+    assert fate.tolist() == [Fate.OVERLAP if share < least else Fate.TRAIN for share in shares]
+    assert report.dropped.get("too few words of the source", 0) == sum(share < least for share in shares)
+
+
+def test_marks_are_not_words() -> None:
+    """A target without words has nothing that the source could lack."""
+    pairs = [Pair("the gas price, today", "Gas-price: today!"), Pair("the gas price", "?!"), Pair("gas", "gases")]
+    fate, _ = survey(pairs, Cleaning(min_overlap=1.0), held_out=0, seed=1)
+    assert fate.tolist() == [Fate.TRAIN, Fate.TRAIN, Fate.OVERLAP]

@@ -104,6 +104,11 @@ def test_what_is_no_corpus_is_refused(sick: Path, corpus: object, complaint: str
 def test_every_recipe_loads_from_anywhere(recipe: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("REGARD_DATA", str(SHARED))
     monkeypatch.chdir(tmp_path)
+    if start := re.search(r"start_from: (runs/([\w-]+))", (ROOT / recipe).read_text(encoding="utf-8")):
+        (tmp_path / start[1]).mkdir(parents=True)
+        (tmp_path / start[1] / "run.json").write_text("{}")
+        first = load(ROOT / "recipes" / f"{start[2]}.yaml")  # the recipe of the run that this one starts from
+        (tmp_path / start[1] / "config.yaml").write_text(dump(first.resolved()))
     data = load(ROOT / recipe).data
     for corpus in (data.train, data.validation, data.test):
         for file in corpus.files if corpus is not None else []:

@@ -126,9 +126,13 @@ def test_minimum_bayes_risk_prefers_what_most_agree_with():
     texts = ["the cat sat", "the cat sat", "a dog ran", "the cat sits"]
     means = expected_utilities(texts, utility_of("chrf"))
     assert means.index(max(means)) == 0 and means[0] == means[1]
+    assert expected_utilities(["a", "b"], utility_of("exact"), [3.0, 1.0]) == pytest.approx([0.75, 0.25])
     assert expected_utilities(["a", "b", "a"], utility_of("exact")) == pytest.approx([2 / 3, 1 / 3, 2 / 3])
     for metric in ("bleu", "ter"):
         assert max(expected_utilities(texts, utility_of(metric))) == expected_utilities(texts, utility_of(metric))[0]
+    rouge = [utility_of(name)("the cat sat", "the cat sits") for name in ("rouge1", "rouge2", "rougeL")]
+    assert rouge == pytest.approx([200 / 3, 50, 200 / 3])  # two of three words, one of two pairs
+    assert utility_of("rouge")("the cat sat", "the cat sits") == pytest.approx((rouge[0] + 4 * rouge[1] + rouge[2]) / 6)
     with pytest.raises(UsageError, match="chrf"):
         utility_of("comet")
 

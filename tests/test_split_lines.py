@@ -174,9 +174,9 @@ WRONG = [
     {"length_penalty": "1"}, {"coverage_penalty": None}, {"groups": 0}, {"groups": "2"}, {"diversity": "x"},
     {"samples": "9"}, {"samples": -1}, {"samples": 10**9}, {"temperature": "hot"}, {"top_k": 0}, {"top_k": "1"},
     {"top_p": 2}, {"top_p": "0.5"}, {"seed": 1.5}, {"seed": "x"}, {"seed": None}, {"utility": 3, "samples": 4},
-    {"utility": "nothing", "samples": 4}, {"utility": "cider", "samples": 4}, {"utility": "chrf"}, {"keep": "numbers"},
-    {"keep": [3]}, {"split": "yes"}, {"split": 1}, {"constraints": {"prefix": "a"}}, {"constraints": None},
-    {"full_beam": 1}, {"full_beam": True, "samples": 2}, {"count": 2000},
+    {"utility": "nothing", "samples": 4}, {"utility": "cider", "samples": 4}, {"utility": "chrf", "beam": 1},
+    {"keep": "numbers"}, {"keep": [3]}, {"split": "yes"}, {"split": 1}, {"constraints": {"prefix": "a"}},
+    {"constraints": None}, {"full_beam": 1}, {"full_beam": True, "samples": 2}, {"count": 2000},
 ]  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def test_a_page_is_written_even_if_nobody_reads_the_output(run, tmp_path):
         ({"samples": 2, "groups": 2}, ("`groups` (--diverse)", "`samples` (--samples)")),
         ({"samples": 2, "full_beam": True}, ("`full_beam` (--full-beam)",)),
         ({"samples": 2, "coverage_penalty": 0.5}, ("`coverage_penalty` (--coverage-penalty)",)),
-        ({"utility": "chrf"}, ("`utility` (--mbr)",)),
+        ({"utility": "chrf", "beam": 1}, ("`utility` (--mbr)", "`beam` (--beam) is 1")),
         ({"samples": 2, "top_p": 0.0}, ("`top_p` (--top-p) is 0.",)),
         ({"top_k": 0}, ("`top_k` (--top-k) is 0.",)),
         ({"temperature": -1.0}, ("`temperature` (--temperature) is -1.0.",)),

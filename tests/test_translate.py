@@ -23,6 +23,7 @@ from regard.data import lines
 from regard.foundation.errors import RegardError, UsageError
 from regard.models import build
 from regard.search import Constraints, Hypothesis, Search
+from regard.search.mbr import FLATNESS, utility_of
 from regard.tasks.ensemble import ensemble
 from regard.tasks.inputs.text import length_groups
 from regard.tasks.loaded import load_run
@@ -346,6 +347,39 @@ def test_a_choice_by_minimum_bayes_risk_is_one_of_the_samples(translator):
     assert chosen.text in {one.text for one in drawn}
     shortest = Search(samples=12, seed=1, temperature=2.0, utility=lambda one, other: -len(one))
     assert len(translator.translate("a b c", shortest)) == min(len(one.text) for one in drawn)
+
+
+def test_a_choice_by_minimum_bayes_risk_in_a_beam_agrees_best_with_the_beam(translator):
+    """Recomputed from the n-best list, weighted by a power of the probability; those that were cut off do not count."""
+    agree = utility_of("rouge")
+    changed = 0
+    for text in ("a b c", "b a", "c c a b", "a"):
+        found = [one for one in translator.hypotheses([text], Search(beam=8, count=8))[0] if one.ended == "end"]
+        whole = [one.text for one in found]
+        weights = [math.prod(map(math.exp, one.log_probs)) ** FLATNESS for one in found]
+        chosen = translator.hypotheses([text], Search(beam=8, utility="rouge"))[0]
+        assert len(chosen) == 1 and chosen[0].text in whole
+        means = [
+            sum(weight * agree(one, other) for weight, other in zip(weights, whole, strict=True)) / sum(weights)
+            for one in whole
+        ]
+        assert chosen[0].score == pytest.approx(max(means))
+        changed += chosen[0].text != whole[0]
+        longest = Search(beam=8, utility=lambda one, other: len(one))
+        assert len(translator.translate(text, longest)) == max(map(len, whole))
+    assert changed  # otherwise this would not distinguish it from beam search
+
+
+def test_the_command_line_chooses_among_samples_or_in_a_beam(run, source, translator, capfd):
+    """`--beam` makes it a beam, otherwise samples are drawn."""
+    for options, search in (
+        (("--beam", 6), Search(beam=6, utility="rouge")),
+        ((), Search(samples=32, temperature=0.7, utility="rouge")),
+    ):
+        code, out, _ = typed(capfd, run, source, "--mbr", "rouge", *options)
+        assert code == 0 and out.splitlines() == translator.translate(LINES, search)
+    code, _, error = typed(capfd, run, source, "--mbr", "rouge", "--beam", 6, "--samples", 4)
+    assert code == 2 and "Use one of them" in error
 
 
 def test_what_is_kept_must_be_spellable_and_free(translator):

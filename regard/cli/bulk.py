@@ -146,7 +146,7 @@ def bulk(
     """
     if on not in RUNNERS:
         raise UsageError(f"--on is {' or '.join(RUNNERS)}, not `{on}`.")
-    drawn = sampling or mbr is not None
+    drawn = sampling or samples is not None or (mbr is not None and beam is None)
     if samples is not None and mbr is None:
         raise UsageError("--samples is for --mbr, which chooses among them. For one sample of each line use --sample.")
     check_sampling_options(drawn, temperature, top_k, top_p, seed)

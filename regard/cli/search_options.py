@@ -28,7 +28,7 @@ Mbr = Annotated[
     str | None,
     typer.Option(
         "--mbr",
-        help="Choose among samples: chrf, bleu, ter, meteor:de, edits, exact…",
+        help="Choose among samples (with --beam: its outputs): chrf, rouge, meteor:de…",
         metavar="METRIC",
     ),
 ]

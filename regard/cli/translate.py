@@ -60,6 +60,7 @@ Examples:
   regard translate runs/a runs/b runs/c in.txt            an ensemble
   regard translate runs/mine --sample --temperature 0.8 --top-p 0.9 --seed 7 < in.txt
   regard translate runs/mine --mbr chrf < in.txt          the sample that agrees most with the others
+  regard translate runs/mine --mbr chrf --beam 10 < in.txt   the same among the outputs of a beam
   regard translate runs/mine --format jsonl --with scores,alignment,attention < in.txt
   regard translate runs/mine --prefix "Der Mann" --require Fahrrad --forbid words.txt < in.txt
   regard translate runs/mine --keep urls,numbers < in.txt
@@ -158,9 +159,9 @@ def translate(
     runs, files, overrides = split_arguments(arguments)
     wanted = _extras(extras)
     count = n_best or 1
-    if mbr is not None and samples is None:
+    if mbr is not None and samples is None and (sampling or beam is None):
         samples = max(AMONG, count)
-    drawn = sampling or samples is not None or mbr is not None
+    drawn = sampling or samples is not None
     check_sampling_options(drawn, temperature, top_k, top_p, seed)
     if drawn and beam is not None:
         raise UsageError("--beam searches for the best output and --sample draws at random. Use one of them.")
@@ -178,6 +179,7 @@ def translate(
     special = (
         wanted,
         drawn,
+        mbr,
         full_beam,
         coverage_penalty,
         diverse > 1,

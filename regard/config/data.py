@@ -14,6 +14,7 @@ from regard.config.text_corpora import (
     ConlluFiles,
     CorpusSection,
     DatasetDirectories,
+    GapSentences,
     JsonLines,
     JsonTexts,
     LabelledLines,
@@ -143,6 +144,7 @@ _KEYS = (
     "columns",
     "text",
     "json_text",
+    "gap_sentences",
     "babi",
     "images",
     "sounds",
@@ -174,6 +176,7 @@ Corpus = Annotated[
     | Annotated[ColumnFiles, Tag("columns")]
     | Annotated[TextFiles, Tag("text")]
     | Annotated[JsonTexts, Tag("json_text")]
+    | Annotated[GapSentences, Tag("gap_sentences")]
     | Annotated[BabiFiles, Tag("babi")]
     | Annotated[ImageFiles, Tag("images")]
     | Annotated[SoundFiles, Tag("sounds")]
@@ -194,6 +197,9 @@ class Cleaning(Section):
     """Longest side in characters; checked before tokenising, so that a broken line costs no time."""
     max_ratio: float = Field(default=5.0, ge=1.0)
     """Largest ratio of character lengths (ten characters added to each); beyond it, pairs are rarely translations."""
+    min_overlap: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Summaries: smallest share of the words of a target that occur in its source; what a source does not say cannot be
+    learned from it. Held-out pairs are cleaned, too."""
     duplicates: Literal["drop", "keep"] = "drop"
     """Exact repeats of a pair add no information and leak into held-out data."""
 

@@ -192,7 +192,7 @@ class Summarising(TaskSettings):
     input, output = "text", "text"
     title = "A model that summarises"
     examples = "documents"
-    corpora = ("jsonl", "paired", "table", "dataset", "tsv")
+    corpora = ("jsonl", "paired", "table", "dataset", "tsv", "gap_sentences")
     metrics = ("rouge1", "rouge2", "rougeL")
     several_references = True
     similar_lengths = False

@@ -236,6 +236,27 @@ class JsonTexts(CorpusSection):
     """Name of the field: a string, or a list of strings, such as the turns of a dialogue."""
 
 
+class GapSentences(CorpusSection):
+    """Documents without one of their most important sentences, and this sentence as target (PEGASUS).
+
+    Pretraining for summaries (Zhang et al., 2020). A sentence is important if it shares many words with the others.
+    """
+
+    gap_sentences: Paths
+    """File or files, plain or gzip, UTF-8: one JSON object per line if the name ends in .jsonl or .json (or .gz after
+    it), otherwise one document per line."""
+    field: str = "text"
+    """JSON lines: name of the field that holds the document."""
+    share: float = Field(default=0.3, gt=0.0, le=1.0)
+    """Share of the sentences of a document that are targets, each of another example; at least one."""
+    kept: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Share of examples whose source still has the sentence, so that the model also learns to copy what matters."""
+    min_words: int = Field(default=3, ge=1)
+    """Fewest words of a target."""
+    max_words: int = Field(default=25, ge=1)
+    """Most words of a target; long ones cost time and are rarely like a summary."""
+
+
 class BabiFiles(CorpusSection):
     """Stories with questions in the format of the bAbI tasks (Weston et al., 2015)."""
 

@@ -24,6 +24,7 @@ class Fate(IntEnum):
     RATIO = 4
     DUPLICATE = 5
     TEST = 6
+    OVERLAP = 7
 
 
 REASONS = {
@@ -31,6 +32,7 @@ REASONS = {
     Fate.TOO_LONG: "too long",
     Fate.RATIO: "length ratio",
     Fate.DUPLICATE: "duplicate",
+    Fate.OVERLAP: "too few words of the source",
 }
 
 

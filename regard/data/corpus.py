@@ -10,6 +10,7 @@ from regard.config.text_corpora import (
     ColumnFiles,
     ConlluFiles,
     DatasetDirectories,
+    GapSentences,
     JsonLines,
     JsonTexts,
     LabelledLines,
@@ -62,6 +63,10 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, Pair]]:
             from regard.data.documents import read_documents
 
             yield from _number_pairs(corpus, (Pair(text, "") for text in read_documents(corpus)))
+        case GapSentences():
+            from regard.data.gap_sentences import read_gap_sentences
+
+            yield from _number_pairs(corpus, (Pair(*pair) for pair in read_gap_sentences(corpus)))
         case BabiFiles():
             from regard.data.stories import stories
 

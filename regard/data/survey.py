@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from regard.config.data import Cleaning
 from regard.data.cleaning import REASONS, CleaningReport, Fate
 from regard.data.pair import Pair
+from regard.data.shared_words import share_from_source
 from regard.foundation.errors import TooFew
 from regard.foundation.progress import Progress
 
@@ -200,6 +201,9 @@ def _decide_alone(sides: Sequence[Sequence[str]], cleaning: Cleaning, count: int
         return fates
     lengths = np.array([list(map(len, texts)) for texts in sides], dtype=np.int64)
     longest, shortest = lengths.max(axis=0), lengths.min(axis=0)
+    if cleaning.min_overlap and len(sides) == 2:
+        shares = [share_from_source(source, target) for source, target in zip(*sides, strict=True)]
+        fates[np.array(shares) < cleaning.min_overlap] = Fate.OVERLAP
     fates[(longest + GRACE) / (shortest + GRACE) > cleaning.max_ratio] = Fate.RATIO
     fates[shortest == 0] = Fate.EMPTY
     fates[longest > cleaning.max_characters] = Fate.TOO_LONG

@@ -114,6 +114,7 @@ def lacks(search: Search, trees: Sequence[SearchTree] | None = None) -> str:
     """Return the part of a search that CTranslate2 does not support; empty if it supports everything."""
     wants = {
         "seeded samples": search.samples > 0,
+        "minimum Bayes risk": search.utility is not None,
         "the coverage penalty": search.coverage_penalty != 0,
         "diverse groups": search.groups > 1,
         "the full beam": search.full_beam,

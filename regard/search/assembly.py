@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.search.hypothesis import Hypothesis, distinct, joined, rank
-from regard.search.mbr import expected_utilities, utility_of
+from regard.search.mbr import beam_weights, expected_utilities, utility_of
 from regard.search.options import Search
 from regard.text.sentences import Piece
 
@@ -16,7 +16,10 @@ def choose(hypotheses: list[Hypothesis], search: Search) -> list[Hypothesis]:
     if search.utility is None:
         return distinct(sorted(hypotheses, key=rank) if search.samples else hypotheses)[: search.count]
     utility = utility_of(search.utility) if isinstance(search.utility, str) else search.utility
-    means = expected_utilities([hypothesis.text for hypothesis in hypotheses], utility)
+    if not search.samples:  # those that were cut off are no evidence, unless there is nothing else
+        hypotheses = [hypothesis for hypothesis in hypotheses if hypothesis.ended == "end"] or hypotheses
+    weights = None if search.samples else beam_weights(hypotheses)
+    means = expected_utilities([hypothesis.text for hypothesis in hypotheses], utility, weights)
     by_text = {
         hypothesis.text: replace(hypothesis, score=mean) for hypothesis, mean in zip(hypotheses, means, strict=True)
     }

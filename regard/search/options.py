@@ -68,7 +68,8 @@ class Search:
     seed: int = 0
     """The same seed and text give the same samples, independently of batch and order."""
     utility: str | Utility | None = None
-    """Choose among the samples by minimum Bayes risk under this metric: a name such as `meteor:de`, or a function."""
+    """Choose among the samples, or else the hypotheses of the beam, by minimum Bayes risk under this metric: a name, as
+    `rouge` or `meteor:de`, or a function."""
     constraints: Constraints = field(default_factory=Constraints)
     """Constraints on outputs."""
     keep: tuple[str, ...] = ()
@@ -125,8 +126,9 @@ class Search:
                 f"{option(name)} needs a beam, but {option('samples')} draws at random. Use one of them.",
             )
         yield (
-            self.utility is not None and not sampled,
-            f"{option('utility')} chooses among samples. Draw some with {option('samples')}, 16 or more.",
+            self.utility is not None and not sampled and self.beam == 1,
+            f"{option('utility')} chooses among several outputs, but {option('beam')} is 1. Use a beam of 5 or more, "
+            f"or draw {option('samples')}.",
         )
         yield (
             bool(self.keep) and self.constraints.only is not None,

@@ -24,7 +24,9 @@ class SearchOptions(_Body):
     top_k: int | None = Field(default=None, ge=1)
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int = 0
-    utility: str | None = Field(default=None, description="Metric by which to choose among samples, such as `chrf`.")
+    utility: str | None = Field(
+        default=None, description="Metric by which to choose among samples, or outputs of the beam, such as `chrf`."
+    )
     prefix: str | None = Field(default=None, description="Outputs begin with this text.")
     require: list[str] = Field(default=[], max_length=100, description="Outputs contain these texts.")
     forbid: list[str] = Field(default=[], max_length=1000, description="Outputs contain none of these phrases.")

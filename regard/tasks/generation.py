@@ -280,7 +280,7 @@ class TextGenerator:
         kinds: dict[str, Any] = {
             name: getattr(search, name) for name in ("coverage_penalty", "count", "groups", "diversity")
         }
-        if self.source.reorders:
+        if self.source.reorders or search.utility is not None:
             kinds["count"] = max(search.count, search.beam or 1)
         return beam(
             steps,
