@@ -182,10 +182,9 @@ class SoundEncoder(EncoderSettings):
     even_loudness: bool = False
     """Whether quiet stretches of a sound are raised, by up to 30 dB, to the loudness of the others. Recommended if
     sounds have parts from different recordings, or from different distances."""
-    normalise: bool | Literal["smooth"] = False
+    normalise: bool = False
     """Whether each mel band is standardised within a sound, which removes most of the difference between microphones
-    and some of that between voices; `smooth` removes only differences that change slowly from band to band, which is
-    better for short sounds. Recommended if speakers of the training data are few."""
+    and some of that between voices. Recommended if speakers of the training data are few."""
     width: Width | None = None
     """Width of the states, which is that of the body; by default `model.width`."""
 

@@ -43,7 +43,7 @@ class SoundEncoder(Encoder):
         if self.even_loudness:
             levels = even_loudness(levels)
         if self.normalise:
-            levels = standardise_bands(levels, mask, smooth=self.normalise == "smooth")
+            levels = standardise_bands(levels, mask)
         vectors, mask = self.subsampling(levels, mask)  # B×S×E, B×S
         memory: Memory = self.body(self.subsampled(vectors), mask)
         return Memory(memory.states, memory.mask, self.summary(memory.summary))

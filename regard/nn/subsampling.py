@@ -12,8 +12,6 @@ FACTOR = 4
 SMALLEST_VARIANCE = 0.01
 """Is added to the variance of each band or frame, so that those without a signal are not amplified."""
 
-COURSES = 3
-"""Cosines over the bands that describe a microphone: level, slope and curvature."""
 LARGEST_RAISE = 0.5
 """Quiet stretches are raised by at most this share of the range of levels."""
 STRETCH = 51
@@ -28,10 +26,12 @@ def subsampled_length(frames: int) -> int:
 class Subsampling(nn.Module):
     """W · ReLU(K₂ ∗ ReLU(K₁ ∗ x)): two 3×3 convolutions with stride 2, each of which halves time and frequency.
 
-    With `pool_bands`, the stride is 2 over time alone. Each frame is normalised after the convolution (Ba et al., 2016),
-    and the larger of two neighbouring bands remains (max pooling over frequency, Abdel-Hamid et al., 2014), so that a
-    vowel of a shorter vocal tract, a band or two higher, gives similar features. The second convolution then has twice
-    the channels. Frames after the end of a row are set to zero before each convolution, so that padding has no effect.
+    With `pool_bands`, the stride is 2 over time alone. Each frame is normalised after the convolution (Ba et al.,
+    2016), and the larger of two neighbouring bands remains (max pooling over frequency, Abdel-Hamid et al., 2014), so
+    that a vowel of a shorter vocal tract, a band or two higher, gives similar features. The second convolution then has
+    twice the channels.
+
+    Frames after the end of a row are set to zero before each convolution, so that padding has no effect.
     """
 
     def __init__(self, bands: int, channels: int, width: int, *, pool_bands: bool = False) -> None:
@@ -86,31 +86,17 @@ def even_loudness(frames: Tensor) -> Tensor:
     return frames + torch.minimum(frames, raised)
 
 
-def standardise_bands(frames: Tensor, mask: Tensor, *, smooth: bool = False) -> Tensor:
+def standardise_bands(frames: Tensor, mask: Tensor) -> Tensor:
     """Return frames B×S×F with mean 0 and variance 1 in each band of each sound.
 
     Frames are weighted by the square of their mean level, so that pauses have little influence. This is cepstral mean
-    and variance normalisation (Viikki and Laurila, 1998), of log-energies. With `smooth`, means and log-variances are
-    first reduced to their smooth course over the bands: level, slope and curvature. These are the microphone's; the
-    rest is mostly what is spoken, of which a short sound has too little for an average.
+    and variance normalisation (Viikki and Laurila, 1998), of log-energies.
     """
     weights = (frames.mean(2, keepdim=True) * mask[:, :, None]).square()  # B×S×1
     weights = weights / weights.sum(1, keepdim=True).clamp(min=1e-6)
     centre = (frames * weights).sum(1, keepdim=True)  # B×1×F
     variance = ((frames - centre).square() * weights).sum(1, keepdim=True)
-    if smooth:
-        cosines = smooth_courses(frames.shape[2], frames.device)  # N×F
-        centre = centre @ cosines.T @ cosines
-        variance = (variance + SMALLEST_VARIANCE).log() @ cosines.T @ cosines
-        return (frames - centre) / variance.exp().sqrt()
     return (frames - centre) / (variance + SMALLEST_VARIANCE).sqrt()
-
-
-def smooth_courses(bands: int, device: torch.device) -> Tensor:
-    """Return the first cosines of the discrete cosine transform, of length 1: N×F."""
-    places = (torch.arange(bands, device=device) + 0.5) / bands
-    cosines = torch.cos(torch.pi * torch.arange(min(COURSES, bands), device=device)[:, None] * places)  # N×F
-    return cosines / cosines.norm(dim=1, keepdim=True)
 
 
 def pad_frames(rows: list[Tensor]) -> Tensor:
