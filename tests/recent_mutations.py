@@ -237,6 +237,19 @@ RECENT = (
         "] or hypotheses",
         "translate",
     ),
+    # sounds
+    Mutation(
+        "every other band is skipped instead of pooled",
+        "F.max_pool2d(self.norms[depth](features), (1, 2), ceil_mode=True)",
+        "self.norms[depth](features)[..., ::2]",
+        "speech",
+    ),
+    Mutation(
+        "frames of a sound are normalised together",
+        "return super().forward(frames.flatten(0, 1)).view_as(frames).transpose(1, 2)",
+        "return super().forward(features)",
+        "speech",
+    ),
     # suggested replies
     Mutation(
         "prepared attention without its scale",
