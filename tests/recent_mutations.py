@@ -240,14 +240,14 @@ RECENT = (
     # sounds
     Mutation(
         "every other band is skipped instead of pooled",
-        "F.max_pool2d(self.norms[depth](features), (1, 2), ceil_mode=True)",
-        "self.norms[depth](features)[..., ::2]",
+        "larger_neighbours(self.norms[depth](features))",
+        "self.norms[depth](features)[:, :, ::2]",
         "speech",
     ),
     Mutation(
         "frames of a sound are normalised together",
-        "return super().forward(frames.flatten(0, 1)).view_as(frames).transpose(1, 2)",
-        "return super().forward(features)",
+        "shape = features.shape[2:]  # the",
+        "shape = features.shape[1:]  # the",
         "speech",
     ),
     # suggested replies

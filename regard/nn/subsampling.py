@@ -49,30 +49,44 @@ class Subsampling(nn.Module):
 
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Map frames B×S×F with mask B×S (true at real frames) to vectors B×⌈S/4⌉×D with mask B×⌈S/4⌉."""
-        features = (frames * mask[:, :, None])[:, None]  # B×1×S×F
+        features = (frames * mask[:, :, None])[..., None]  # B×S×F×1; channels last is fastest on a CPU
         for depth, convolution in enumerate((self.first, self.second)):
             mask = mask[:, ::2]  # a position is real if the first of its two frames is
-            features = convolution(features)
+            channels_first = features.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
+            features = convolution(channels_first).permute(0, 2, 3, 1)  # B×S'×F'×C
             if self.norms:
-                features = F.max_pool2d(self.norms[depth](features), (1, 2), ceil_mode=True)
-            features = F.relu(features) * mask[:, None, :, None]  # B×C×S'×F'
-        vectors: Tensor = self.linear(features.transpose(1, 2).flatten(2))  # B×S/4×D
+                features = larger_neighbours(self.norms[depth](features))
+            features = F.relu(features) * mask[:, :, None, None]
+        vectors: Tensor = self.linear(features.transpose(2, 3).flatten(2))  # B×S/4×D
         return vectors, mask
 
 
-class FrameNorm(nn.GroupNorm):
-    """Normalises each frame of features B×C×S×F to mean 0 and variance 1 over channels and bands, then scales channels.
+def larger_neighbours(features: Tensor) -> Tensor:
+    """Return the larger of two neighbouring bands of features B×S×F×C: B×S×⌈F/2⌉×C.
+
+    max(a, b) is computed as a + ReLU(b − a), whose backward pass takes a third of the time of max pooling.
+    """
+    if features.shape[2] % 2:
+        features = torch.cat([features, features[:, :, -1:]], dim=2)
+    low, high = features[:, :, 0::2], features[:, :, 1::2]
+    return low + F.relu(high - low)
+
+
+class FrameNorm(nn.Module):
+    """Normalises each frame of features B×S×F×C to mean 0 and variance 1 over bands and channels, then scales channels.
 
     No frame depends on another, so padding has no effect.
     """
 
     def __init__(self, channels: int) -> None:
-        super().__init__(1, channels, eps=SMALLEST_VARIANCE)
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
 
     def forward(self, features: Tensor) -> Tensor:
-        """Normalise features B×C×S×F."""
-        frames = features.transpose(1, 2)  # B×S×C×F
-        return super().forward(frames.flatten(0, 1)).view_as(frames).transpose(1, 2)  # B×C×S×F
+        """Normalise features B×S×F×C."""
+        shape = features.shape[2:]  # the same scale and shift for every band
+        return F.layer_norm(features, shape, self.weight.expand(shape), self.bias.expand(shape), SMALLEST_VARIANCE)
 
 
 def even_loudness(frames: Tensor) -> Tensor:
