@@ -27,4 +27,16 @@ BULK = (
         "try:\n        fields",
         "bulk",
     ),
+    Mutation(
+        "a list of triples is lost when its description is written",
+        "if isinstance(value, list) and row.problem is None and self.into != FIELD:",
+        "if isinstance(value, list) and row.problem is not None and self.into != FIELD:",
+        "bulk_records",
+    ),
+    Mutation(
+        "bulk translation reads records without the form of their corpus",
+        "return RecordSources(record_form(config.data.train)) if config.task.input_kind().record else TextSources()",
+        "return TextSources()",
+        "bulk_records",
+    ),
 )

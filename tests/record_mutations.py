@@ -97,5 +97,23 @@ RECORDS = (
         "len(source) > self.config.data.cleaning.max_characters",
         "summarising",
     ),
+    Mutation(
+        "a folder is named in which other files have the names of a manifest",
+        "if all(name is not None and folder / name == file for name, file in zip(found, absolute, strict=True)):",
+        "if all(name is not None for name in found):",
+        "new_manifests",
+    ),
+    Mutation(
+        "a rare sample rate is taken for that of a manifest",
+        "commonest = rates.most_common(1)[0][0]",
+        "commonest = rates.most_common()[-1][0]",
+        "new_manifests",
+    ),
+    Mutation(
+        "the weight of CTC is set for models without its layer",
+        "weight = (CTC_IN_SEARCH if decoding.ctc is None else decoding.ctc) if task.has_ctc else None",
+        "weight = CTC_IN_SEARCH if decoding.ctc is None else decoding.ctc",
+        "speech",
+    ),
 )
 """Of records, copying, local attention, ROUGE, length control, sounds and tagged files."""

@@ -8,6 +8,7 @@ parses.
 import io
 import shutil
 import sys
+import wave
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -127,6 +128,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "dev.conllu").write_text("".join(f"{row}\n" for row in rows))
     (place / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\na <i>b</i> c\n")
     (place / "my.yaml").write_text("data: {train: {source: train.en, target: train.de}}\n")
+    (place / "clips").mkdir()
+    with wave.open(str(place / "clips" / "a.wav"), "wb") as sound:
+        sound.setparams((1, 2, 8000, 800, "NONE", "not compressed"))
+        sound.writeframes(bytes(1600))
+    (place / "clips" / "clips.tsv").write_text("a.wav\tone two\n")
     from PIL import Image
 
     Image.new("RGB", (32, 32), "red").save(place / "picture.png")

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+import yaml
 
 import regard
 from regard.cli import main
 from regard.cli.transcribe import CHUNK
-from regard.config.loading import from_mapping, load
+from regard.config.loading import dump, from_mapping, load
 from regard.foundation.errors import RegardError, UsageError
 from regard.metrics.scoring import score_text, utility
 from regard.models import build
@@ -445,6 +446,75 @@ def test_settings_that_cannot_work_are_refused():
         resolve(data={"train": {"tsv": "x.tsv"}})
     with pytest.raises(UsageError, match="each direction takes half"):
         resolve(model={"encoder": {"kind": "sound", "body": {"kind": "rnn", "width": 33}}})
+
+
+CTC_DATA = {"train": {"spoken_words": "x"}}
+
+
+def test_the_weight_of_ctc_in_search_is_set_where_there_is_a_ctc_layer():
+    """Without one it stays empty, so that a dumped configuration has nothing that a user could not write."""
+    speech = {"task": {"kind": "speech-recognition"}, "data": CTC_DATA}
+    assert from_mapping(speech).decoding.ctc == 0.3
+    assert from_mapping(speech, ["decoding.ctc=0.5"]).decoding.ctc == 0.5
+    assert from_mapping(speech, ["decoding.ctc=0"]).decoding.ctc == 0
+    for config in (
+        from_mapping(speech, ["task.ctc=0"]),
+        from_mapping({"task": {"kind": "sound-classification"}, "data": CTC_DATA}),
+        from_mapping({"data": {"train": {"generate": "copy"}}}),
+    ):
+        assert config.decoding.ctc is None and "ctc: 0.3" not in dump(config)
+        assert from_mapping(yaml.safe_load(dump(config))) == config
+
+
+def test_a_weight_of_ctc_without_effect_is_refused(tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text(
+        "task: {kind: speech-recognition, ctc: 0}\n"
+        "data: {train: {spoken_words: x}}\n"
+        "decoding:\n"
+        "  ctc: 0.2  # without a layer\n"
+    )
+    with pytest.raises(UsageError, match=r"my\.yaml:4: decoding\.ctc has no effect: task\.ctc is 0.*task\.ctc above 0"):
+        load(path)
+    assert load(path, ["task.ctc=0.4"]).decoding.ctc == 0.2
+    assert load(path, ["decoding.ctc=0"]).decoding.ctc is None  # what search does anyway
+    with pytest.raises(UsageError, match=r"^command line: decoding\.ctc has no effect"):
+        load(path, ["decoding.ctc=0.3"])
+    for task, data in (("sound-classification", CTC_DATA), ("translation", {"train": {"generate": "copy"}})):
+        with pytest.raises(UsageError, match=rf"has no effect on task `{task}` .*Remove it"):
+            from_mapping({"task": {"kind": task}, "data": data}, ["decoding.ctc=0.3"])
+
+
+def test_the_file_of_an_earlier_run_may_have_a_weight_of_ctc_without_effect(tmp_path):
+    """It was written into the file of every run; what a user adds on the command line is refused as anywhere."""
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "config.yaml").write_text("data: {train: {generate: copy}}\ndecoding: {ctc: 0.3}\n")
+    assert load(tmp_path / "config.yaml").decoding.ctc is None
+    with pytest.raises(UsageError, match=r"command line: decoding\.ctc has no effect on task `translation`"):
+        load(tmp_path / "config.yaml", ["decoding.ctc=0.3"])
+
+
+def test_runs_with_and_without_ctc_start_from_each_other(speech, tmp_path):
+    """The weight of CTC in search belongs to the CTC layer, so it is no difference where one of them has none."""
+    settings = {
+        "task": {"kind": "speech-recognition", "ctc": 0},
+        "data": {"train": {"spoken_words": "recordings", "max_words": 2, "size": 60}, "held_out": 6},
+        "model": {"start_from": str(speech)},
+        "training": {**TRAINING, "steps": 1, "validate_every": 1},
+    }
+    assert from_mapping(settings).decoding.ctc is None
+    train(from_mapping(settings), tmp_path / "without", view=View())
+    with pytest.raises(UsageError, match=r"decoding\.ctc has no effect: task\.ctc is 0"):
+        regard.load(tmp_path / "without", ["decoding.ctc=0.5"])
+    again = {**settings, "task": {"kind": "speech-recognition"}, "model": {"start_from": str(tmp_path / "without")}}
+    assert from_mapping(again).decoding.ctc == 0.3
+    with pytest.raises(UsageError, match=r"decoding\.ctc is 0\.5 here, but 0\.3"):
+        from_mapping({**settings, "task": {"kind": "speech-recognition"}}, ["decoding.ctc=0.5"])
+
+
+def test_a_weight_of_ctc_is_refused_for_a_run_without_its_layer(labels, capsys):
+    assert main(["evaluate", str(labels), "decoding.ctc=0.5"]) == 2
+    assert "has no effect on task `sound-classification`" in capsys.readouterr().err
 
 
 def test_ctc_is_the_sum_over_all_alignments():

@@ -11,6 +11,7 @@ from typing import Any
 from regard.bulk.blocks import BLOCK_CHUNKS, Event, PendingShard, ShardEnd, TranslatedBlock, UnreadableShard
 from regard.bulk.decoding_options import Assignment
 from regard.bulk.input_files import Part, Shard, select
+from regard.bulk.json_sources import sources_for
 from regard.bulk.layouts import LAYOUTS
 from regard.bulk.output_directory import OutputDirectory
 from regard.bulk.runner import Runner
@@ -118,7 +119,8 @@ class _Work:
     def __init__(self, job: BulkJob, directory: OutputDirectory, shards: Sequence[Shard], report: Report) -> None:
         self._directory, self._shards, self._report = directory, shards, report
         self._chunks = job.block_chunks
-        self._layouts = [LAYOUTS[shard.layout](job.source_field, job.into) for shard in shards]
+        sources = sources_for(Run.open(Path(job.assignment.run)).load_config(job.assignment.overrides))
+        self._layouts = [LAYOUTS[shard.layout](job.source_field, job.into, sources) for shard in shards]
         self._journals = [directory.journal(shard, job.block_chunks) for shard in shards]
         self._ends: dict[int, int] = {}
         self._start = time.monotonic()

@@ -12,13 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regard.bulk.json_sources import FIELD, JsonSources, TextSources
 from regard.data.lines import LONGEST_LINE, RawLine, read_raw_lines
 from regard.data.tables import looks_like_header
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.installation import install_command
 
-FIELD, INTO = "source", "translation"
-"""Default names of the fields of sources and translations."""
+INTO = "translation"
+"""Default name of the field of translations."""
 
 WRITE_LINES = 2048
 """Lines of one member of a compressed output."""
@@ -48,8 +49,10 @@ Translate = Callable[[Row], str]
 class Layout(ABC):
     """Reads sources, and writes translations next to them."""
 
-    def __init__(self, field: str | None = None, into: str | None = None) -> None:
+    def __init__(self, field: str | None = None, into: str | None = None, sources: JsonSources | None = None) -> None:
         self.field, self.into = field, into or INTO
+        self.sources = sources or TextSources()
+        """What the run reads from a line of JSON."""
 
     @abstractmethod
     def rows(self, path: Path, skip: int = 0) -> Iterator[Row]:
@@ -127,7 +130,7 @@ class LineLayout(Layout):
 class TextLayout(LineLayout):
     """Lines of text: each becomes its translation."""
 
-    def __init__(self, field: str | None = None, into: str | None = None) -> None:
+    def __init__(self, field: str | None = None, into: str | None = None, sources: JsonSources | None = None) -> None:
         super().__init__()
 
     def parse(self, line: str, position: int) -> Row:
@@ -194,52 +197,43 @@ class TsvLayout(LineLayout):
 
 
 class JsonLayout(LineLayout):
-    """JSON lines: objects with a field of the source. The content of a row is its line and the fields of its object."""
+    """JSON lines: objects with a field of the source, or records. The content of a row is its line and its value."""
 
     def parse(self, line: str, position: int) -> Row:
-        """Return the field of the source."""
+        """Return the source of the line."""
         if not line.strip():
             return Row("", None, (line, None), position)
         try:
-            fields = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError) as error:
             return self.broken(line, f"It is not valid JSON: {str(error)[:100]}.", position)
-        content = line, fields if isinstance(fields, dict) else None
         try:
-            source = self._source(fields)
+            source = self.sources.source_of(line, value, self.field)
         except RegardError as error:
-            return Row("", str(error), content, position)
+            return Row("", str(error), (line, value), position)
         problem = _unicode_problem(source)
-        return Row("" if problem else source, problem, content, position)
+        return Row("" if problem else source, problem, (line, value), position)
 
     def broken(self, line: str, problem: str, position: int) -> Row:
         """Return the row of a line that is not JSON."""
         return Row("", problem, (line, None), position)
 
-    def _source(self, fields: Any) -> str:
-        """Return the field of the source; raises if there is none."""
-        name = self.field or FIELD
-        if not isinstance(fields, dict):
-            raise RegardError("It is not a JSON object.")
-        if name not in fields:
-            known = ", ".join(list(fields)[:10]) or "none"
-            raise RegardError(f"It has no field `{name}` (its fields: {known}). Name one with --field.")
-        source = fields[name]
-        if not isinstance(source, str):
-            raise RegardError(f"The field `{name}` is not a text.")
-        return str(source)
-
     def format(self, row: Row, translation: str) -> str:
-        """Return the line with one more field; the others stay as they are, character by character."""
-        line, fields = row.content
-        if fields is None and row.problem is None:
+        """Return the line with one more field; the others stay as they are, character by character.
+
+        A record that is a list of triples becomes the field `source` of an object.
+        """
+        line, value = row.content
+        if value is None and row.problem is None:
             return str(line)  # an empty line
         added = f"{json.dumps(self.into, ensure_ascii=False)}: {json.dumps(translation, ensure_ascii=False)}"
-        if fields is None:
+        if isinstance(value, list) and row.problem is None and self.into != FIELD:
+            return f'{{"{FIELD}": {line.strip()}, {added}}}'
+        if not isinstance(value, dict):
             return "{" + added + "}"
-        if self.into in fields:
-            return json.dumps(fields | {self.into: translation}, ensure_ascii=False)
-        return str(line).strip()[:-1].rstrip() + (", " if fields else "") + added + "}"
+        if self.into in value:
+            return json.dumps(value | {self.into: translation}, ensure_ascii=False)
+        return str(line).strip()[:-1].rstrip() + (", " if value else "") + added + "}"
 
 
 class ParquetLayout(Layout):

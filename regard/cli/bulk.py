@@ -52,6 +52,7 @@ Examples:
   regard bulk runs/en-de 'corpus/*.jsonl.gz' -o translated/               one worker process per core
   regard bulk runs/en-de corpus/ -o translated/ --engine ctranslate2      many times faster, if installed
   regard bulk runs/en-de data.parquet -o out/ --field en --into de        names of the columns
+  regard bulk runs/webnlg records.jsonl -o out/                           a record a line, as JSON
   regard bulk runs/en-de corpus/ -o translated/ --shard 3/64              the third of 64 jobs of a scheduler
   regard bulk runs/en-de corpus/ -o translated/ --on ray                  with Ray, here or on a cluster
   regard bulk runs/en-de corpus/ -o translated/ --json > summary.json
@@ -90,8 +91,9 @@ def bulk(
         str | None,
         typer.Option(
             "--field",
-            help="Field or column of the source; by default `source`, and the first column of a TSV file without a "
-            "header. A number counts columns of a TSV file without a header.",
+            help="Field or column of the source; by default `source`, the first column of a TSV file without a header, "
+            "and the whole line of JSON for runs that read records. A number counts columns of a TSV file without a "
+            "header.",
             metavar="NAME",
         ),
     ] = None,

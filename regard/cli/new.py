@@ -1,14 +1,15 @@
 """`regard new`: write a configuration for a file of examples."""
 
-import json
-import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from regard.config.run import RunConfig
+    from regard.data.manifest_recognition import Manifest
     from regard.data.recognition import Examples
 
 EXAMPLES = """
@@ -17,23 +18,26 @@ Examples:
   regard new codes.csv                                    writes codes.yaml
   regard new reviews.csv --source text --target stars --task classification
   regard new train.en train.de -o en-de.yaml              two parallel files
+  regard new clips/clips.tsv                              names of sounds or pictures, and a text for each
 """
-
-SHORT = 40
-"""Texts of at most this many characters on average are tokenised into characters."""
 
 
 def new(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="A table (.csv, .tsv, .xlsx, .parquet), .jsonl, .conllu, or two parallel text files.",
+            help="A table (.csv, .tsv, .xlsx, .parquet), .jsonl, .conllu, or two parallel text files. Sources are "
+            "texts, or the paths of sounds or pictures.",
             metavar="FILE...",
         ),
     ],
     task: Annotated[
         str | None,
-        typer.Option("--task", help="translation, classification, regression or tagging; recognised by default."),
+        typer.Option(
+            "--task",
+            help="translation, classification, regression, tagging, speech-recognition, sound-classification, "
+            "captioning or image-classification; recognised by default.",
+        ),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", help="Source column.", metavar="COLUMN")] = None,
     target: Annotated[str | None, typer.Option("--target", help="Target column.", metavar="COLUMN")] = None,
@@ -45,39 +49,81 @@ def new(
     ] = None,
 ) -> None:
     """Write a commented configuration for a file of examples, with its task recognised."""
+    from regard.cli.new_configuration import configuration
     from regard.cli.places import check_places
     from regard.config.loading import load
-    from regard.data.recognition import TASKS, choose_columns, read_examples, recognise_task
+    from regard.data.manifest_recognition import MANIFEST_TARGETS, MANIFEST_TASKS, recognise_media_task, refuse_media
+    from regard.data.recognition import TARGETS, TASKS, choose_columns, read_examples, recognise_task
     from regard.foundation import durable
     from regard.foundation.errors import UsageError
 
-    if task is not None and task not in TASKS:
-        raise UsageError(f"--task must be one of {', '.join(TASKS)}, not {task[:40]}.")
+    if task is not None and task not in (*TASKS, *MANIFEST_TASKS):
+        raise UsageError(f"--task must be one of {', '.join((*TASKS, *MANIFEST_TASKS))}, not {task[:40]}.")
     place = output or Path(Path(files[0].removesuffix(".gz")).stem + ".yaml")
     check_places(place)
     if place.exists() and str(place) not in files:
         raise UsageError(f"{place} exists already. Name another file with -o, or remove it.")
+    refuse_media(files)
     examples = read_examples(files, header=header)
     _report(examples)
-    chosen = choose_columns(examples, source, target) or _ask_columns(examples, source, target)
-    if examples.kind != "conllu":
-        _check_columns(examples, chosen)
+    manifest = _find_manifest(examples, source, target, task)
+    source, common = (manifest.column, MANIFEST_TARGETS) if manifest else (source, TARGETS)
+    chosen = choose_columns(examples, source, target, targets=common) or _ask_columns(examples, source, target)
     if examples.kind == "conllu":
         found, reason = "tagging", "CoNLL-U has a tag for every word"
     else:
-        found, reason = recognise_task(*(examples.column(name) for name in chosen))
+        _check_columns(examples, chosen)
+        sources, targets = (examples.column(name) for name in chosen)
+        found, reason = recognise_media_task(manifest.medium, targets) if manifest else recognise_task(sources, targets)
     if task is None:
-        task = _ask_task(found, reason)
+        task = _ask_task(found, reason, manifest.medium.tasks if manifest else TASKS)
         print(f"Task: {task}" + (f" ({reason}); --task chooses another." if task == found else "."))
     if examples.kind != "conllu":
         print(f"Source column: {chosen[0]}. Target column: {chosen[1]}.")
-    durable.write(place, _yaml(examples, chosen, task, place))
+    durable.write(place, configuration(examples, chosen, task, place, manifest))
     try:
-        load(place)
+        config = load(place)
+        if manifest:
+            _check_manifest(config)
     except BaseException:
         place.unlink()
         raise
-    _print_next_steps(examples, chosen, task, place)
+    _print_next_steps(examples, chosen, task, place, manifest)
+
+
+def _find_manifest(examples: "Examples", source: str | None, target: str | None, task: str | None) -> "Manifest | None":
+    """Return the manifest if sources name sounds or pictures, unless the task reads texts."""
+    from regard.data.manifest_recognition import MANIFEST_TASKS, MEDIA, find_files, find_names
+    from regard.foundation.errors import UsageError
+
+    if task is not None and task not in MANIFEST_TASKS:
+        return None
+    named = find_names(examples, source, target)
+    wanted = next((medium for medium in MEDIA if task in medium.tasks), None)
+    if wanted is not None and (named is None or named[0] is not wanted):
+        where = f"the column {source}" if source else "no column"
+        raise UsageError(
+            f"--task {task} needs the names of {wanted.noun}s ({wanted.formats}), but {where} of {examples.files[0]} "
+            f"{'does not have' if source else 'has'} them. Name a table that has, or leave out --task."
+        )
+    if named is None:
+        return None
+    manifest = find_files(examples, *named)
+    print(f"Column {manifest.column} names {manifest.medium.noun}s of {manifest.folder}.")
+    return manifest
+
+
+def _check_manifest(config: "RunConfig") -> None:
+    """Read the manifest as training does, which raises for a row that cannot be used."""
+    from regard.config.media_corpora import ImageFiles
+    from regard.data.corpus import read
+
+    for _ in read(config.data.train):
+        pass
+    if isinstance(config.data.train, ImageFiles):
+        from regard.data.image_files import check_captions
+
+        check_captions([config.data.train])
 
 
 def _report(examples: "Examples") -> None:
@@ -124,9 +170,10 @@ def _ask_columns(examples: "Examples", source: str | None, target: str | None) -
             "its columns are not separated by commas, name it .tsv, or convert it."
         )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        what = "which is the source and which the target" if source is None else "which is the target"
         raise UsageError(
-            f"{examples.files[0]} has the columns {names}, and it is not clear which is the source and which "
-            "the target. Add --source COLUMN --target COLUMN."
+            f"{examples.files[0]} has the columns {names}, and it is not clear {what}. Add "
+            f"{'--source COLUMN ' if source is None else ''}--target COLUMN."
         )
     source = source or typer.prompt(f"Source column? ({names})")
     target = target or typer.prompt(f"Target column? ({names})")
@@ -135,133 +182,32 @@ def _ask_columns(examples: "Examples", source: str | None, target: str | None) -
     return source, target
 
 
-def _ask_task(found: str, reason: str) -> str:
-    """Ask for the task on a terminal; without one, return the recognised task."""
-    from regard.data.recognition import TASKS
+def _ask_task(found: str, reason: str, tasks: Sequence[str]) -> str:
+    """Ask for one of the tasks on a terminal; without one, return the recognised task."""
     from regard.foundation.errors import UsageError
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return found
-    answer = str(typer.prompt(f"Task ({', '.join(TASKS)})? It looks like {found}: {reason}", default=found)).strip()
-    if answer not in TASKS:
-        raise UsageError(f"The task must be one of {', '.join(TASKS)}, not {answer[:40]}.")
+    answer = str(typer.prompt(f"Task ({', '.join(tasks)})? It looks like {found}: {reason}", default=found)).strip()
+    if answer not in tasks:
+        raise UsageError(f"The task must be one of {', '.join(tasks)}, not {answer[:40]}.")
     return answer
 
 
-def _yaml(examples: "Examples", chosen: tuple[str, str], task: str, place: Path) -> str:
-    """Return the configuration, with a comment on every choice."""
-    sources, targets = (examples.column(name) for name in chosen)
-    held = max(1, min(500, examples.count // 10)) if examples.kind != "conllu" else 500
-    tested = max(1, min(500, (examples.count - held) // 10)) if examples.kind != "conllu" else 500  # of the others
-    parts = [
-        f"# Written by `regard new {' '.join(examples.files)}`. Change what you like;",
-        f"# `regard config show {place}` prints every other setting with its value.",
-        "#",
-        f"#   regard train {place}",
-        "",
-        f"task: {{kind: {task}}}",
-        "",
-        "data:",
-        f"  train: {{{_corpus(examples, chosen)}}}",
-        f"  held_out: {held:<12}# examples held out to choose the best step",
-        f"  held_out_test: {tested:<7}# examples held out to score once, at the end",
-        "",
-    ]
-    if task == "translation" and _is_short(sources) and _is_short(targets):
-        parts.append(_LETTERS)
-    else:
-        parts.append({"translation": _SENTENCES, "tagging": _TAGGING}.get(task, _POOLED))
-    return "\n".join(parts)
-
-
-def _is_short(texts: list[str]) -> bool:
-    return sum(map(len, texts)) <= SHORT * len(texts)
-
-
-_LETTERS = """\
-text:
-  tokenizer: {kind: characters}     # short texts are split into characters
-
-model:
-  width: 128
-  dropout: 0.1
-  encoder: {kind: rnn, cell: gru, direction: both}
-  decoder: {kind: rnn, cell: gru}
-  join: {kind: attention, order: after}
-
-training:
-  steps: 1000                       # more if the validation loss still falls at the end
-  batch_tokens: 2048
-  label_smoothing: 0.0              # there is only one right answer
-  schedule: {kind: cosine, warmup: 100}
-  optimizer: {learning_rate: 0.004}
-  validate_every: 100
-"""
-
-_SENTENCES = """\
-preset: transformer-tiny            # `regard config presets` lists others
-
-training:
-  steps: 3000                       # more if the validation loss still falls at the end
-"""
-
-_POOLED = """\
-text:
-  tokenizer: {kind: words, lower: true}
-
-model:
-  width: 128
-  dropout: 0.3                      # more for fewer examples
-  encoder: {kind: rnn, cell: gru, direction: both}
-
-training:
-  steps: 600
-  batch_tokens: 1024
-  schedule: {kind: cosine, warmup: 50}
-  validate_every: 100
-"""
-
-_TAGGING = """\
-model:
-  width: 128
-  dropout: 0.3
-  encoder: {kind: rnn, cell: gru, direction: both}
-
-training:
-  steps: 1000
-  batch_tokens: 2048
-  label_smoothing: 0.0
-  schedule: {kind: cosine, warmup: 100}
-  validate_every: 250
-"""
-
-
-def _corpus(examples: "Examples", chosen: tuple[str, str]) -> str:
-    files = [_scalar(file) for file in examples.files]
-    source, target = map(_scalar, chosen)
-    if examples.kind == "paired":
-        return f"source: {files[0]}, target: {files[1]}"
-    if examples.kind == "conllu":
-        return f"conllu: {files[0]}"
-    if examples.kind == "jsonl":
-        return f"jsonl: {files[0]}, source_field: {source}, target_field: {target}"
-    return f"table: {files[0]}, source: {source}, target: {target}" + ("" if examples.header else ", header: false")
-
-
-def _scalar(text: str) -> str:
-    """Return a text as YAML, in quotes unless it is a plain word."""
-    plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text) and text.lower() not in ("true", "false", "null")
-    return text if plain else json.dumps(text, ensure_ascii=False)
-
-
-def _print_next_steps(examples: "Examples", chosen: tuple[str, str], task: str, place: Path) -> None:
+def _print_next_steps(
+    examples: "Examples", chosen: tuple[str, str], task: str, place: Path, manifest: "Manifest | None"
+) -> None:
     import shlex
 
-    run = Path("runs") / place.stem
-    sources = examples.column(chosen[0])
-    text = shlex.quote(next((source for source in sources if source.strip()), "some text")[:60])
-    verb = "translate" if task == "translation" else "predict"
+    from regard.config.task import TASKS
+
+    run, verb = Path("runs") / place.stem, TASKS[task].output_kind().verb
+    sources = manifest.files if manifest else examples.column(chosen[0])
+    text = shlex.quote(next((source for source in sources if source.strip()), "some text")[: None if manifest else 60])
     print(f"\nWrote {place}. Next:")
     print(f"  regard train {place}")
-    print(f"  regard {verb} {run} {text}")
+    # `regard predict` reads the lines of a file that it is given.
+    print(
+        f"  echo {text} | regard predict {run}" if manifest and verb == "predict" else f"  regard {verb} {run} {text}"
+    )
     print(f"  regard evaluate {run}")

@@ -4,6 +4,9 @@ from pydantic import Field
 
 from regard.config.section import Section
 
+CTC_IN_SEARCH = 0.3
+"""The default weight of CTC in search, for models with a CTC layer."""
+
 
 class Decoding(Section):
     """The default search settings of a run."""
@@ -18,7 +21,8 @@ class Decoding(Section):
     """Longest output as a multiple of the source length (plus ten tokens), which stops endless repetition."""
     complete: bool = False
     """Records: prefer hypotheses of the beam that mention more values of the record; for texts that say all of it."""
-    ctc: float = Field(default=0.3, ge=0.0, lt=1.0)
-    """Speech recognition with `task.ctc`: weight of CTC in the scores of search (Watanabe et al., 2017); 0 is off."""
+    ctc: float | None = Field(default=None, ge=0.0, lt=1.0)
+    """Speech recognition with `task.ctc`: weight of CTC in the scores of search (Watanabe et al., 2017), by default
+    0.3; 0 is off."""
     batch_tokens: int = Field(default=4096, ge=1)
     """Source tokens per batch."""

@@ -94,6 +94,8 @@ def _resolve(file: Layer, overrides: Sequence[str], name: str, *, of_run: bool =
     try:
         for given in (file, command_line):
             config.refuse_unused(given.values)
+        # Earlier versions wrote the weight of CTC into the file of every run.
+        config.refuse_unused_ctc((command_line if of_run else stack(file, command_line)).values)
         if inherit:
             # Checked first, so that a partly inherited model is not called impossible.
             refuse_differences(config, layer.presets, resolved=False)

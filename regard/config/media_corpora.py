@@ -13,17 +13,18 @@ class ImageFiles(CorpusSection):
     images: File
     """Folder, or zip file, of pictures: PNG, JPEG, GIF, BMP or WebP."""
     captions: Paths
-    """File or files, plain or gzip, UTF-8: a picture's name and a caption per line, by tabs or (`.jsonl`) as JSON."""
+    """File or files with a picture's name and a caption per line: by tabs, as a table (`.csv`, `.xlsx`, `.parquet`) or
+    as JSON (`.jsonl`). Text files are UTF-8, plain or gzip."""
     header: bool = False
-    """Tabs: whether the first line of each file names the columns and is skipped."""
+    """Columns: whether the first line of each file names them and is skipped."""
     image_column: int = Field(default=1, ge=1)
-    """Tabs: column of the picture's name, counted from 1."""
+    """Column of the picture's name, counted from 1."""
     caption_column: int = Field(default=2, ge=1)
-    """Tabs: column of the caption, or of the answer, counted from 1."""
+    """Column of the caption, or of the answer, counted from 1."""
     question_column: int | None = Field(default=None, ge=1)
-    """Tabs: column of a question about the picture, counted from 1; the caption is then its answer."""
+    """Column of a question about the picture, counted from 1; the caption is then its answer."""
     split_column: int | None = Field(default=None, ge=1)
-    """Tabs: column with the part of the corpus that a line belongs to; see `split`."""
+    """Column with the part of the corpus that a line belongs to; see `split`."""
     image_field: str = "image"
     """JSON: field of the picture's name."""
     caption_field: str = "caption"
@@ -72,13 +73,14 @@ class SoundFiles(CorpusSection):
     sounds: File
     """Folder, or zip file, of sounds: WAV, FLAC or OGG."""
     manifest: Paths
-    """File or files, plain or gzip, UTF-8: a sound's name and its text per line, by tabs or (`.jsonl`) as JSON."""
+    """File or files with a sound's name and its text per line: by tabs, as a table (`.csv`, `.xlsx`, `.parquet`) or as
+    JSON (`.jsonl`). Text files are UTF-8, plain or gzip."""
     header: bool = False
-    """Tabs: whether the first line of each file names the columns and is skipped."""
+    """Columns: whether the first line of each file names them and is skipped."""
     sound_column: int = Field(default=1, ge=1)
-    """Tabs: column of the name of the sound, counted from 1."""
+    """Column of the name of the sound, counted from 1."""
     text_column: int = Field(default=2, ge=1)
-    """Tabs: column of the text or the label, counted from 1."""
+    """Column of the text or the label, counted from 1."""
     sound_field: str = "sound"
     """JSON: field of the name of the sound."""
     text_field: str = "text"

@@ -7,10 +7,19 @@ from pydantic import Field
 
 from regard.config.cell import resolve, resolved
 from regard.config.data import Data, kind_of_corpus
-from regard.config.decoding import Decoding
+from regard.config.decoding import CTC_IN_SEARCH, Decoding
 from regard.config.model import ENCODERS, AttentionJoin, ImageEncoder, Model, SoundEncoder, TransformerEncoder
 from regard.config.section import Section
-from regard.config.task import INPUTS, TASKS, Captioning, ImageClassification, SoundTask, TaskSettings, Translation
+from regard.config.task import (
+    INPUTS,
+    TASKS,
+    Captioning,
+    ImageClassification,
+    SoundTask,
+    SpeechRecognition,
+    TaskSettings,
+    Translation,
+)
 from regard.config.text import Text
 from regard.config.training import Exposure, Training
 from regard.foundation.errors import UsageError
@@ -67,7 +76,9 @@ class RunConfig(Section):
         needed = [*self.plugins, *([own] if own else []), *model.plugins, *self.data.plugins, *self.training.plugins]
         plugins = list(dict.fromkeys(needed))
         training = _resolve_training(self.training, model.width)
-        return self.model_copy(update={"model": model, "training": training, "plugins": plugins})
+        decoding = _resolve_decoding(self.decoding, self.task)
+        updates = {"model": model, "training": training, "decoding": decoding, "plugins": plugins}
+        return self.model_copy(update=updates)
 
     def refuse_unused(self, values: Mapping[str, Any]) -> None:
         """Raise if settings have no effect on this task; a preset may have them, but a user should not write them.
@@ -76,14 +87,9 @@ class RunConfig(Section):
         """
         task = self.task
         for path in task.has_no_use_for():
-            value: Any = values
-            for name in path.split("."):
-                value = value.get(name) if isinstance(value, Mapping) else None
-            if value:
+            if _value_at(values, path):
                 raise UsageError(f"{path} has no effect on task `{task.kind}` ({task.arrow}). Remove it.")
-        model = values.get("model")
-        encoder = model.get("encoder") if isinstance(model, Mapping) else None
-        kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
+        kind = _value_at(values, "model.encoder.kind")
         if kind is None or self.model.encoder is None or kind != self.model.encoder.kind:
             return
         wanted = encoders_for(task)
@@ -94,11 +100,40 @@ class RunConfig(Section):
                 f"({task.arrow}). Use {' or '.join(f'`{kind}`' for kind in wanted)}, or set task.kind."
             )
 
+    def refuse_unused_ctc(self, values: Mapping[str, Any]) -> None:
+        """Raise if a user gives CTC a weight in search, but the model has no CTC layer; 0 is accepted anywhere."""
+        task = self.task
+        if task.has_ctc or not _value_at(values, "decoding.ctc"):
+            return
+        if isinstance(task, SpeechRecognition):
+            raise UsageError(
+                "decoding.ctc has no effect: task.ctc is 0, so the model has no CTC layer that search could use. "
+                "Remove decoding.ctc, or train a model with task.ctc above 0."
+            )
+        raise UsageError(
+            f"decoding.ctc has no effect on task `{task.kind}` ({task.arrow}): only speech recognition uses CTC in "
+            "search. Remove it."
+        )
+
     @property
     def cell(self) -> str:
         """A short description of the model, with its output if that is not text."""
         writes = self.task.output_kind()
         return self.model.cell if writes.decoder else f"{self.model.cell} → {writes.name}"
+
+
+def _value_at(values: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path in the content of a file; `None` if there is none."""
+    value: Any = values
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _resolve_decoding(decoding: Decoding, task: TaskSettings) -> Decoding:
+    """Return the search settings with the weight of CTC filled in; it is not set for models without a CTC layer."""
+    weight = (CTC_IN_SEARCH if decoding.ctc is None else decoding.ctc) if task.has_ctc else None
+    return decoding.model_copy(update={"ctc": weight})
 
 
 def _resolve_training(training: Training, width: int) -> Training:

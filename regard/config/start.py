@@ -66,7 +66,8 @@ def refuse_differences(
         both = _value(config, path), _value(other, _path_in_other(path, type(config.task), other))
         for setting, here, there in _compare(*both, path):
             open_yet = not resolved and there is None and not setting.startswith("text.")
-            if setting not in OWN and not setting.startswith("data.") and not open_yet:
+            without_ctc = setting == "decoding.ctc" and config.task.has_ctc != other.task.has_ctc
+            if setting not in OWN and not setting.startswith("data.") and not open_yet and not without_ctc:
                 preset = _preset(setting, presets or {})
                 raise UsageError(
                     f"{setting} is {_format_value(here)} here, but {_format_value(there)} in "

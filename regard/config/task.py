@@ -143,6 +143,11 @@ class TaskSettings(Section):
         """Names of further attentions with heads that can be pruned, in addition to encoder and decoder."""
         return ()
 
+    @property
+    def has_ctc(self) -> bool:
+        """Whether its models have a CTC layer, which search can use (`decoding.ctc`)."""
+        return False
+
     @classmethod
     def has_no_use_for(cls) -> tuple[str, ...]:
         """Return settings that have no effect on this task."""
@@ -287,6 +292,11 @@ class SpeechRecognition(SoundTask):
     ctc: float = Field(default=0.3, ge=0.0, lt=1.0)
     """Share of connectionist temporal classification in the training loss (Graves et al., 2006). It trains the
     encoder to locate words, so that attention learns to follow them sooner (Watanabe et al., 2017)."""
+
+    @property
+    def has_ctc(self) -> bool:
+        """With a share of CTC in the training loss."""
+        return self.ctc > 0
 
 
 class Tagging(TaskSettings):

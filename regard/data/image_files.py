@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from regard.config.media_corpora import ImageFiles
 from regard.data.archives import Listing
 from regard.data.lines import read_lines
+from regard.data.manifests import manifest_rows
 from regard.data.pictures import list_pictures
 from regard.foundation.errors import RegardError
 from regard.text.joined import TAB
@@ -55,25 +56,19 @@ Row = tuple[str, str, str | None, list[str], str | None]
 def _rows(corpus: ImageFiles) -> Iterator[tuple[str, Row]]:
     """Yield each file and its rows."""
     for path in corpus.captions:
-        rows = _json(corpus, path) if path.removesuffix(".gz").endswith((".jsonl", ".json")) else _tabs(corpus, path)
+        rows = _json(corpus, path) if path.removesuffix(".gz").endswith((".jsonl", ".json")) else _columns(corpus, path)
         yield from ((path, row) for row in rows)
 
 
-def _tabs(corpus: ImageFiles, path: str) -> Iterator[Row]:
+def _columns(corpus: ImageFiles, path: str) -> Iterator[Row]:
     last = max(corpus.image_column, corpus.caption_column, corpus.question_column or 0, corpus.split_column or 0)
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip() or (number == 1 and corpus.header):
-            continue
-        columns = line.split("\t")
-        if len(columns) < last:
-            raise RegardError(
-                f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is needed. Correct the "
-                "line, or set image_column and caption_column."
-            )
+    for location, columns in manifest_rows(
+        path, header=corpus.header, last=last, settings="image_column and caption_column"
+    ):
         split = columns[corpus.split_column - 1] if corpus.split_column else None
         caption = columns[corpus.caption_column - 1]
         question = columns[corpus.question_column - 1] if corpus.question_column else None
-        yield f"{path}:{number}", columns[corpus.image_column - 1].strip(), question, [caption], split
+        yield location, columns[corpus.image_column - 1].strip(), question, [caption], split
 
 
 def _json(corpus: ImageFiles, path: str) -> Iterator[Row]:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.arrays import as_array, describe_array
+from regard.data.manifests import PICTURE_ENDINGS
 from regard.data.scenes import SCENE, draw, parse
 from regard.foundation.errors import RegardError
 from regard.foundation.installation import install_command
@@ -34,7 +35,6 @@ Pixels = NDArray[np.uint8]
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")
 """Formats that are decoded; none of them can run code or fetch other files."""
-ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 MOST_PIXELS = 64_000_000
 """Larger images are not decoded; one of this size takes 200 MB of memory."""
 MOST_BYTES = 200_000_000
@@ -257,4 +257,4 @@ def list_pictures(place: str) -> list[str]:
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise RegardError(f"{place} cannot be read ({error}).") from None
     seen = (name for name in found if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
-    return sorted(name for name in seen if name.lower().endswith(ENDINGS))
+    return sorted(name for name in seen if name.lower().endswith(PICTURE_ENDINGS))

@@ -17,7 +17,8 @@ TASKS = ("translation", "classification", "regression", "tagging")
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet")
 
 _SOURCES = ("source", "src", "input", "text", "sentence", "raw", "question", "review", "words")
-_TARGETS = ("target", "tgt", "trg", "label", "output", "class", "category", "score", "tags", "clean", "answer")
+TARGETS = ("target", "tgt", "trg", "label", "output", "class", "category", "score", "tags", "clean", "answer")
+"""Common names of target columns."""
 _IDENTIFIERS = ("id", "index", "number", "nr", "no", "key")
 _NAME = re.compile(r"[^\W\d][^\W\d]*([ _-][^\W\d]+){0,2}")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -84,15 +85,20 @@ def read_examples(files: Sequence[str], *, header: bool | None = None) -> Exampl
     return found
 
 
-def choose_columns(examples: Examples, source: str | None = None, target: str | None = None) -> tuple[str, str] | None:
-    """Return the source and target columns, from options and column names; `None` if they are ambiguous."""
+def choose_columns(
+    examples: Examples, source: str | None = None, target: str | None = None, *, targets: Sequence[str] = TARGETS
+) -> tuple[str, str] | None:
+    """Return the source and target columns, from options and column names; `None` if they are ambiguous.
+
+    `targets` are common names of target columns.
+    """
     for name in (source, target):
         if name is not None:
             examples.column(name)
     if source is not None and source == target:
         raise UsageError(f"--source and --target are both {source}. Name two different columns.")
     rest = [name for name in examples.names if name.lower() not in _IDENTIFIERS] or examples.names
-    target = target or next((name for name in rest if name.lower() in _TARGETS and name != source), None)
+    target = target or next((name for name in rest if name.lower() in targets and name != source), None)
     source = source or next((name for name in rest if name.lower() in _SOURCES and name != target), None)
     others = [name for name in rest if name not in (source, target)]
     if source is None and (len(others) == 1 or (target is None and len(others) == 2)):

@@ -1,11 +1,12 @@
-"""Manifests of sounds: tab-separated or JSON lines with the name of a sound and its text or label."""
+"""Manifests of sounds: columns or JSON lines with the name of a sound and its text or label."""
 
 from collections.abc import Iterator
 
 from regard.config.media_corpora import SoundFiles, SpokenWords, SyntheticSpeech
 from regard.data.archives import Listing
 from regard.data.lines import read_lines
-from regard.data.sounds import ENDINGS, list_sounds
+from regard.data.manifests import SOUND_ENDINGS, manifest_rows
+from regard.data.sounds import list_sounds
 from regard.data.spoken_words import read_spoken_words
 from regard.data.synthetic_speech import read_synthetic_speech
 from regard.foundation.errors import RegardError
@@ -29,10 +30,10 @@ def read_manifest(corpus: SoundFiles) -> Iterator[tuple[str, tuple[str, str]]]:
     there = Listing(corpus.sounds, list_sounds(corpus.sounds))
     for path in corpus.manifest:
         is_json = path.removesuffix(".gz").endswith((".jsonl", ".json"))
-        for location, name, text in _read_json(corpus, path) if is_json else _read_tabs(corpus, path):
+        for location, name, text in _read_json(corpus, path) if is_json else _read_columns(corpus, path):
             found = there.find(name, path)
             if found is None:
-                known = ", ".join(ending.removeprefix(".").upper() for ending in ENDINGS)
+                known = ", ".join(ending.removeprefix(".").upper() for ending in SOUND_ENDINGS)
                 is_first = location.endswith(":1") and not is_json and not corpus.header
                 header = "; if it names the columns, set header: true" if is_first else ""
                 raise RegardError(
@@ -44,18 +45,12 @@ def read_manifest(corpus: SoundFiles) -> Iterator[tuple[str, tuple[str, str]]]:
             yield location, (f"{corpus.sounds.rstrip('/')}/{found}", text)
 
 
-def _read_tabs(corpus: SoundFiles, path: str) -> Iterator[Row]:
+def _read_columns(corpus: SoundFiles, path: str) -> Iterator[Row]:
     last = max(corpus.sound_column, corpus.text_column)
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip() or (number == 1 and corpus.header):
-            continue
-        columns = line.split("\t")
-        if len(columns) < last:
-            raise RegardError(
-                f"{path}:{number} has {len(columns)} tab-separated columns, but column {last} is needed. Correct the "
-                "line, or set sound_column and text_column."
-            )
-        yield f"{path}:{number}", columns[corpus.sound_column - 1].strip(), columns[corpus.text_column - 1]
+    for location, columns in manifest_rows(
+        path, header=corpus.header, last=last, settings="sound_column and text_column"
+    ):
+        yield location, columns[corpus.sound_column - 1].strip(), columns[corpus.text_column - 1]
 
 
 def _read_json(corpus: SoundFiles, path: str) -> Iterator[Row]:

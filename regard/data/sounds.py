@@ -20,12 +20,12 @@ from regard.data.archives import absence_of, archive_of, is_file, list_files, re
 from regard.data.arrays import as_array, describe_array
 from regard.data.lines import open_file
 from regard.data.log_mel import Frames, Samples, log_mel, resample
+from regard.data.manifests import SOUND_ENDINGS
 from regard.data.synthetic_speech import SPOKEN, synthesise
 from regard.data.wav_header import missing_bytes
 from regard.foundation.errors import RegardError
 from regard.foundation.installation import install_command
 
-ENDINGS = (".wav", ".flac", ".ogg")
 FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 LARGEST = 500_000_000
 """Bytes of the largest file that is read."""
@@ -67,9 +67,17 @@ def check_sound(name: str) -> None:
                 raise RegardError(f"{part[:200]} {absence_of(part)}. Give the path of a sound, such as speech.wav.")
 
 
+def read_header(path: str) -> tuple[int, float]:
+    """Return the sample rate of a file and its length in seconds, without reading its samples."""
+    check_sound(path)
+    with _opened(path, path[:200]) as file:
+        rate = _check_rate(file.samplerate, path[:200])
+        return rate, file.frames / rate
+
+
 def list_sounds(place: str) -> list[str]:
     """Return the names, within a folder or a zip file, of all the sounds there."""
-    return list_files(place, ENDINGS, noun="sound")
+    return list_files(place, SOUND_ENDINGS, noun="sound")
 
 
 def sounds_inside(name: str) -> list[str]:
@@ -233,22 +241,14 @@ def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
         content = synthesise(name)
     else:
         content = read_content(name, limit=LARGEST, noun="sound")
-    soundfile, name = _soundfile(), _shown(name)
+    name = _shown(name)
     if not content:
         raise RegardError(f"{name} is empty. Record it again, or leave it out.")
-    try:
-        with soundfile.SoundFile(io.BytesIO(content)) as file:
-            if file.format not in FORMATS:
-                raise RegardError(f"{name} is a sound in format {file.format}. Convert it to WAV, FLAC or OGG.")
-            rate = _check_rate(file.samplerate, name)
-            _check_length(name, file.frames / rate, wanted)
-            count = -1 if file.seekable() else file.frames
-            samples = file.read(count, dtype="float32", always_2d=True)  # N×channels
-    except RegardError:
-        raise
-    except Exception as error:  # a damaged file can make the decoder raise anything
-        reason = str(error).split(": ", 1)[-1].rstrip(".")[:200] or type(error).__name__
-        raise RegardError(f"{name} cannot be read as WAV, FLAC or OGG ({reason}). It may be damaged.") from None
+    with _opened(io.BytesIO(content), name) as file:
+        rate = _check_rate(file.samplerate, name)
+        _check_length(name, file.frames / rate, wanted)
+        count = -1 if file.seekable() else file.frames
+        samples = file.read(count, dtype="float32", always_2d=True)  # N×channels
     missing, announced = missing_bytes(content)
     if missing > LARGEST_GAP * announced:
         raise RegardError(
@@ -256,6 +256,22 @@ def _decode(name: str, wanted: SoundFormat) -> tuple[Samples, int]:
             "missing. Copy or record it again."
         )
     return _to_mono(samples, name), rate
+
+
+@contextmanager
+def _opened(file: str | io.BytesIO, name: str) -> Iterator[Any]:
+    """Open a file with soundfile; errors call it by the name."""
+    soundfile = _soundfile()
+    try:
+        with soundfile.SoundFile(file) as opened:
+            if opened.format not in FORMATS:
+                raise RegardError(f"{name} is a sound in format {opened.format}. Convert it to WAV, FLAC or OGG.")
+            yield opened
+    except RegardError:
+        raise
+    except Exception as error:  # a damaged file can make the decoder raise anything
+        reason = str(error).split(": ", 1)[-1].rstrip(".")[:200] or type(error).__name__
+        raise RegardError(f"{name} cannot be read as WAV, FLAC or OGG ({reason}). It may be damaged.") from None
 
 
 def _shown(name: str) -> str:

@@ -191,7 +191,7 @@ def corpus_like(config: RunConfig, paths: Sequence[Path]) -> Corpus:
     kind = by_ending or own
     if kind == own and train.listing is not None:
         return train.model_copy(update={train.listing: names})
-    if "sounds" in config.task.corpora and endings and endings <= {"tsv", "jsonl"}:
+    if "sounds" in config.task.corpora and endings and endings <= {"tsv", "jsonl", "table"}:
         return SoundFiles(sounds=str(paths[0].parent), manifest=names)  # of a run that was trained without a manifest
     if by_ending is None:
         wanted = " or ".join(end for end, sort in ENDINGS.items() if sort in config.task.corpora)

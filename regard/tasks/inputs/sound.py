@@ -165,8 +165,8 @@ class SoundInput(Input):
         rows_alone = (row[mask] for row, mask in zip(frames, real, strict=True))
         seeds = tuple(hashlib.sha256(row.numpy().tobytes()).hexdigest() for row in rows_alone)
         plain = AttentiveSteps(model) if with_attention else ModelSteps(model)
-        weight = self.config.decoding.ctc if hasattr(model, "ctc") else 0.0
-        steps: StepModel[Any] = CtcSteps(plain, model, weight) if weight else plain
+        weight = self.config.decoding.ctc
+        steps: StepModel[Any] = CtcSteps(plain, model, weight) if weight else plain  # not set without a CTC layer
         return steps, Source(frames.to(model.device), real[:, ::FACTOR].to(model.device), seeds)
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
