@@ -239,6 +239,18 @@ RECENT = (
     ),
     # sounds
     Mutation(
+        "an equaliser makes silence audible",
+        "torch.where(heard, changed + (1 - changed[heard].max()), frames)",
+        "(changed + (1 - changed[heard].max()))",
+        "sounds",
+    ),
+    Mutation(
+        "a mask hides a tenth of a long sound",
+        "min(int(length * LONGEST_FRAMES), MOST_FRAMES)",
+        "int(length * LONGEST_FRAMES)",
+        "sounds",
+    ),
+    Mutation(
         "every other band is skipped instead of pooled",
         "larger_neighbours(self.norms[depth](features))",
         "self.norms[depth](features)[:, :, ::2]",

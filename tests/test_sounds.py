@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from regard.config.data import Corpus
 from regard.data import sounds as sounds_module
 from regard.data.corpus import read
-from regard.data.log_mel import log_mel, mel_filters, resample
-from regard.data.sound_augmentation import add_noise, change_speed, hide_stretches
+from regard.data.log_mel import RANGE, hertz_to_mel, log_mel, mel_filters, mel_to_hertz, resample
+from regard.data.sound_augmentation import add_noise, change_speed, equalise, hide_stretches
 from regard.data.sound_store import SoundStore
 from regard.data.sounds import SoundFormat, check_sound, join_sounds, read_frames, sounds_in_memory
 from regard.data.wav_header import missing_bytes
@@ -328,6 +328,39 @@ def test_noise_lifts_what_is_quiet_and_leaves_what_is_loud():
     torch.testing.assert_close(found[:, 3], frames[:, 3], atol=1e-3, rtol=0)
 
 
+def test_an_equaliser_is_near_what_filtering_the_sound_gives():
+    generator = np.random.default_rng(1)
+    sound = generator.normal(size=8000).astype(np.float32) * np.linspace(0.1, 1, 8000, dtype=np.float32)
+    sound[3000:4000] = 0
+    frames = levels(sound)
+    found = equalise(frames, 15.0, torch.Generator().manual_seed(1))
+    curve = (found - frames)[80]  # F: the same gains at all times, from here on relative to the loudest
+    assert curve.max() - curve.min() > 0.1
+    spectrum = np.fft.rfft(sound)
+    centres = mel_to_hertz(np.linspace(0, hertz_to_mel(4000), 42))[1:-1]
+    gains = np.interp(np.linspace(0, 4000, len(spectrum)), centres, curve.numpy() * RANGE)
+    wanted = levels(np.fft.irfft(spectrum * 10 ** (gains / 20), 8000).astype(np.float32))
+    voiced = (frames > 0.2) & (found > 0.2)
+    assert voiced.float().mean() > 0.5
+    assert ((found - wanted)[voiced].abs() * RANGE).quantile(0.95) < 1.5  # decibels
+
+
+def test_an_equaliser_keeps_the_loudest_and_silence_and_depends_on_the_generator_alone():
+    frames = torch.rand(100, 40)
+    frames[30:40] = 0
+    found = [equalise(frames, 12.0, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
+    for changed in found:
+        assert changed.max().item() == pytest.approx(1) and changed.min() == 0 and not changed[30:40].any()
+    spreads = []
+    for seed in range(500):
+        changed = equalise(torch.full((2, 40), 0.5), 6.0, torch.Generator().manual_seed(seed))
+        spreads.append((changed[0, 0] - changed[0, -1]).item() * RANGE)
+    assert np.std(spreads) == pytest.approx(6 * 2**0.5, rel=0.1)
+    assert torch.equal(equalise(torch.zeros(3, 4), 12.0, torch.Generator()), torch.zeros(3, 4))
+    assert torch.isfinite(equalise(torch.rand(1, 4), 40.0, torch.Generator())).all()
+
+
 def test_masks_hide_whole_bands_and_frames_and_depend_on_the_generator_alone():
     frames = torch.rand(100, 40)
     found = [hide_stretches(frames, 2, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
@@ -338,3 +371,12 @@ def test_masks_hide_whole_bands_and_frames_and_depend_on_the_generator_alone():
     assert hidden.all(0).sum() <= 2 * 8 and hidden.all(1).sum() <= 2 * 10
     assert torch.equal(hide_stretches(frames, 0, torch.Generator()), frames)
     assert torch.isfinite(hide_stretches(torch.rand(1, 4), 3, torch.Generator())).all()
+
+
+def test_a_mask_hides_at_most_a_second_of_a_long_sound():
+    frames = torch.rand(3000, 4)  # 30 seconds; fewer than five bands are never hidden
+    widths = []
+    for seed in range(50):
+        found = hide_stretches(frames, 1, torch.Generator().manual_seed(seed))
+        widths.append(int((found == frames.mean()).all(1).sum()))
+    assert 80 < max(widths) <= 100

@@ -269,6 +269,9 @@ class SoundTask(TaskSettings):
     """Augmentation: speed and pitch of training sounds are changed by up to this share."""
     noise: float | None = Field(default=None, ge=0.0, lt=60.0)
     """Augmentation: the loudest added noise, in decibels below the loudest moment of a sound, such as 30."""
+    equaliser: float = Field(default=0.0, ge=0.0, le=40.0)
+    """Augmentation: standard deviation of the gains of a random equaliser in decibels, such as 12, which stands for
+    other microphones and voices. Recommended if speakers of the training data are few; 0 is off."""
 
 
 class SoundClassification(SoundTask):

@@ -1,4 +1,4 @@
-"""Augmentation of training sounds: speed, noise, and masked bands and frames.
+"""Augmentation of training sounds: speed, noise, an equaliser, and masked bands and frames.
 
 Axes: S frames, F bands. Frames are levels from 0, `RANGE` decibels below the loudest, to 1.
 """
@@ -13,7 +13,11 @@ from regard.data.log_mel import RANGE, hertz_to_mel, mel_to_hertz
 WIDEST_BANDS = 0.2
 """Largest share of the bands that one mask covers."""
 LONGEST_FRAMES = 0.1
-"""Largest share of the frames that one mask covers."""
+"""Largest share of the frames that one mask covers; of a long sound at most `MOST_FRAMES`."""
+MOST_FRAMES = 100
+"""Largest number of frames that one mask covers (one second, as in SpecAugment)."""
+GAINS = 4
+"""Points of the mel scale at which the equaliser draws a gain."""
 
 
 def change_speed(frames: Tensor, rate: int, factor: float) -> Tensor:
@@ -38,15 +42,30 @@ def add_noise(frames: Tensor, decibels: float, random: torch.Generator) -> Tenso
     return (1 + 10 * torch.log10(energies) / RANGE).clamp(0, 1)
 
 
+def equalise(frames: Tensor, decibels: float, random: torch.Generator) -> Tensor:
+    """Return frames S×F through a random equaliser, as if another microphone had recorded them.
+
+    The gains at `GAINS` points, evenly spaced on the mel scale, are normal with a standard deviation of `decibels`, and
+    linear in between. Levels remain relative to the loudest, and silence stays silence.
+    """
+    heard = frames > 0
+    if not heard.any():
+        return frames
+    gains = torch.randn(1, 1, GAINS, generator=random) * (decibels / RANGE)
+    changed = frames + F.interpolate(gains, size=frames.shape[1], mode="linear", align_corners=True)[0]  # S×F
+    return torch.where(heard, changed + (1 - changed[heard].max()), frames).clamp(min=0)
+
+
 def hide_stretches(frames: Tensor, masks: int, random: torch.Generator) -> Tensor:
     """Return frames S×F with `masks` ranges of bands and as many of frames set to the mean level (SpecAugment)."""
     if not masks:
         return frames
     frames, mean = frames.clone(), frames.mean()
-    for axis, share in ((1, WIDEST_BANDS), (0, LONGEST_FRAMES)):
-        size = frames.shape[axis]
+    length, bands = frames.shape
+    widest, longest = int(bands * WIDEST_BANDS), min(int(length * LONGEST_FRAMES), MOST_FRAMES)
+    for axis, size, most in ((1, bands, widest), (0, length, longest)):
         for _ in range(masks):
-            wide = _draw(int(size * share) + 1, random)
+            wide = _draw(most + 1, random)
             start = _draw(size - wide + 1, random)
             frames.narrow(axis, start, wide).fill_(mean)
     return frames

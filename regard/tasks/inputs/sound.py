@@ -18,7 +18,7 @@ from regard.config.run import RunConfig
 from regard.config.task import SoundTask
 from regard.data.batches import Batch, Frame
 from regard.data.log_mel import FRAMES_PER_SECOND, RANGE, Frames
-from regard.data.sound_augmentation import add_noise, change_speed, hide_stretches
+from regard.data.sound_augmentation import add_noise, change_speed, equalise, hide_stretches
 from regard.data.sound_store import SoundStore
 from regard.data.sounds import SoundFormat, read_frames
 from regard.data.store import TokenStore
@@ -105,7 +105,7 @@ class SoundInput(Input):
         return {"source": pad_frames([self.vary(row, random) for row in rows] if training else rows)}
 
     def vary(self, frames: Tensor, random: torch.Generator) -> Tensor:
-        """Augment frames S×F as configured: another speed, noise, and masked stretches."""
+        """Augment frames S×F as configured: another speed, noise, an equaliser, and masked stretches."""
         task = self.config.task
         if not isinstance(task, SoundTask):
             return frames
@@ -115,6 +115,8 @@ class SoundInput(Input):
         if task.noise is not None:
             drawn = float(torch.rand((), generator=random))
             frames = add_noise(frames, task.noise + (RANGE - task.noise) * drawn, random)
+        if task.equaliser:
+            frames = equalise(frames, task.equaliser, random)
         return hide_stretches(frames, task.masks, random)
 
     def _stored(self, place: Path | None) -> SoundStore:
