@@ -113,3 +113,29 @@ def test_a_model_that_looked_nowhere_has_its_caption_and_nothing_to_point_at(bro
     Looks([look(NAMES[0], layers=0)]).save(tmp_path / "page.html")
     opened(browser, tmp_path / "page.html")
     assert "no place in particular" in one_of(browser, "body").text and not all_of(browser, ".look .controls")
+
+
+def test_a_sound_has_an_axis_of_time_and_words_name_seconds(browser, tmp_path):
+    target = Side([9, 10, 2], ["seven", "two", "</s>"], [0, 1, 2], [False, False, True])
+    weights = torch.zeros(1, 3, 60)
+    weights[0, 0, 5], weights[0, 1, 40] = 1.0, 1.0
+    heard = Look("sound", (1, 60), target, [(0, weights)], frames=torch.rand(238, 40))
+    assert heard.seconds == 2.4 and "seven  0.20 1.00" in str(Looks([heard]))
+    Looks([heard]).save(tmp_path / "page.html")
+    opened(browser, tmp_path / "page.html")
+    ticks = [tick.text for tick in all_of(browser, ".look-times span")]
+    assert ticks == ["0 s", *(f"{2 * number / 10:g}" for number in range(1, 13))]
+    picture, last = one_of(browser, ".look-large").rect, all_of(browser, ".look-times span")[-1].rect
+    assert abs(last["x"] + last["width"] / 2 - picture["x"] - picture["width"]) < 3  # 2.4 s is the right edge
+    assert told(browser) == "Nothing is chosen: the spectrogram as it is."
+    words(browser)[1].click()
+    assert told(browser).startswith("two listened most at 1.60 s")
+
+
+def test_a_drawing_of_a_sound_has_its_words_below_the_spectrogram():
+    target = Side([9, 10, 2], ["seven", "$wo", "</s>"], [0, 1, 2], [False, False, True])
+    figure = Look("sound", (1, 60), target, [(0, torch.rand(1, 3, 60))], frames=torch.rand(238, 40)).draw()
+    spectrogram, below = figure.axes
+    assert [label.get_text() for label in below.get_yticklabels()] == ["seven", r"\$wo"]
+    assert spectrogram.get_xlim() == below.get_xlim() == (0, 2.4)
+    assert spectrogram.get_position().x0 == below.get_position().x0

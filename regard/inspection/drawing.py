@@ -61,7 +61,7 @@ def draw_map(
 ) -> None:
     """A matrix rows × columns, dark where it is large; with `signed`, red below zero."""
     low = -top if signed else 0.0
-    axes.imshow(values.numpy(), cmap=_shades(signed), vmin=low, vmax=top or 1.0, aspect="auto", interpolation="nearest")
+    axes.imshow(values.numpy(), cmap=shades(signed), vmin=low, vmax=top or 1.0, aspect="auto", interpolation="nearest")
     across = token_labels(columns)
     axes.set_xticks(range(len(across)), across)
     axes.set_yticks(range(len(rows)), token_labels(rows))
@@ -83,7 +83,7 @@ def draw_key(figure: "Figure", left: float, low: str, high: str, *, signed: bool
     """What the colours of maps mean: a bar of them at a place in inches, between the words for its two ends."""
     width, height = figure.get_size_inches()
     axes = figure.add_axes((left / width, bottom / height, 1.3 / width, 0.11 / height))
-    axes.imshow(torch.linspace(0, 1, 128)[None].numpy(), cmap=_shades(signed), aspect="auto")
+    axes.imshow(torch.linspace(0, 1, 128)[None].numpy(), cmap=shades(signed), aspect="auto")
     axes.set_xticks([])
     axes.set_yticks([])
     for side in axes.spines.values():
@@ -97,7 +97,8 @@ def label_height(names: Sequence[str]) -> float:
     return 0.15 + 0.065 * min(max(map(len, names), default=0), 40)
 
 
-def _shades(signed: bool) -> "LinearSegmentedColormap":
+def shades(signed: bool = False) -> "LinearSegmentedColormap":
+    """The colours of maps; with `signed`, red below zero."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("regard", SIGNED if signed else SHADES)

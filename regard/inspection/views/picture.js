@@ -1,20 +1,37 @@
-// Pictures with their captions: where the model looked just before it wrote each word.
+// Pictures with their captions: where the model looked just before it wrote each word. Of a sound, the picture is its
+// spectrogram, and places are seconds.
 import { choice, controls, el, formatNumber, onTheme, roving, toggle, unpack } from "./kit.js";
 
 const HEAT = [214, 64, 32], VEIL = [16, 20, 32];  // the veil is that of looks.py
-const LARGE = 384, SMALL = 96;
+const PICTURE = { large: 384, small: 96, noun: "picture", verb: "looked" }, SOUND = { large: 860, small: 180, noun: "spectrogram", verb: "listened" };
+const STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600], MOST_TICKS = 12;
 
 export function show(root, looks) {
   root.append(...looks.map((look) => showLook(look, looks.length > 1)));
 }
 
+/** The seconds below a spectrogram. */
+function timeAxis(seconds) {
+  const step = STEPS.find((each) => seconds / each <= MOST_TICKS) ?? seconds / MOST_TICKS;
+  const ticks = Array.from({ length: Math.floor(seconds / step + 1e-6) + 1 }, (_, number) => {
+    const tick = el("span", {}, `${Number((number * step).toFixed(2))}${number ? "" : " s"}`);
+    tick.style.left = `${(100 * number * step) / seconds}%`;
+    return tick;
+  });
+  return el("div", { class: "look-times quiet", "aria-hidden": "true" }, ticks);
+}
+
 function showLook(look, several) {
+  const kind = look.seconds === null ? PICTURE : SOUND;
   const [rows, columns] = look.grid, layers = look.layers.map(({ layer, weights }) => ({ layer, weights: unpack(weights) }));
   const state = { layer: null, head: null, way: "light", smooth: true };
   let seen = null, locked = null;
   const picture = new Image();
   const large = el("canvas", { role: "img", class: "look-large" });
   const readout = el("p", { class: "look-readout", "aria-live": "polite" });
+  const times = look.seconds === null ? "" : timeAxis(look.seconds);
+  const placeName = (place) => (look.seconds === null ? `at row ${Math.floor(place / columns)}, column ${place % columns}`
+    : `at ${((place * look.seconds) / columns).toFixed(2)} s`);
   const tiles = look.words.map((word, place) => {
     const canvas = el("canvas", { "aria-hidden": "true" });
     const made = el("button", { type: "button", class: "tile look-word", "aria-pressed": "false",
@@ -63,18 +80,19 @@ function showLook(look, several) {
     seen = place;
     const at = seen ?? locked;
     tiles.forEach(({ made }, word) => { made.classList.toggle("picked", word === at); made.setAttribute("aria-pressed", String(word === locked)); });
-    if (picture.complete && picture.naturalWidth) paint(large, LARGE, at === null || !layers.length ? null : values[at]);
-    large.setAttribute("aria-label", at === null || !layers.length ? `the picture ${look.picture}` : `the picture, with where the model looked for ${look.words[at]}`);
+    if (picture.complete && picture.naturalWidth) paint(large, kind.large, at === null || !layers.length ? null : values[at]);
+    large.setAttribute("aria-label", at === null || !layers.length ? `the ${kind.noun} ${look.picture}` : `the ${kind.noun}, with where the model ${kind.verb} for ${look.words[at]}`);
+    if (times) times.style.width = large.style.width;
     if (!layers.length) { readout.textContent = ""; return; }
-    if (at === null) { readout.replaceChildren(el("span", { class: "quiet" }, "Nothing is chosen: the picture as it is.")); return; }
+    if (at === null) { readout.replaceChildren(el("span", { class: "quiet" }, `Nothing is chosen: the ${kind.noun} as it is.`)); return; }
     const order = [...values[at].keys()].sort((a, b) => values[at][b] - values[at][a]), best = order[0];
     let half = 0, count = 0;
     while (half < 0.5 && count < order.length) half += values[at][order[count++]];
-    readout.replaceChildren(el("b", {}, look.words[at]), ` looked most at row ${Math.floor(best / columns)}, column ${best % columns} `,
+    readout.replaceChildren(el("b", {}, look.words[at]), ` ${kind.verb} most ${placeName(best)} `,
       el("span", { class: "quiet" }, `(${formatNumber(values[at][best])}); half of its weight is on ${count} of ${rows * columns} places${locked === at && seen === null ? " (held)" : ""}`));
   }
   function repaint() {
-    if (layers.length) { values = maps(); tiles.forEach(({ canvas }, word) => paint(canvas, SMALL, values[word])); }
+    if (layers.length) { values = maps(); tiles.forEach(({ canvas }, word) => paint(canvas, kind.small, values[word])); }
     show(seen);
   }
   picture.addEventListener("load", repaint);
@@ -98,5 +116,5 @@ function showLook(look, several) {
   return el("article", { class: "look" },
     el("h2", { class: "look-caption" }, look.caption), el("p", { class: "quiet look-name" }, look.picture),
     bar.length ? controls(...bar) : "",
-    el("div", { class: "look-pair" }, el("div", {}, large, readout), el("div", {}, el("div", { class: "look-words", role: "group", "aria-label": "where it looked, one after the other" }, tiles.map(({ made }) => made)), others)));
+    el("div", { class: "look-pair" }, el("div", {}, large, times, readout), el("div", {}, el("div", { class: "look-words", role: "group", "aria-label": `where it ${kind.verb}, one after the other` }, tiles.map(({ made }) => made)), others)));
 }

@@ -14,12 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data.log_mel import FRAMES_PER_SECOND
 from regard.data.pictures import shown_picture
 from regard.foundation.display import columns
+from regard.inspection.analyses.attention.spectrogram import draw_listening, draw_spectrogram
 from regard.inspection.drawing import INK, QUIET, new_figure, token_labels
 from regard.inspection.page import Panel, pack
 from regard.inspection.plain_data import rounded
 from regard.inspection.result import Result
+from regard.nn.subsampling import FACTOR
 from regard.tasks.trace import Picture, Side, Trace
 
 if TYPE_CHECKING:
@@ -48,8 +51,6 @@ HEARD = (
     "with the arrow keys: what lights up is where the model listened just before it wrote that word, each word on a "
     "scale of its own. A click holds the word, Escape lets go."
 )
-HIGH = 4
-"""Pixels for each mel band of a spectrogram."""
 NOTHING = "This model was given the picture as one vector (its join is fixed): it looked at no place in particular."
 
 
@@ -132,10 +133,33 @@ class Look:
         by_word = self.target.averaged(torch.cat(parts).mean(0))[: len(self.words)]
         return by_word.view(-1, *self.grid)
 
+    @property
+    def seconds(self) -> float | None:
+        """How long the positions of a sound last together; `None` for a picture."""
+        if self.frames is None:
+            return None
+        return self.grid[1] * FACTOR / FRAMES_PER_SECOND  # the last position may reach beyond the end
+
+    def place_name(self, place: int) -> str:
+        """Return row and column of a place, or the second at which a stretch of sound begins."""
+        if self.frames is None:
+            return ",".join(map(str, divmod(place, self.grid[1])))
+        return f"{place * FACTOR / FRAMES_PER_SECOND:.2f}"
+
     @cached_property
     def image(self) -> "Image":
         """The picture, as people are shown it: of a sound, its spectrogram."""
-        return shown_picture(self.name) if self.frames is None else draw_spectrogram(self.frames)
+        if self.frames is None:
+            return shown_picture(self.name)
+        return draw_spectrogram(self.frames, self.grid[1] * FACTOR)
+
+    def draw(self, layer: int | None = None, head: int | None = None, title: str | None = None) -> "Figure":
+        """Draw where each word looked: over all layers and heads, or those given."""
+        maps = self.maps(layer, head)
+        if self.seconds is None:
+            return draw_looks([(self, maps)], title)
+        heard = None if maps is None else maps[:, 0]  # words × positions
+        return draw_listening(self.image, self.seconds, self.words, heard, title)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: the caption, its words, and where each of them looked, row by row of the picture."""
@@ -146,6 +170,7 @@ class Look:
             "caption": self.caption,
             "words": self.words,
             "grid": list(self.grid),
+            "seconds": self.seconds,
             "looked": looked,
             "layers": [{"layer": layer, "weights": rounded(weights)} for layer, weights in self._by_word()],
             **({"others": self._others()} if self.others else {}),
@@ -168,6 +193,7 @@ class Look:
             "image": f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode('ascii')}",
             "words": self.words,
             "grid": list(self.grid),
+            "seconds": self.seconds,
             "layers": [{"layer": layer, "weights": pack(weights)} for layer, weights in self._by_word()],
             "others": self._others(),
         }
@@ -201,6 +227,8 @@ class Looks(Result):
 
     def draw(self) -> "Figure":
         """Every picture once as it is, and once for each word with where it looked."""
+        if len(self.looks) == 1:
+            return self.looks[0].draw()
         return draw_looks([(look, look.maps()) for look in self.looks])
 
     def panels(self) -> list[Panel]:
@@ -209,18 +237,6 @@ class Looks(Result):
         asked, heard = (any(look.dialogue for look in self.looks), any(look.frames is not None for look in self.looks))
         note = ASKED if asked else HEARD if heard else NOTE
         return [Panel("picture", [look.for_page() for look in self.looks], note=note if seen else NOTHING)]
-
-
-def draw_spectrogram(frames: Tensor) -> "Image":
-    """Return log-mel features, frames × bands, as an image: time goes right, low tones are at the bottom."""
-    from PIL import Image
-
-    values = frames.float().T.flip(0)  # bands × frames
-    low, high = values.quantile(0.02), values.quantile(0.995)
-    loud = ((values - low) / (high - low).clamp(min=1e-6)).clamp(0, 1)
-    dots = (255 * (1 - loud)).to(torch.uint8).numpy()
-    wide = max(320, min(1200, 3 * dots.shape[1]))
-    return Image.fromarray(dots, "L").resize((wide, HIGH * dots.shape[0]), Image.Resampling.NEAREST).convert("RGB")
 
 
 def overlap(grid: tuple[int, int], box: tuple[float, float, float, float]) -> Tensor:
@@ -241,15 +257,14 @@ def _shared(start: float, end: float, low: float, high: float) -> float:
 
 
 def _listing(look: Look) -> str:
-    rows = [["word", "looked at row, column", ""]]
+    rows = [["word", "looked at row, column" if look.frames is None else "listened at second", ""]]
     maps = look.maps()
     if maps is None:
         return f"{look.name}: {look.caption}\n\n{NOTHING}"
     for word, weights in zip(look.words, maps, strict=True):
         best = weights.flatten().topk(min(3, weights.numel()))
-        places = (divmod(cell, look.grid[1]) for cell in best.indices.tolist())
-        strongest = zip(places, best.values.tolist(), strict=True)
-        rows.append([word, *(f"{row},{column} {weight:.2f}" for (row, column), weight in strongest)])
+        strongest = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        rows.append([word, *(f"{look.place_name(place)} {weight:.2f}" for place, weight in strongest)])
     return f"{look.name}: {look.caption}\n\n{columns(rows)}"
 
 

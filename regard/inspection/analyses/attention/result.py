@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.foundation.display import columns
 from regard.foundation.errors import UsageError
-from regard.inspection.analyses.attention.looks import Look, Looks, draw_looks
+from regard.inspection.analyses.attention.looks import Look, Looks
 from regard.inspection.drawing import CELL, KEY, draw_key, draw_map, label_height, new_figure
 from regard.inspection.page import Panel, pack
 from regard.inspection.plain_data import rounded, side_data
@@ -162,7 +162,7 @@ class Attention(Result):
     def draw(self) -> "Figure":
         """The map that is shown: by default attention to the source, averaged over layers and heads."""
         if self.look and self.kind == ("picture" if self.look.dialogue else "source"):
-            return draw_looks([(self.look, self.look.maps(self.layer, self.head))], self.shown.title)
+            return self.look.draw(self.layer, self.head, self.shown.title)
         return draw_alignments([self], self.shown.title)
 
     def panels(self) -> list[Panel]:
