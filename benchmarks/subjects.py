@@ -40,7 +40,7 @@ def mean(totals: np.ndarray) -> np.ndarray:
 def scores(outputs: dict[str, list[str]], references: list[tuple[str, ...]]) -> list[list[str]]:
     """Return the table of scores, with intervals and differences from the first system."""
     rows, first = [], next(iter(outputs))
-    for name, metric in make(METRICS).items():
+    for metric in make(METRICS).values():
         by_system = {system: metric.statistics(lines, references)[:, 0] for system, lines in outputs.items()}
         for system, values in by_system.items():
             ones = np.ones_like(values)
@@ -50,7 +50,6 @@ def scores(outputs: dict[str, list[str]], references: list[tuple[str, ...]]) -> 
                 change = bootstrap_interval(np.stack([by_system[first] - values, ones], 1), mean) or (0.0, 0.0)
                 apart = f"{100 * (by_system[first] - values).mean():+.2f} ({change[0]:+.2f} to {change[1]:+.2f})"
             rows.append([metric.label, system, f"{100 * values.mean():.2f}", f"{low:.2f} to {high:.2f}", apart])
-        del name
     return rows
 
 
