@@ -176,6 +176,7 @@ def test_transcripts_are_text_tables_or_json_and_bad_files_do_not_stop_them(spee
     assert main(["transcribe", str(speech), *sounds, "--format", "jsonl"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["text"] for line in lines] == ["mid", None, None, "mid low"] and "error" in lines[1]
+    assert lines[1]["confidence"] is None and 0.5 < lines[0]["confidence"] <= 1
     assert main(["transcribe", str(speech), good, "--beam", "3", "--n-best", "2"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [row[:2] for row in rows] == [[good, "1"], [good, "2"]] and rows[0][3] == "mid" != rows[1][3]

@@ -117,10 +117,15 @@ def _collect(given: Sequence[str], keep: "KeepSound") -> Iterator[tuple[str, str
 def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count: int) -> str:
     """Return the transcripts of a sound, or an empty result with the error, as text, table rows or a JSON object."""
     if form == "jsonl":
-        found: list[dict[str, Any]] = [{"text": None, "score": None, "ended": None}]
+        found: list[dict[str, Any]] = [dict.fromkeys(("text", "score", "confidence", "ended"))]
         if not isinstance(best, RegardError) and best:
             found = [
-                {"text": hypothesis.text, "score": round(hypothesis.score, 6), "ended": hypothesis.ended}
+                {
+                    "text": hypothesis.text,
+                    "score": round(hypothesis.score, 6),
+                    "confidence": round(hypothesis.confidence, 6),
+                    "ended": hypothesis.ended,
+                }
                 for hypothesis in best
             ]
         others = {"others": found[1:]} if count > 1 else {}

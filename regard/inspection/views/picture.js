@@ -3,7 +3,8 @@
 import { choice, controls, el, formatNumber, onTheme, roving, toggle, unpack } from "./kit.js";
 
 const HEAT = [214, 64, 32], VEIL = [16, 20, 32];  // the veil is that of looks.py
-const PICTURE = { large: 384, small: 96, noun: "picture", verb: "looked" }, SOUND = { large: 860, small: 180, noun: "spectrogram", verb: "listened" };
+const PICTURE = { large: 384, magnified: Infinity, small: 96, noun: "picture", verb: "looked" };
+const SOUND = { large: 860, magnified: 1.5, small: 180, noun: "spectrogram", verb: "listened" };  // short sounds stay small
 const STEPS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600], MOST_TICKS = 12;
 
 export function show(root, looks) {
@@ -80,7 +81,7 @@ function showLook(look, several) {
     seen = place;
     const at = seen ?? locked;
     tiles.forEach(({ made }, word) => { made.classList.toggle("picked", word === at); made.setAttribute("aria-pressed", String(word === locked)); });
-    if (picture.complete && picture.naturalWidth) paint(large, kind.large, at === null || !layers.length ? null : values[at]);
+    if (picture.complete && picture.naturalWidth) paint(large, Math.min(kind.large, kind.magnified * picture.naturalWidth), at === null || !layers.length ? null : values[at]);
     large.setAttribute("aria-label", at === null || !layers.length ? `the ${kind.noun} ${look.picture}` : `the ${kind.noun}, with where the model ${kind.verb} for ${look.words[at]}`);
     if (times) times.style.width = large.style.width;
     if (!layers.length) { readout.textContent = ""; return; }
