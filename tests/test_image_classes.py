@@ -91,6 +91,20 @@ def test_it_is_evaluated_and_looked_into(run, capsys):
         regard.load(run).trace(run.parent / "pictures" / "3.png", "green")
 
 
+@pytest.mark.parametrize("what", ["attention", "attribute", "lens", "identify", "heads", "all"])
+def test_an_analysis_works_or_is_refused_in_a_sentence(run, what, capsys):
+    image = [] if what == "heads" else [str(run.parent / "pictures" / "3.png")]
+    code = main(["inspect", what, str(run), *image])
+    assert code == (0 if what in ("lens", "all") else 2)
+    assert "bug in Regard" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
+def test_an_export_is_refused(run, to, capsys, tmp_path):
+    assert main(["export", str(run), str(tmp_path / "out"), "--to", to]) == 1
+    assert "image-classification: image → 1" in capsys.readouterr().err
+
+
 def test_other_encoders_are_refused(run):
     settings = {"task": {"kind": "image-classification"}, "data": {"train": {"images": "x", "captions": "y.tsv"}}}
     assert from_mapping(settings).cell == "image (conv) → classes"
