@@ -470,6 +470,9 @@ def test_a_run_is_used_from_the_command_line(run: Path, tmp_path: Path, capsys) 
     assert "nested field: `name`" in capsys.readouterr().err
     assert main(["translate", str(run), "--keep", "numbers", '{"name": "Ann"}']) == 2
     assert "reads records" in capsys.readouterr().err
+    for option in (["--document", path], ["--markup", "html", path]):
+        assert main(["translate", str(run), *option]) == 2
+        assert "translate texts, but this run reads records" in capsys.readouterr().err
 
 
 def test_a_bad_line_is_named_after_the_outputs_before_it(run: Path, tmp_path: Path, capsys) -> None:
@@ -558,6 +561,13 @@ def test_a_trace_has_the_copied_share(run: Path) -> None:
 def test_analyses_apply_to_a_run_that_copies(run: Path, how: str) -> None:
     result = regard.load(run).explain({"name": "Ann", "age": 21}, how=how)
     assert result.to_json()
+
+
+def test_patching_says_what_a_run_that_copies_takes_from_elsewhere(run: Path, capsys) -> None:
+    """It also copies words of the corrupted source, so that all states together may recover little."""
+    pair = ['{"name": "Ann", "age": 21}', '{"name": "Ann", "age": 54}']
+    assert main(["inspect", "patch", str(run), *pair, "--target", "Ann is 21", "--instead", "Ann is 54"]) == 0
+    assert "also copies words of its source" in capsys.readouterr().out
 
 
 def test_direct_attribution_is_refused_for_a_run_that_copies(run: Path) -> None:

@@ -22,6 +22,7 @@ from regard.cli.transcribe import CHUNK
 from regard.config.loading import dump, from_mapping, load
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection.analyses.attention.spectrogram import draw_listening, draw_spectrogram
+from regard.inspection.analyses.reference.compute import reference
 from regard.metrics.scoring import score_text, utility
 from regard.models import build
 from regard.models.memory import Memory
@@ -615,6 +616,21 @@ def test_search_with_ctc_finds_the_best_mixture(speech):
     assert found.tokens == wanted or best[tuple(found.tokens)] == pytest.approx(best[wanted], abs=1e-3)
 
 
+def test_a_reference_is_scored_as_search_scores_it(speech):
+    """With CTC in search, output and reference have the scores that search compares: no output is a false error."""
+    run = regard.load(speech, ["decoding.ctc=0.8", "decoding.beam=100", "decoding.max_length=3"]).loaded
+    for pair in prepare(run.config, speech).validation_pairs[:6]:
+        best = run.hypotheses([pair.source], Search(beam=100, count=20))[0]
+        for other in best[1:]:
+            trace = run.trace_hypothesis(pair.source, other)
+            if other.ended == best[0].ended == "end":
+                found = reference(trace, run, pair.source)
+                assert found.verdict == "model error" and "CTC" in found.explanation and found.ctc == 0.8
+                assert found.output.score == pytest.approx(best[0].score, abs=1e-4)
+                assert found.reference.score == pytest.approx(other.score, abs=1e-4)
+                assert found.reference.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+
+
 def test_ctc_is_part_of_the_training_loss_alone(speech):
     loaded = regard.load(speech).loaded
     prepared = prepare(loaded.config, speech)
@@ -669,6 +685,20 @@ def test_a_classifier_of_sounds_is_inspected_or_refused_in_a_sentence(labels, re
     assert main(["inspect", what, str(labels), *sound]) == code
     said = capsys.readouterr()
     assert wanted in (said.err if code else said.out) and "attribute shows" not in said.err
+
+
+def test_a_second_text_is_refused(speech, recordings, capsys):
+    for what in ("attention", "all"):
+        assert main(["inspect", what, str(speech), str(recordings / "low_anna_1.wav"), "more"]) == 2
+        assert "reads sounds one at a time" in capsys.readouterr().err
+
+
+def test_names_with_tabs_and_line_breaks_stay_in_their_cell(speech, recordings, capsys, tmp_path):
+    name = tmp_path / "low\tand\nslow.wav"
+    name.write_bytes((recordings / "low_anna_1.wav").read_bytes())
+    assert main(["transcribe", str(speech), str(name), "--format", "tsv"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.count("\t") == 3 and line.split("\t")[0] == f"{tmp_path}/low\\tand\\nslow.wav"
 
 
 @pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
