@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CHUNK = 32
 """Sounds per batch of output."""
+ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+"""How characters that separate cells and rows are written in a name in a table."""
 
 EXAMPLES = """
 \b
@@ -126,6 +128,7 @@ def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count:
         others = {"others": found[1:]} if count > 1 else {}
         reason = {"error": str(best)} if isinstance(best, RegardError) else {}
         return json.dumps({"sound": name, **found[0], **others, **reason}, ensure_ascii=False)
+    name = name.translate(ESCAPED)
     if isinstance(best, RegardError) or not best:
         return "" if form == "text" else f"{name}\t\t\t"
     texts = [" ".join(hypothesis.text.split()) for hypothesis in best]
