@@ -13,6 +13,7 @@ import regard
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, group_references, read
+from regard.evaluation.confidence import features
 from regard.foundation.errors import RegardError, UsageError
 from regard.models.field_positions import number_fields, own_field
 from regard.search import Constraints, Search
@@ -399,6 +400,10 @@ def test_a_delexicalised_run_learns_templates_and_writes_values(tmp_path: Path) 
     found = model({"name": "Zoe", "homeTown": "Bern", "age": 20})
     assert "ENTITY" not in found.text
     assert "Zoe" in found.text  # a name that training never had
+    long = '{"name": "Zoe Ann Lee", "homeTown": "San Marino", "age": 20}'
+    (best,) = model.loaded.hypotheses([long], Search(beam=1))[0]
+    (row,) = features(model.loaded, [long], [best])
+    assert len(row.words) == len(best.text.split()) > len(set(row.words))  # words of one value have one confidence
     trace = model.trace(pair.source, pair.target)
     assert trace.target.ids[:-1] == list(target[0])  # a given target has placeholders, too
 
