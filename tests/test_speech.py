@@ -202,7 +202,7 @@ def test_standard_input_folders_and_zip_files_are_transcribed(speech, recordings
     rows = [line.split("\t") for line in out.splitlines()]
     assert [row[3] for row in rows[:4]] == ["mid", "mid", "", "mid"] and rows[1][0].endswith("clips.zip/in/a.wav")
     assert [row[0] for row in rows[4:]] == [str(path) for path in sorted(recordings.glob("*.wav"))]
-    assert "x.wav is a directory" in err and "1 sound could not" in err
+    assert "x.wav is a directory without sounds (WAV, FLAC, OGG)" in err and "1 sound could not" in err
     assert main(["transcribe", str(speech), "-"]) == 1
     assert "Standard input is empty" in capsys.readouterr().err
 
