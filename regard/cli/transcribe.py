@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.foundation.display import note
+from regard.foundation.display import escape_cell, note
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 CHUNK = 32
 """Sounds per batch of output."""
-ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
-"""How characters that separate cells and rows are written in a name in a table."""
 
 EXAMPLES = """
 \b
@@ -128,7 +126,7 @@ def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count:
         others = {"others": found[1:]} if count > 1 else {}
         reason = {"error": str(best)} if isinstance(best, RegardError) else {}
         return json.dumps({"sound": name, **found[0], **others, **reason}, ensure_ascii=False)
-    name = name.translate(ESCAPED)
+    name = escape_cell(name)
     if isinstance(best, RegardError) or not best:
         return "" if form == "text" else f"{name}\t\t\t"
     texts = [" ".join(hypothesis.text.split()) for hypothesis in best]

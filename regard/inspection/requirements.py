@@ -83,9 +83,7 @@ def attention(run: "LoadedRun") -> str | None:
         return None
     if isinstance(run.model, Model):
         return NO_JOIN
-    if run.input.is_text:
-        return f"{NO_ATTENTION} regard inspect attribute shows for every model which words made its answer."
-    return f"{NO_ATTENTION} regard inspect lens shows what each layer would have predicted."
+    return NO_ATTENTION if run.input.is_text else NO_ATTENTION_INSIDE
 
 
 def heads(what: str) -> Requirement:
@@ -106,8 +104,10 @@ NO_JOIN = (
     "This model has no attention to show: its join is a fixed vector, and neither its encoder nor its decoder attends "
     "to itself."
 )
+NO_ATTENTION_INSIDE = "This model has no attention to show: its encoder does not attend to itself."
 NO_ATTENTION = (
-    "This model has no attention to show: its encoder does not attend to itself, and task.pool is not attention."
+    "This model has no attention to show: its encoder does not attend to itself, and task.pool is not attention. "
+    "regard inspect attribute shows for every model which words made its answer."
 )
 
 
