@@ -207,6 +207,12 @@ class TestCommand:
         assert main(["caption", str(run), str(tmp_path / "a.png"), NAMES[1]]) == 0
         assert capsys.readouterr().out.splitlines() == model.translate([NAMES[0], NAMES[1]])
 
+    def test_names_with_tabs_and_line_breaks_stay_in_their_cell(self, run, tmp_path, capsys):
+        draw(next(scenes(1, seed=99))).save(tmp_path / "a\tb\nc.png")
+        assert main(["caption", str(run), str(tmp_path / "a\tb\nc.png"), "--format", "tsv"]) == 0
+        (line,) = capsys.readouterr().out.splitlines()
+        assert line.split("\t")[:2] == [f"{tmp_path}/a\\tb\\nc.png", "1"]
+
     def test_as_rows_and_as_objects_it_says_the_same(self, run, capsys):
         assert main(["caption", str(run), *NAMES[:2], "--beam", "3", "--n-best", "2"]) == 0
         rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]

@@ -44,6 +44,12 @@ def pairs():
     return sources, sources
 
 
+def test_the_best_of_several_references_counts(run, pairs):
+    loaded, (sources, references) = load_run(run), pairs
+    several = [("z y x w v", reference) for reference in references]
+    assert fit_confidence(loaded, sources, several) == fit_confidence(loaded, sources, references)
+
+
 def test_the_area_under_the_curve_is_a_share_of_pairs():
     scores, labels = np.array([0.1, 0.4, 0.4, 0.9, 0.2]), np.array([0.0, 0, 1, 1, 0])
     positive, negative = scores[labels > 0], scores[labels == 0]

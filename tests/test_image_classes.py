@@ -1,5 +1,6 @@
 """image → label: a task that is nothing but its entry in the table."""
 
+import base64
 import json
 
 import numpy as np
@@ -16,6 +17,7 @@ from regard.tasks.bad_inputs import BadInputs
 from regard.tasks.results import Label
 from regard.training.loop import train
 from regard.training.view import View
+from tests.serving import running_server
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +91,29 @@ def test_it_is_evaluated_and_looked_into(run, capsys):
     assert trace.target.tokens == ["red"] and trace.picture is not None and len(trace.source) == 25
     with pytest.raises(UsageError, match="is not a label"):
         regard.load(run).trace(run.parent / "pictures" / "3.png", "green")
+
+
+@pytest.mark.parametrize("what", ["attention", "attribute", "lens", "identify", "heads", "all"])
+def test_an_analysis_works_or_is_refused_in_a_sentence(run, what, capsys):
+    image = [] if what == "heads" else [str(run.parent / "pictures" / "3.png")]
+    code = main(["inspect", what, str(run), *image])
+    assert code == (0 if what in ("lens", "all") else 2)
+    assert "bug in Regard" not in capsys.readouterr().err
+
+
+def test_a_server_says_that_an_image_is_read_alone(run, tmp_path):
+    file = base64.b64encode((run.parent / "pictures" / "3.png").read_bytes()).decode()
+    with running_server(tmp_path, run, "--workers", "1") as server, server.client() as client:
+        right = client.post("/v1/predict", json={"file": file})
+        wrong = client.post("/v1/predict", json={"file": file, "inputs": ["which colour?"]})
+    assert right.json()["outputs"][0]["label"] == "red"
+    assert wrong.status_code == 400 and "reads a file alone" in wrong.json()["error"]
+
+
+@pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
+def test_an_export_is_refused(run, to, capsys, tmp_path):
+    assert main(["export", str(run), str(tmp_path / "out"), "--to", to]) == 1
+    assert "image-classification: image → 1" in capsys.readouterr().err
 
 
 def test_other_encoders_are_refused(run):

@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,8 +19,11 @@ from regard.inspection.analyses.heads.compute import describe_heads
 from regard.inspection.analyses.heads.dependencies import Dependencies, is_reported, merging, sign_test
 from regard.inspection.analyses.heads.habits import COMMON, Frequencies, HeadHabits
 from regard.inspection.analyses.heads.importance import head_gradients, importance, losses_without_heads
+from regard.inspection.analyses.heads.lost_scores import _lost_interval
 from regard.inspection.corpus import MatchedSentence, match_tokens
 from regard.inspection.interventions import attentions
+from regard.metrics.scoring import score_text
+from regard.tasks.judgement import Judgement, Sample
 from regard.tasks.loaded import load_run
 from regard.tasks.preparation import prepare
 from regard.tasks.training_batch import TrainingBatch
@@ -73,6 +77,15 @@ def test_the_head_that_copies_is_the_one_that_is_needed(found, translator):
     assert lost[SOURCE, 1] > 50 and lost[SOURCE, 0] == lost[ENCODER, 2] == 0
     ends = {(one.attention, one.head): one.intervals["score_lost"] for one in told.heads}
     assert ends[SOURCE, 1][0] <= lost[SOURCE, 1] <= ends[SOURCE, 1][1] and ends[SOURCE, 0] == (0.0, 0.0)
+
+
+def test_lost_scores_and_their_intervals_are_of_all_references():
+    samples = [Sample(source="a", reference="x y z w", output="a b c d", others=("a b c d",))] * 20
+    whole = Judgement(scores=score_text(["a b c d"] * 20, [("x y z w", "a b c d")] * 20, ("bleu",)), samples=samples)
+    without = replace(whole, samples=[replace(sample, output="x y q q") for sample in samples])
+    low, high = _lost_interval("bleu", whole, without)
+    lost = 100 - score_text(["x y q q"] * 20, [("x y z w", "a b c d")] * 20, ("bleu",))["bleu"]
+    assert low - 1e-6 <= lost <= high + 1e-6 and low > 0
 
 
 def within(size: int, real: int) -> torch.Tensor:

@@ -13,6 +13,7 @@ import regard
 from regard.cli import main
 from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, group_references, read
+from regard.evaluation.confidence import features
 from regard.foundation.errors import RegardError, UsageError
 from regard.models.field_positions import number_fields, own_field
 from regard.search import Constraints, Search
@@ -399,6 +400,10 @@ def test_a_delexicalised_run_learns_templates_and_writes_values(tmp_path: Path) 
     found = model({"name": "Zoe", "homeTown": "Bern", "age": 20})
     assert "ENTITY" not in found.text
     assert "Zoe" in found.text  # a name that training never had
+    long = '{"name": "Zoe Ann Lee", "homeTown": "San Marino", "age": 20}'
+    (best,) = model.loaded.hypotheses([long], Search(beam=1))[0]
+    (row,) = features(model.loaded, [long], [best])
+    assert len(row.words) == len(best.text.split()) > len(set(row.words))  # words of one value have one confidence
     trace = model.trace(pair.source, pair.target)
     assert trace.target.ids[:-1] == list(target[0])  # a given target has placeholders, too
 
@@ -470,6 +475,9 @@ def test_a_run_is_used_from_the_command_line(run: Path, tmp_path: Path, capsys) 
     assert "nested field: `name`" in capsys.readouterr().err
     assert main(["translate", str(run), "--keep", "numbers", '{"name": "Ann"}']) == 2
     assert "reads records" in capsys.readouterr().err
+    for option in (["--document", path], ["--markup", "html", path]):
+        assert main(["translate", str(run), *option]) == 2
+        assert "translate texts, but this run reads records" in capsys.readouterr().err
 
 
 def test_a_bad_line_is_named_after_the_outputs_before_it(run: Path, tmp_path: Path, capsys) -> None:
@@ -558,6 +566,13 @@ def test_a_trace_has_the_copied_share(run: Path) -> None:
 def test_analyses_apply_to_a_run_that_copies(run: Path, how: str) -> None:
     result = regard.load(run).explain({"name": "Ann", "age": 21}, how=how)
     assert result.to_json()
+
+
+def test_patching_says_what_a_run_that_copies_takes_from_elsewhere(run: Path, capsys) -> None:
+    """It also copies words of the corrupted source, so that all states together may recover little."""
+    pair = ['{"name": "Ann", "age": 21}', '{"name": "Ann", "age": 54}']
+    assert main(["inspect", "patch", str(run), *pair, "--target", "Ann is 21", "--instead", "Ann is 54"]) == 0
+    assert "also copies words of its source" in capsys.readouterr().out
 
 
 def test_direct_attribution_is_refused_for_a_run_that_copies(run: Path) -> None:

@@ -466,6 +466,8 @@ class TestEveryTask:
                 answer = client.post("/v1/predict", json=wrong)
                 assert answer.status_code == 400 and "upload" not in answer.json()["error"]
             assert client.post("/v1/predict", json={"model": "classes"}).status_code == 400
+            form = client.post("/v1/predict", data={"model": "questions"}, files={"file": ("x.png", b"")})
+            assert (form.status_code, form.json()) == (400, {"error": "Invalid request: Invalid JSON format"})
 
     def test_texts_must_be_texts_where_a_model_reads_no_records(self, server):
         with server.client() as client:

@@ -18,7 +18,7 @@ from regard.data.corpus import read
 from regard.data.log_mel import RANGE, hertz_to_mel, log_mel, mel_filters, mel_to_hertz, resample
 from regard.data.sound_augmentation import add_noise, change_speed, equalise, hide_stretches
 from regard.data.sound_store import SoundStore
-from regard.data.sounds import SoundFormat, check_sound, join_sounds, read_frames, sounds_in_memory
+from regard.data.sounds import SoundFormat, check_sound, join_sounds, list_sounds, read_frames, sounds_in_memory
 from regard.data.wav_header import missing_bytes
 from regard.foundation.errors import RegardError
 
@@ -124,6 +124,19 @@ def test_a_sound_in_a_zip_file_and_several_joined(tmp_path):
     assert np.abs(joined.astype(int) - log_mel(whole, 8000, 20)).mean() < 1
     with pytest.raises(RegardError, match="no such sound"):
         read_frames(f"{tmp_path}/clips.zip/b.wav", WANTED)
+
+
+def test_names_in_a_zip_file_may_be_utf_8_without_a_mark(tmp_path):
+    """As the program zip of Linux writes them; names that are not UTF-8 are read as the standard says."""
+    sound = io.BytesIO()
+    soundfile.write(sound, sine(440, 0.2), 8000, format="WAV")
+    for number, name in enumerate(("é日.wav".encode(), b"\x82.wav")):
+        path, content = tmp_path / f"{number}.zip", io.BytesIO()
+        with zipfile.ZipFile(content, "w") as files:
+            files.writestr("x" * len(name), sound.getvalue())
+        path.write_bytes(content.getvalue().replace(b"x" * len(name), name))
+        wanted = ("é日.wav", "é.wav")[number]
+        assert list_sounds(str(path)) == [wanted] and len(read_frames(f"{path}/{wanted}", WANTED)[0])
 
 
 def bad_files(directory):

@@ -83,6 +83,8 @@ def test_the_rest_of_a_long_source_is_reported(run: Path, tmp_path: Path, capsys
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 2
     assert "1 of 2 texts have more than 64 tokens. Only the first 64 of each are read" in said.err
+    assert main(["translate", str(run), str(run), str(source)]) == 0
+    assert "1 of 2 texts have more than 64 tokens" in capsys.readouterr().err  # an ensemble counts each text once
     reference = tmp_path / "out.txt"
     reference.write_text("w1 w2\nw4 w4\n")
     assert main(["evaluate", str(run), "--source", str(source), "--reference", str(reference)]) == 0

@@ -1,6 +1,7 @@
 """`regard calibrate`: fit the confidence of a translation run."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,6 +44,7 @@ def calibrate(
         raise UsageError("Give both --source and --target, or neither to use the run's own test data.")
     opened = Run.open(run)
     translator = load_run(opened, verb="translate")
+    references: Sequence[str | Sequence[str]]
     if source is not None and target is not None:
         sources, references = read_aligned(source, target)
     else:
@@ -62,8 +64,9 @@ def calibrate(
     print(f"A sentence is good if its chrF is at least {found.good:g}; a word, if the reference has it in that order.")
 
 
-def _own_pairs(run: "Run") -> tuple[list[str], list[str]]:
+def _own_pairs(run: "Run") -> tuple[list[str], Sequence[str | Sequence[str]]]:
     """Return the sources and references of a run's test data, or of its validation data if it has no test data."""
+    from regard.data.corpus import group_references
     from regard.foundation.display import note
     from regard.tasks.preparation import is_prepared, prepare
 
@@ -74,4 +77,6 @@ def _own_pairs(run: "Run") -> tuple[list[str], list[str]]:
     if not pairs:
         note("The run has no test data; its validation data is used, on which the checkpoint was chosen.")
         pairs = prepared.validation_pairs
+    if prepared.task.config.task.several_references:
+        return group_references(pairs)
     return [pair.source for pair in pairs], [pair.target for pair in pairs]

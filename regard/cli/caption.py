@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.drawing import Seed, Temperature, TopK, TopP, check_sampling_options, count_samples
+from regard.foundation.display import escape_cell
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _format_failure(name: str, error: RegardError, form: str, count: int) -> str
         nothing: dict[str, Any] = {"caption": None, "score": None, "confidence": None, "ended": None}
         others: dict[str, Any] = {"others": []} if count > 1 else {}
         return json.dumps({"picture": name, **nothing, **others, "error": str(error)}, ensure_ascii=False)
-    return "" if form == "text" else f"{name}\t\t\t"
+    return "" if form == "text" else f"{escape_cell(name)}\t\t\t"
 
 
 def _look(captioner: "LoadedRun", name: str, best: "list[Hypothesis]") -> "Look":
@@ -216,5 +217,6 @@ def _format_captions(name: str, best: "list[Hypothesis]", form: str, count: int)
         return "\n".join(texts)
     rows = zip(best, texts, strict=True)
     return "\n".join(
-        f"{name}\t{rank}\t{hypothesis.score:.4f}\t{text}" for rank, (hypothesis, text) in enumerate(rows, start=1)
+        f"{escape_cell(name)}\t{rank}\t{hypothesis.score:.4f}\t{text}"
+        for rank, (hypothesis, text) in enumerate(rows, start=1)
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.foundation.display import note
+from regard.foundation.display import escape_cell, note
 from regard.foundation.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def _format(name: str, best: "list[Hypothesis] | RegardError", form: str, count:
         others = {"others": found[1:]} if count > 1 else {}
         reason = {"error": str(best)} if isinstance(best, RegardError) else {}
         return json.dumps({"sound": name, **found[0], **others, **reason}, ensure_ascii=False)
+    name = escape_cell(name)
     if isinstance(best, RegardError) or not best:
         return "" if form == "text" else f"{name}\t\t\t"
     texts = [" ".join(hypothesis.text.split()) for hypothesis in best]

@@ -235,6 +235,8 @@ def translate(
     from regard.engines.choice import open_engine
 
     translator = open_engine(engine, runs, overrides, token_scores="scores" in wanted)
+    if translator.config.task.input_kind().record and (markup is not None or document is not None):
+        raise UsageError("--markup and --document translate texts, but this run reads records. Leave them out.")
     if document is not None:
         from regard.cli.markup import translate_file
 

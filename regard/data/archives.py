@@ -11,6 +11,14 @@ from unicodedata import normalize
 from regard.foundation.errors import RegardError
 
 
+def open_zip(path: str | Path) -> zipfile.ZipFile:
+    """Open a zip file. Its names are UTF-8, which many programs write without marking it, if all of them can be."""
+    try:
+        return zipfile.ZipFile(path, metadata_encoding="utf-8")
+    except UnicodeDecodeError:
+        return zipfile.ZipFile(path)
+
+
 def archive_of(name: str) -> str | None:
     """Return the zip file that a path leads into, or `None`."""
     lowered = name.lower()
@@ -69,7 +77,7 @@ def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
         if path.is_dir():
             found = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
         elif zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as files:
+            with open_zip(path) as files:
                 found = [info.filename for info in files.infolist() if not info.is_dir()]
         else:
             what = "is neither a folder nor a zip file" if path.exists() else "does not exist"
@@ -105,7 +113,7 @@ class Listing:
 @lru_cache(maxsize=4)
 def _open_archive(archive: str, changed: int) -> zipfile.ZipFile:
     """Return an open zip file; cached, so its directory is read again only after the file has changed."""
-    return zipfile.ZipFile(archive)
+    return open_zip(archive)
 
 
 def _check_size(name: str, count: int, limit: int, noun: str) -> None:

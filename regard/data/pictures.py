@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.data.archives import open_zip
 from regard.data.arrays import as_array, describe_array
 from regard.data.manifests import PICTURE_ENDINGS
 from regard.data.scenes import SCENE, draw, parse
@@ -223,7 +224,7 @@ def _content(name: str) -> io.BytesIO:
 @lru_cache(maxsize=4)
 def _open_archive(archive: str, changed: int) -> zipfile.ZipFile:
     """Return an open zip file; cached, so its directory is read again only after the file has changed."""
-    return zipfile.ZipFile(archive)
+    return open_zip(archive)
 
 
 def _check_bytes(name: str, count: int) -> None:
@@ -249,7 +250,7 @@ def list_pictures(place: str) -> list[str]:
         if path.is_dir():
             found: Sequence[Any] = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
         elif zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as files:
+            with open_zip(path) as files:
                 found = [info.filename for info in files.infolist() if not info.is_dir()]
         else:
             what = "is neither a folder nor a zip file" if path.exists() else "does not exist"

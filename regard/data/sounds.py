@@ -81,11 +81,15 @@ def list_sounds(place: str) -> list[str]:
 
 
 def sounds_inside(name: str) -> list[str]:
-    """Return the sounds of a folder or of a zip file by their paths; none of anything else."""
+    """Return the sounds of a folder or of a zip file by their paths, of which there must be one; else nothing."""
     is_zip = name.lower().endswith(".zip") and is_file(name)
     if not is_zip and absence_of(name) != "is a directory":
         return []
-    return [f"{name.rstrip('/')}/{inside}" for inside in list_sounds(name)]
+    found = list_sounds(name)
+    if not found:
+        what = "zip file" if is_zip else "directory"
+        raise RegardError(f"{name} is a {what} without sounds (WAV, FLAC, OGG). Name one that has some.")
+    return [f"{name.rstrip('/')}/{inside}" for inside in found]
 
 
 def read_stream(name: str) -> bytes | None:

@@ -7,9 +7,10 @@ itself knows: log-probabilities, how much the source raised them over a blank so
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
 from regard.runs.records import read_record, seal
 from regard.search import Hypothesis, Search
+from regard.tasks.inputs.text import TextInput
 from regard.tasks.loaded import LoadedRun
 from regard.text.specials import EOS, UNK
 from regard.text.tokenizer import Tokenizer
@@ -127,9 +129,12 @@ class Rating(NamedTuple):
 
 
 def fit_confidence(
-    translator: LoadedRun, sources: Sequence[str], references: Sequence[str], progress: Progress | None = None
+    translator: LoadedRun,
+    sources: Sequence[str],
+    references: Sequence[str | Sequence[str]],
+    progress: Progress | None = None,
 ) -> Confidence:
-    """Translate sources, compare the outputs with references, and fit both regressions.
+    """Translate sources, compare the outputs with references (one or several of each), and fit both regressions.
 
     Raises `RegardError` if there are too few translations, or only good or only bad ones.
     """
@@ -144,18 +149,16 @@ def fit_confidence(
         if progress:
             progress("translating", len(best), len(sources))
     chrf = CHRF()
+    several = [[given] if isinstance(given, str) else list(given) for given in references]
     scores = np.array(
-        [
-            chrf.sentence_score(hypothesis.text, [reference]).score
-            for hypothesis, reference in zip(best, references, strict=True)
-        ]
+        [chrf.sentence_score(found.text, given).score for found, given in zip(best, several, strict=True)]
     )
     share = float((scores >= GOOD).mean())
     threshold = GOOD if RARE <= share <= 1 - RARE else float(np.median(scores))
     rows = features(translator, sources, best, progress)
     right = [
-        matches(_words(hypothesis.text), _words(reference))
-        for hypothesis, reference in zip(best, references, strict=True)
+        max((matches(_words(found.text), _words(reference)) for reference in given), key=sum)
+        for found, given in zip(best, several, strict=True)
     ]
     pairs = [pair for row, marks in zip(rows, right, strict=True) for pair in zip(row.words, marks, strict=False)]
     sentence = fit([row.sentence for row in rows], scores >= threshold, "translations")
@@ -168,35 +171,46 @@ def features(
 ) -> list[Features]:
     """Return the features of translations: two passes of the model over each, with its source and with a blank one."""
     source_ids = translator.source_tokenizer.encode_batch(list(sources))
+    if isinstance(translator.input, TextInput) and translator.config.task.cuts_long_sources:
+        source_ids = [ids[: translator.input.longest_source] for ids in source_ids]
     target_ids = [[token for token in hypothesis.tokens if token != EOS] for hypothesis in best]
     tokens = translator.config.decoding.batch_tokens
     seen = log_probs(translator.model, source_ids, target_ids, tokens=tokens, progress=progress)
     blank = log_probs(translator.model, [[UNK] * len(ids) for ids in source_ids], target_ids, tokens=tokens)
     return [
-        _features(translator.target_tokenizer, len(source), target, np.array(with_source), np.array(without))
-        for source, target, with_source, without in zip(source_ids, target_ids, seen, blank, strict=True)
+        _features(
+            word_ranges(translator.target_tokenizer, target, partial(translator.input.finish, source)),
+            math.log((len(target) + 1) / (len(ids) + 1)),
+            np.array(with_source),
+            np.array(without),
+        )
+        for source, ids, target, with_source, without in zip(sources, source_ids, target_ids, seen, blank, strict=True)
     ]
 
 
-def _features(tokenizer: Tokenizer, source: int, target: list[int], seen: Array, blank: Array) -> Features:
+def _features(ranges: Sequence[tuple[int, int]], ratio: float, seen: Array, blank: Array) -> Features:
     gain = np.clip(seen - blank, -20.0, 20.0)
-    ratio = math.log((len(target) + 1) / (source + 1))
     mean = float(seen.mean())
     words: list[tuple[float, ...]] = []
-    for start, end in word_ranges(tokenizer, target):
+    for start, end in ranges:
         part = seen[start:end]
         words.append((float(part.min()), float(part.sum()), float(gain[start:end].sum()), mean))
     return Features((mean, float(seen.min()), float(gain.mean()), ratio), words)
 
 
-def word_ranges(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the tokens of each word of the decoded text, words being separated by white space."""
+def word_ranges(
+    tokenizer: Tokenizer, tokens: Sequence[int], finish: Callable[[str], str] = str
+) -> list[tuple[int, int]]:
+    """Return the tokens of each word of the decoded text, words being separated by white space.
+
+    `finish` makes the output of the decoded text: a placeholder may become several words, which have its token.
+    """
     ranges: list[tuple[int, int]] = []
     count = 0
     for index in range(len(tokens)):
-        words = len(_words(tokenizer.decode(list(tokens[: index + 1]))))
+        words = len(_words(finish(tokenizer.decode(list(tokens[: index + 1])))))
         if words > count or not ranges:
-            ranges.append((index, index + 1))
+            ranges += [(index, index + 1)] * max(1, words - count)
             count = max(words, 1)
         else:
             ranges[-1] = ranges[-1][0], index + 1

@@ -189,10 +189,15 @@ def generation_of(beam: int, length_penalty: float, max_length: int) -> dict[str
     }
 
 
-def refuse_records(task: TaskSettings, name: str) -> None:
-    """Raise for a run that reads records, whose tokenizer other toolkits do not have."""
+def refuse_task(task: TaskSettings, name: str) -> None:
+    """Raise for a run that is not from text to text; other toolkits have no tokenizer for records either."""
     if task.input_kind().record:
         raise RegardError(f"{name} has no tokenizer for the records that this run reads. Use the run itself.")
+    if (task.input, task.output) != ("text", "text"):
+        raise RegardError(
+            f"regard export is for models from text to text, and this run does something else ({task.kind}: "
+            f"{task.arrow}). Use the run itself."
+        )
 
 
 def check_attention(cell: Model, name: str) -> None:

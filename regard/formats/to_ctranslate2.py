@@ -14,7 +14,7 @@ from regard.config.cell import resolved
 from regard.config.model import Model, TransformerDecoder, TransformerEncoder
 from regard.formats.ctranslate2_library import check_type, library, supports, unique_names
 from regard.formats.heads import whole_heads
-from regard.formats.marian import check_attention, refuse_records
+from regard.formats.marian import check_attention, refuse_task
 from regard.formats.place import fresh_directory
 from regard.foundation.errors import RegardError
 from regard.nn.positions import sinusoids
@@ -47,7 +47,7 @@ def export_ctranslate2(run: Run, directory: Path, quantize: str | None = None) -
 def write_ctranslate2(run: Run, place: Path, quantize: str) -> None:
     """Fill an empty directory with the run's model."""
     config = run.config
-    refuse_records(config.task, "CTranslate2")
+    refuse_task(config.task, "CTranslate2")
     source, target = load_tokenizers(run.tokenizers)
     check_cell(config.model)
     weights = run.read_weights({"source": source.fingerprint, "target": target.fingerprint})

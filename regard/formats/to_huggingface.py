@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from regard.config.data import Elsewhere
 from regard.config.run import RunConfig
 from regard.formats.heads import whole_heads
-from regard.formats.marian import config_of, generation_of, refuse_records, tensor_names
+from regard.formats.marian import config_of, generation_of, refuse_task, tensor_names
 from regard.formats.place import fresh_directory
 from regard.formats.special_names import unique_names
 from regard.foundation.errors import RegardError
@@ -26,7 +26,7 @@ LEAST_POSITIONS = 512
 def export_huggingface(run: Run, directory: Path) -> list[str]:
     """Write the run's model as a Marian (or Pegasus) directory; return remarks as whole sentences."""
     config = run.config
-    refuse_records(config.task, "Hugging Face")
+    refuse_task(config.task, "Hugging Face")
     source, target = load_tokenizers(run.tokenizers)
     longest = max(config.data.cleaning.max_length + 1, config.decoding.max_length)
     if not isinstance(config.data.train, Elsewhere):  # an imported model keeps its limit

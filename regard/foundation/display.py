@@ -48,6 +48,11 @@ def bar() -> Iterator[Progress | None]:
         yield progress
 
 
+def escape_cell(text: str) -> str:
+    """Return a text as a cell of a table with tabs between cells: tabs and line breaks become escape sequences."""
+    return text.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+
+
 def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), indent: str = "") -> str:
     """Return rows in aligned columns, those numbered in `right` flush right."""
     wide = max(map(len, rows), default=0)

@@ -186,6 +186,15 @@ class InspectedRun:
         self.analysis.check(opened)
         return opened
 
+    def text(self, source: str, second: str | None) -> str:
+        """Return a source, or a pair of sources as one text; an error for runs that read no text beside it."""
+        if second is None:
+            return source
+        kind = self.loaded.config.task.input_kind()
+        if not kind.text:
+            raise UsageError(f"This run reads {kind.reads} one at a time, without a second text. Leave out `{second}`.")
+        return f"{source}\t{second}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TracedInput:

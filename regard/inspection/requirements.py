@@ -60,6 +60,20 @@ def text(what: str) -> Requirement:
     return reason
 
 
+def corpus(run: "LoadedRun") -> str | None:
+    """Require a run that reads the texts of a corpus."""
+    from regard.inspection.states import end_of_text
+
+    if end_of_text(run.model) is not None:
+        return None
+    return f"A corpus is read as text, and this run reads {run.config.task.input_kind().reads} ({_arrow(run)})."
+
+
+def tokens_or_attention(run: "LoadedRun") -> str | None:
+    """Require a model that reads text, or has attention heads."""
+    return None if run.input.is_text else heads("compare")(run)
+
+
 def attention(run: "LoadedRun") -> str | None:
     """Require a model with attention of any kind."""
     from regard.models import Model
@@ -67,7 +81,9 @@ def attention(run: "LoadedRun") -> str | None:
 
     if any(name.endswith(".weights") for name in taps.names(run.model)):
         return None
-    return NO_JOIN if isinstance(run.model, Model) else NO_ATTENTION
+    if isinstance(run.model, Model):
+        return NO_JOIN
+    return NO_ATTENTION if run.input.is_text else NO_ATTENTION_INSIDE
 
 
 def heads(what: str) -> Requirement:
@@ -78,10 +94,8 @@ def heads(what: str) -> Requirement:
 
         if any(attention.heads for attention in attentions(run.model).values()):
             return None
-        return (
-            f"This model ({run.config.cell}) has no attention, so it has no heads to {what}: "
-            "regard inspect attribute and probe apply to every model."
-        )
+        remedy = ": regard inspect attribute and probe apply to every model" if run.input.is_text else ""
+        return f"This model ({run.config.cell}) has no attention, so it has no heads to {what}{remedy}."
 
     return reason
 
@@ -90,6 +104,7 @@ NO_JOIN = (
     "This model has no attention to show: its join is a fixed vector, and neither its encoder nor its decoder attends "
     "to itself."
 )
+NO_ATTENTION_INSIDE = "This model has no attention to show: its encoder does not attend to itself."
 NO_ATTENTION = (
     "This model has no attention to show: its encoder does not attend to itself, and task.pool is not attention. "
     "regard inspect attribute shows for every model which words made its answer."

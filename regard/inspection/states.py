@@ -59,8 +59,6 @@ class Reading:
 
 def end_of_text(model: Model | EncoderModel) -> End | None:
     """Return the side of a model that reads text alone, encoder or decoder; None if there is none."""
-    if isinstance(model, EncoderModel):
-        return "encoder"
     if model.encoder is None:
         return "decoder"
     return "encoder" if model.encoder.reads_tokens else None

@@ -227,11 +227,15 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status_code=error.status, headers=headers)
 
 
+NO_OBJECT = ("json_invalid", "model_attributes_type")
+"""Types of pydantic's errors about a body that is not a JSON object."""
+
+
 async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"] if part != "body")
-    message = "Invalid JSON format" if first["type"] == "json_invalid" else f"{field}: {first['msg']}".lstrip(": ")
+    message = "Invalid JSON format" if first["type"] in NO_OBJECT else f"{field}: {first['msg']}".lstrip(": ")
     return JSONResponse({"error": f"Invalid request: {message}"[:500]}, status_code=400)
 
 

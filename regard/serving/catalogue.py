@@ -72,6 +72,8 @@ class ServedModel:
     version: int = 0
     reads_files: bool = False
     """Whether an input is a file, an image or a sound: then a text of a client must never be taken for a path."""
+    reads_text: bool = True
+    """Whether an input is, or contains, a text."""
     reads_records: bool = False
     """Whether an input is a record, which a client may send as JSON."""
 
@@ -97,7 +99,15 @@ class ServedModel:
         chosen = engine if verb == "translate" else "native"
         reads_files = kind.image or kind.sound
         return cls(
-            name, run, chosen, config.task.kind, verb, languages, reads_files=reads_files, reads_records=kind.record
+            name,
+            run,
+            chosen,
+            config.task.kind,
+            verb,
+            languages,
+            reads_files=reads_files,
+            reads_text=kind.text,
+            reads_records=kind.record,
         )
 
 

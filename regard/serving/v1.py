@@ -151,6 +151,7 @@ class API:
             raise RequestError(400, f"The model `{model.name}` reads text. Leave out `file`.")
         questions = [text for item in inputs for text in ([item] if isinstance(item, str) else item)]
         self.service.check_texts(questions)
+        _check_alone(model, questions, "inputs")
         with _uploaded(_decoded(file)) as path:
             given: list[Any] = [[path, question] for question in questions] or [path]
             outputs = await unless_gone(request, self.service.answer(model, "predict", given, {}))
@@ -300,6 +301,7 @@ class API:
             work = self.service.answer(model, task, [item], options, show)
             outputs = await (unless_gone(request, work) if show is None else work)
             return Outputs(model=model.name, outputs=outputs)
+        _check_alone(model, texts, "input")
         with _uploaded(_decoded(body.file)) as path:
             given = [path, *texts] if texts != [""] else path
             work = self.service.answer(model, task, [given], options, show)
@@ -390,6 +392,12 @@ def _as_response(found: Outputs) -> Response:
     """Return large outputs as they are: to check and copy them again, as is done with models, takes longer than all."""
     content = json.dumps({"model": found.model, "outputs": found.outputs}, ensure_ascii=False, separators=(",", ":"))
     return Response(content, media_type="application/json")
+
+
+def _check_alone(model: ServedModel, texts: Sequence[str], field: str) -> None:
+    """Refuse texts beside a file for a model that reads the file alone."""
+    if model.reads_files and not model.reads_text and any(texts):
+        raise RequestError(400, f"The model `{model.name}` reads a file alone, without a text. Leave out `{field}`.")
 
 
 def _check_no_path(model: ServedModel, item: str | list[str]) -> None:

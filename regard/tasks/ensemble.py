@@ -70,9 +70,10 @@ class EnsembleInput:
             raise UsageError(
                 "A coverage penalty needs the attention of one model. Translate with one run instead of an ensemble."
             )
+        every = [rows, *(member_input.rows(sources) for member_input in self.inputs[1:])]
         own = [
-            Source.of(member_input.collate(sources, member_input.rows(sources))[0].to(member.model.device))
-            for member_input, member in zip(self.inputs, self.members, strict=True)
+            Source.of(member.input.collate(sources, own_rows)[0].to(member.model.device))
+            for member, own_rows in zip(self.members, every, strict=True)
         ]
         return EnsembleSteps([ModelSteps(member.model) for member in self.members]), join_sources(own)
 

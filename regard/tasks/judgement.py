@@ -13,6 +13,8 @@ class Sample:
     source: str
     reference: str
     output: str
+    others: Sequence[str] = ()
+    """Further references, for which the output is scored, too."""
 
 
 @dataclass(frozen=True, kw_only=True)

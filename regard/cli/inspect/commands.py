@@ -110,7 +110,7 @@ def _find(
     if analysis.needs == "run":
         return analysis.call(analysis.inspect, run, progress=progress, brief=brief, **options)
     source, second, target = given["source"], given.get("second"), given["target"]
-    text = source if second is None else f"{source}\t{second}"
+    text = run.text(source, second)
     trace, traced = run.loaded.trace(text, target), TracedInput(run, text, target)
     return analysis.call(analysis.inspect, trace, traced=traced, progress=progress, brief=brief, **options)
 

@@ -21,7 +21,7 @@ from regard.data.log_mel import FRAMES_PER_SECOND, RANGE, Frames
 from regard.data.sound_augmentation import add_noise, change_speed, equalise, hide_stretches
 from regard.data.sound_store import SoundStore
 from regard.data.sounds import SoundFormat, read_frames
-from regard.data.store import TokenStore
+from regard.data.store import InMemoryStore, TokenStore
 from regard.foundation.errors import RegardError
 from regard.foundation.progress import Progress
 from regard.models import Model
@@ -94,7 +94,7 @@ class SoundInput(Input):
 
     def source_lengths(self, store: TokenStore) -> NDArray[np.int32]:
         """Return the number of positions of each sound after subsampling."""
-        sounds = self._stored(store.directory.parent)
+        sounds = self._stored(None if isinstance(store, InMemoryStore) else store.directory.parent)
         numbers = [int(store[row][0][0]) for row in range(len(store))]
         return np.asarray(-(-sounds.lengths[numbers] // FACTOR), dtype=np.int32)
 

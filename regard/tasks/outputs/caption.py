@@ -71,7 +71,10 @@ class CaptionOutput(TextOutput):
         if captions and all(name.startswith(SCENE) for name in captions):
             right = [is_true(line, parse(name)) for name, line in captions.items()]
             scores = replace(scores, values={**scores.values, "true": 100 * sum(right) / len(right)})
-        samples = [Sample(source=name, reference=references[name][0], output=line) for name, line in captions.items()]
+        samples = [
+            Sample(source=name, reference=references[name][0], output=line, others=references[name][1:])
+            for name, line in captions.items()
+        ]
         orders = {f"BLEU-{n}": scores.details["bleu"][f"bleu-{n}"] for n in range(1, 5)} if captions else {}
         shorter = Table(
             title="BLEU by orders", head=tuple(orders), rows=[tuple(f"{score:.1f}" for score in orders.values())]

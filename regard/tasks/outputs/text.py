@@ -106,7 +106,7 @@ class TextOutput(DecodedOutput):
             first = dict(reversed(list(zip((pair.source for pair in pairs), lines, strict=True))))
             outputs = [first[source] for source, _ in rows]
         samples = [
-            Sample(source=source, reference=references[0], output=output)
+            Sample(source=source, reference=references[0], output=output, others=references[1:])
             for (source, references), output in zip(rows, outputs, strict=True)
         ]
         metrics = self.metrics([pair.target for pair in pairs])

@@ -43,7 +43,7 @@ def report(
     """
     from regard.inspection.analyses.all import compute
 
-    text = source if second is None else f"{source}\t{second}"
+    text = run.text(source, second)
     return compute.report(run.path, text, target, corrupted=corrupted, corpus=corpus, progress=progress)
 
 

@@ -7,7 +7,8 @@ from regard.foundation.errors import UsageError
 from regard.inspection.analyses.attention.looks import Look
 from regard.inspection.analyses.attention.result import Attention, Heads
 from regard.inspection.attention_kinds import KINDS, Kind, kind_of, layer_of
-from regard.inspection.requirements import NO_ATTENTION, NO_JOIN
+from regard.inspection.requirements import NO_ATTENTION, NO_ATTENTION_INSIDE, NO_JOIN
+from regard.inspection.states import end_of_text
 from regard.tasks.trace import Trace
 
 
@@ -25,7 +26,8 @@ def attention(
         number = layer_of(path)
         found.append(Heads(path, kind_of(path), number, weights if weights.dim() == 3 else weights[None]))
     if not found:
-        raise UsageError(NO_ATTENTION if trace.reads_only else NO_JOIN)
+        without = NO_ATTENTION if end_of_text(trace.model) else NO_ATTENTION_INSIDE
+        raise UsageError(without if trace.reads_only else NO_JOIN)
     kinds = [kind for kind in KINDS if any(heads.kind == kind for heads in found)]
     kind = kind or kinds[0]
     layer = _check(kind, kinds, layer, head, found, trace)

@@ -59,7 +59,9 @@ def draw_listening(
         timed = figure.add_axes((left / width, foot / height, across, ROW * rows / height))
         shares = weights / weights.amax(1, keepdim=True).clamp(min=1e-9)
         extent = (0, seconds, rows - 0.5, -0.5)
-        timed.imshow(shares.numpy(), cmap=shades(), extent=extent, aspect="auto", interpolation="nearest")
+        timed.imshow(
+            shares.numpy(), cmap=shades(), vmin=0, vmax=1, extent=extent, aspect="auto", interpolation="nearest"
+        )
         timed.set_yticks(range(rows), token_labels(words))
         timed.set_yticks([row + 0.5 for row in range(rows - 1)], minor=True)
         timed.grid(which="minor", axis="y", color=LINE, linewidth=0.8)

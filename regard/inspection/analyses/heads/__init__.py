@@ -38,8 +38,9 @@ def heads(
 
 
 def report(given: ReportInput) -> "Roles":
-    """Describe the heads over the corpus of a report."""
-    return heads(given.run, given.required_corpus(), most=given.sentences, progress=given.progress)
+    """Describe the heads over the corpus of a report, or of a run that reads no text over its validation examples."""
+    corpus = None if requirements.corpus(given.run.loaded) else given.required_corpus()
+    return heads(given.run, corpus, most=given.sentences, progress=given.progress)
 
 
 ANALYSIS = Analysis(

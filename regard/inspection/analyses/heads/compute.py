@@ -80,6 +80,8 @@ def heads(
     """
     opened = Run.open(run)
     subject = load_run(opened)
+    if reason := requirements.heads("describe")(subject):
+        raise UsageError(reason)
     any_text = subject.output.any_text
     if not is_prepared(opened.directory):
         if corpus is None or not any_text:
@@ -93,7 +95,9 @@ def heads(
             subject, texts, corpus, None, pairs=pairs, score=score, most=most, noun=noun, progress=progress
         )
     prepared = prepare(opened.config, opened.directory)
-    counted = Frequencies(prepared.task.frequencies(prepared.train))
+    task = prepared.task
+    has_text = task.vocabularies.source is not None or task.vocabularies.target is not None
+    counted = Frequencies(task.frequencies(prepared.train)) if has_text else None
     examples = prepared.validation_pairs
     return describe_heads(subject, examples, corpus, counted, pairs=pairs, score=score, most=most, progress=progress)
 
@@ -170,11 +174,8 @@ def _read_sentences(
     corpus: Path | str | Sequence[str], subject: LoadedRun, most: int | None
 ) -> tuple[list[MatchedSentence], str]:
     """The sentences of a corpus that fit the model, and what to call it."""
-    if end_of_text(subject.model) is None:
-        raise UsageError(
-            f"A corpus is read as text, and {subject.config.cell} reads pictures: leave --corpus out, and its heads "
-            "are described over its own validation examples."
-        )
+    if reason := requirements.corpus(subject):
+        raise UsageError(f"{reason} Leave --corpus out, and its heads are described over its own validation examples.")
     longest = min(longest_sentence(subject.config), subject.config.data.cleaning.max_length)
     tokenizer = subject.source_tokenizer
     if isinstance(corpus, Path | str):

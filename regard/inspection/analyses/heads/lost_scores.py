@@ -40,7 +40,7 @@ def _lost_interval(metric: str, whole: Judgement, without: Judgement) -> Interva
 
     `None` where a score is not made of what is counted in each example, such as a correlation.
     """
-    references = [(sample.reference,) for sample in whole.samples]
+    references = [(sample.reference, *sample.others) for sample in whole.samples]
     outputs = [[sample.output for sample in some.samples] for some in (whole, without)]
     if metric == "accuracy" and not any(" " in sample.reference for sample in whole.samples):
         maker = make(["exact"])["exact"]

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from regard.inspection import requirements
 from regard.inspection.options import Option
 from regard.inspection.registry import Analysis, InspectedRun
 
@@ -49,6 +50,7 @@ ANALYSIS = Analysis(
     inspect_corpus=identify_corpus,
     order=60,
     question="can attention, and tokens, be distinguished?",
+    applies=requirements.tokens_or_attention,
     works_on="every model that reads text; effective attention where there is attention",
     examples=EXAMPLES,
 )

@@ -13,6 +13,7 @@ from torch import Tensor
 from regard.data.batches import Frame, pad_rows
 from regard.foundation.errors import RegardError, UsageError
 from regard.foundation.progress import Progress
+from regard.inspection import requirements
 from regard.inspection.analyses.identify.effective import Slices, correlation, project
 from regard.inspection.analyses.identify.identification_result import Identification, MixingByLayer, Similarity
 from regard.inspection.analyses.identify.token_identity import token_identity
@@ -52,11 +53,8 @@ def identify_corpus(
     Where it translates, targets are the model's own (greedy) by default. Texts that it reads apart are texts apart.
     """
     model, frame = subject.model, subject.input.frame
-    if end_of_text(model) is None:
-        raise UsageError(
-            "A corpus is read as text, and this run reads pictures: inspect one picture with "
-            "regard inspect identify RUN PICTURE."
-        )
+    if reason := requirements.corpus(subject):
+        raise UsageError(f"{reason} Leave --corpus out, and name one input: regard inspect identify RUN INPUT.")
     if targets is not None and len(targets) != len(texts):
         raise RegardError(
             f"There are {len(targets):,} targets for {len(texts):,} texts: give one target for each text."

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.foundation.errors import UsageError
 from regard.inspection.analyses.lens.result import Lens
-from regard.inspection.states import DECODER_LAYERS, layer_name
+from regard.inspection.states import DECODER_LAYERS, end_of_text, layer_name
 from regard.nn import taps
 from regard.nn.taps import Write
 from regard.tasks.trace import Trace
@@ -21,7 +21,7 @@ from regard.text.specials import SPECIALS
 LOOKS = re.compile(r"looks\.\d+\.states")
 """The taps after each look at a picture; models that have them answer from these states."""
 
-READING = re.compile(rf"encoder\.(layers\.\d+\.states|states(\.\d+)?)|{LOOKS.pattern}")
+READING = re.compile(rf"encoder\.(body\.)?(layers\.\d+\.states|states(\.\d+)?)|{LOOKS.pattern}")
 """The taps after each layer of a model without a decoder."""
 
 CONTEXT = "decoder.source_attention.output"
@@ -104,9 +104,10 @@ def _check_read(trace: Trace, names: Sequence[str]) -> None:
         return
     without = trace.again({names[-1]: torch.zeros_like})
     if torch.equal(without.log_probabilities, trace.log_probabilities):
+        remedy = ": use regard inspect attribute or probe" if end_of_text(trace.model) else ""
         raise UsageError(
             "The answer of this model does not come from the states of its layers, but from the last state of a "
-            "recurrence: use regard inspect attribute or probe."
+            f"recurrence{remedy}."
         )
 
 

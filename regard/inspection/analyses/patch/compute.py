@@ -67,6 +67,7 @@ def patch(clean: Trace, corrupted: Trace, *, inside: bool = False, progress: Pro
         (before[0], before[1]),
         maps,
         [(name, share) for (name, _), share in zip(wholes, recovered, strict=True)],
+        copies=clean.model.cell.copying,
     )
 
 

@@ -24,6 +24,11 @@ ONE_PAIR = (
     "--pairs FILE gives means over many, with intervals."
 )
 
+COPIED = (
+    "This model also copies words of its source. They are no activations and stay those of the corrupted source, so "
+    "that even all states together need not recover the difference."
+)
+
 MOST_TOLD = 25
 """Tokens of a source that an error shows."""
 
@@ -85,6 +90,8 @@ class Patching(Result):
     maps: list[Recovery]
     wholes: list[tuple[str, float]]
     """Recoveries of whole parts at once: every state of the encoder, one kind of attention on all layers, …"""
+    copies: bool = False
+    """Whether the model copies words of its source (`model.copying`)."""
 
     @property
     def title(self) -> str:
@@ -143,6 +150,7 @@ class Patching(Result):
                 self._question(),
                 columns([["copied as a whole", "recovers"], *shown], right=(1,)),
                 columns([["copied alone", "recovers"], *best], right=(1,)),
+                *([COPIED] if self.copies else []),
                 ONE_PAIR,
             )
         )
@@ -192,6 +200,6 @@ class Patching(Result):
             "between the two answers that this brings back: 1 is all of it, 0 nothing, below 0 it leads further away. "
             "Both passes read the same target up to the word where the answers differ. In recurrent layers a copied "
             "state is read by what stands above, not carried on by the layer itself. "
-            f"{ONE_PAIR}"
+            f"{COPIED + ' ' if self.copies else ''}{ONE_PAIR}"
         )
         return [Panel("patch", self.to_json(), note=note)]

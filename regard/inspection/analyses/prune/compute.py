@@ -27,6 +27,7 @@ from regard.inspection.analyses.prune.removal import NO_PROJECTIONS, cell_withou
 from regard.inspection.analyses.prune.result import Gate, Kept, Pruning, Row
 from regard.inspection.attention_kinds import kind_of
 from regard.inspection.interventions import attentions
+from regard.inspection.states import end_of_text
 from regard.metrics.intervals import Interval, Totals, ratio_intervals
 from regard.models import Model
 from regard.models.encoder_model import EncoderModel
@@ -108,10 +109,8 @@ def choose_attentions(model: Model | EncoderModel, which: Which | None = None) -
         raise UsageError(f"There are no heads of the kind `{which}`: use one of {', '.join(get_args(Which))}.")
     found = attentions(model)
     if not found:
-        raise UsageError(
-            f"This model ({model.cell.cell}) has no attention, so it has no heads to prune: regard inspect attribute "
-            "and probe apply to every model."
-        )
+        remedy = ": regard inspect attribute and probe apply to every model" if end_of_text(model) else ""
+        raise UsageError(f"This model ({model.cell.cell}) has no attention, so it has no heads to prune{remedy}.")
     apart = [name for name, attention in found.items() if attention.out is not None]
     there = [kind for kind in get_args(Which)[:-1] if any(kind_of(name) == kind for name in apart)]
     if which is None and there:

@@ -4,9 +4,15 @@ Search errors and model errors are told apart as in Stahlberg and Byrne (2019), 
 Cat Got Your Tongue?". Axes: T target tokens, V vocabulary.
 """
 
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
 from regard.foundation.errors import UsageError
 from regard.inspection.analyses.reference.result import ReferenceCost, ScoredText, Verdict
 from regard.inspection.analyses.reference.watched_search import watch_search
+from regard.models import Model
 from regard.search import Search
 from regard.search.hypothesis import Ended, scored
 from regard.tasks.loaded import LoadedRun
@@ -42,18 +48,34 @@ def reference(
     own = trace
     if list(found.output.tokens) != wanted:
         own = run.output.trace_tokens(run.model, source, found.output.tokens)
+    ctc = run.config.decoding.ctc or 0.0
+    if ctc:
+        own, trace = (replace(each, log_probabilities=_search_scores(run, source, each)) for each in (own, trace))
     output = _scored(own, penalty, run.target_tokenizer.decode(list(found.output.tokens)), found.output.ended)
     other = _scored(trace, penalty, run.target_tokenizer.decode(wanted), "end")
     return ReferenceCost(
         source=trace.source,
         beam=width,
         length_penalty=penalty,
+        ctc=ctc,
         output=output,
         reference=other,
         verdict=_verdict(output, other),
         fate=found.fate,
         steps=found.steps,
     )
+
+
+@torch.inference_mode()
+def _search_scores(run: LoadedRun, source: str, trace: Trace) -> Tensor:
+    """Return the scores T×V by which search with CTC ranks each next token of a target."""
+    assert isinstance(run.model, Model)
+    steps, content = run.input.step_model(run.model, [source], run.input.rows([source]), with_attention=False)
+    state, found = steps.start(content), []
+    for token in trace.inputs.ids:
+        scores, state = steps.step(torch.tensor([token], device=run.model.device), state)  # 1×V
+        found.append(scores[0].cpu())
+    return torch.stack(found)
 
 
 def _verdict(output: ScoredText, reference: ScoredText) -> Verdict:

@@ -67,6 +67,8 @@ class ReferenceCost(Result):
     source: Side
     beam: int
     length_penalty: float
+    ctc: float = 0.0
+    """The weight of CTC in the scores of search, which are then (1 − λ) · decoder + λ · CTC instead of log P."""
     output: ScoredText
     reference: ScoredText
     verdict: Verdict
@@ -102,6 +104,13 @@ class ReferenceCost(Result):
     @property
     def explanation(self) -> str:
         """The verdict in sentences."""
+        if self.ctc:
+            mixture = f"{1 - self.ctc:.3g} · decoder + {self.ctc:.3g} · CTC"
+            return f"{self._verdict} Scores and log P are those of search: {mixture}."
+        return self._verdict
+
+    @property
+    def _verdict(self) -> str:
         scores = f"{self.reference.score:.4g} for the reference and {self.output.score:.4g} for the output"
         if self.verdict == "same":
             return f"The output is the reference, with a score of {self.output.score:.4g}."
@@ -133,6 +142,7 @@ class ReferenceCost(Result):
             "source": side_data(self.source),
             "beam": self.beam,
             "length_penalty": self.length_penalty,
+            "ctc": self.ctc,
             "verdict": self.verdict,
             "explanation": self.explanation,
             "difference": rounded_number(self.difference),
