@@ -131,6 +131,7 @@ def speech(recordings, tmp_path_factory):
 def test_sounds_are_classified_by_name_array_and_command_line(labels, recordings, capsys, tmp_path):
     assert Run.open(labels).info["result"]["test"]["accuracy"] == 100.0
     model, names = regard.load(labels), [str(recordings / f"{word}_anna_3.wav") for word in WORDS]
+    assert model.loaded.task.output.loss_name == "nats per sound, before calibration"
     answers = model(names)
     assert [one.label for one in answers] == list(WORDS) and all(type(one) is Label for one in answers)
     samples, rate = soundfile.read(names[1])
