@@ -36,7 +36,7 @@ from regard.nn.subsampling import (
     subsampled_length,
 )
 from regard.runs.run import Run
-from regard.search import Search
+from regard.search import Constraints, Search
 from regard.search.ctc import CtcSteps
 from regard.search.steps import ModelSteps, Source
 from regard.tasks.bad_inputs import BadInputs
@@ -616,6 +616,17 @@ def test_search_with_ctc_finds_the_best_mixture(speech):
     wanted = max(best, key=best.__getitem__)
     found = loaded.hypotheses([source], Search(beam=200, length_penalty=0.0))[0][0]
     assert found.tokens == wanted or best[tuple(found.tokens)] == pytest.approx(best[wanted], abs=1e-3)
+
+
+def test_what_ctc_makes_impossible_is_no_hypothesis_unless_nothing_else_exists(speech, tmp_path):
+    """A sound of ten samples has one position, and so room for one word at most."""
+    soundfile.write(tmp_path / "ten.wav", tone(300, 10 / 8000), 8000)
+    model = regard.load(speech, ["decoding.ctc=0.001"])
+    found = model.loaded.hypotheses([str(tmp_path / "ten.wav")], Search(beam=20, count=20))[0]
+    assert len(WORDS) < len(found) <= len(SPECIALS) + len(WORDS)
+    assert all(len(hypothesis.tokens) <= 1 and hypothesis.score > -1000 for hypothesis in found)
+    two = Search(beam=3, count=3, constraints=Constraints(prefix="low mid"))
+    assert model.loaded.hypotheses([str(tmp_path / "ten.wav")], two)[0][0].text.startswith("low mid")
 
 
 def test_a_reference_is_scored_as_search_scores_it(speech):
