@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import threading
 import zipfile
@@ -642,6 +643,21 @@ def test_a_reference_is_scored_as_search_scores_it(speech):
                 assert found.output.score == pytest.approx(best[0].score, abs=1e-4)
                 assert found.reference.score == pytest.approx(other.score, abs=1e-4)
                 assert found.reference.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+
+
+def test_what_is_watched_says_that_search_adds_ctc(speech):
+    model = regard.load(speech)
+    source = prepare(model.loaded.config, speech).validation_pairs[0].source
+    watched = model.watch(source)
+    data = watched.to_json()
+    assert data["ctc"] == 0.3
+    decoder = sum(math.log(prediction.probability) for prediction in watched.predictions)
+    trace = model.loaded.trace_hypothesis(source, watched.found[0])
+    frames = model.loaded.task.input.collate([source], [])[0]
+    outputs = torch.tensor([[*watched.found[0].tokens, EOS]])
+    ctc = float(ctc_loss(model.loaded.model.ctc, model.loaded.model.encode(frames), outputs).detach())
+    assert decoder == pytest.approx(float(trace.target_log_probs.sum()), abs=1e-3)
+    assert data["hypotheses"][0]["logProb"] == pytest.approx(0.7 * decoder - 0.3 * ctc, abs=1e-2)
 
 
 def test_ctc_is_part_of_the_training_loss_alone(speech):
