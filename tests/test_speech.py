@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import zipfile
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import groupby, permutations, product
 from pathlib import Path
@@ -331,6 +332,16 @@ def test_pooling_bands_makes_a_voice_that_is_one_band_higher_more_alike():
         usual, higher = features
         changes.append(((usual - higher).norm() / usual.norm()).item())
     assert changes[1] < 0.9 * changes[0], changes
+
+
+@pytest.mark.parametrize("pool_bands", [False, True])
+def test_gradients_have_the_strides_of_their_weights(pool_bands):
+    """DDP warns of others, also if they differ in an axis of size 1 alone."""
+    layer = Subsampling(16, 8, 12, pool_bands=pool_bands)
+    layer.load_state_dict(deepcopy(layer).state_dict())
+    layer(torch.rand(2, 9, 16), torch.ones(2, 9, dtype=torch.bool))[0].square().sum().backward()
+    for name, weight in layer.named_parameters():
+        assert weight.grad.stride() == weight.stride() and weight.is_contiguous(), name
 
 
 @pytest.mark.parametrize("bands", [4, 5, 7, 23, 40])
