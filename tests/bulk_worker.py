@@ -51,7 +51,7 @@ def work() -> None:
             time.sleep(float(os.environ.get(PAUSE, "0")))
             outputs, reasons = translate_lines(translate, lines)
             tokens = sum(len(text.split()) for text in lines)
-            print(json.dumps({"outputs": outputs, "reasons": reasons, "tokens": tokens}), flush=True)
+            print(json.dumps({"outputs": outputs, "reasons": reasons, "tokens": tokens, "cut": 0}), flush=True)
 
 
 def drive(arguments: list[str]) -> int:

@@ -93,8 +93,8 @@ RECORDS = (
     Mutation("two sentences without an empty line are one", "if columns[0] != str(expected):", "if False:", "spans"),
     Mutation(
         "the end of a long source is not reported",
-        "len(row) > most or len(source) > self.config.data.cleaning.max_characters",
-        "len(source) > self.config.data.cleaning.max_characters",
+        "len(row) > most or len(source) > limit",
+        "len(source) > limit",
         "summarising",
     ),
     Mutation(

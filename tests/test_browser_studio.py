@@ -15,6 +15,8 @@ import pytest
 import regard
 from regard.inspection.changes import ScaleHead
 from regard.inspection.interventions import attentions
+from regard.serving.catalogue import ServedModel
+from regard.serving.studio import export_page
 from tests.serving import RunningServer
 from tests.studio_server import TEXT, studio_server
 from tests.test_browser_layout import violations
@@ -116,6 +118,22 @@ def test_2_steps_show_the_distribution_and_where_attention_looks(studio, browser
     click(browser, "button[aria-label='Play']")
     wait(browser, "return document.querySelector('.steps-where').textContent.startsWith('3 of')")
     click(browser, "button[aria-label='Pause']")
+
+
+def test_2_the_mixture_of_decoder_and_ctc_is_named(browser, models: dict, tmp_path: Path) -> None:
+    """The page of a recogniser: its steps show the decoder, and search adds CTC."""
+    run = models["rnn"].run.directory
+    model = ServedModel.open(run, name="rnn", engine="native")
+    page = export_page([model], ["a b c"])
+    assert '"ctc":0.0' in page
+    (tmp_path / "page.html").write_text(page.replace('"ctc":0.0', '"ctc":0.3'))
+    browser.get((tmp_path / "page.html").as_uri())
+    wait(browser, "return document.querySelector('.steps-numbers')?.textContent")
+    shown = browser.execute_script("return document.body.textContent")
+    assert "0.70 · log P + 0.30 · log P of CTC: " in shown
+    assert "This is the decoder alone; search adds CTC with a weight of 0.30." in shown
+    click(browser, "[role=tab]", "Beam")
+    wait(browser, "return document.querySelector('.formula')?.textContent.includes('(1 − λ) log P(y | x)')")
 
 
 def test_3_another_word_can_be_chosen_pinned_and_left_again(studio, browser) -> None:

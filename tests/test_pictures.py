@@ -133,6 +133,12 @@ class TestFiles:
         with pytest.raises(RegardError, match="no such picture"):
             read_picture(f"{tmp_path}/photos.zip/none.png", 8)
 
+    def test_a_folder_is_no_picture(self, tmp_path):
+        with pytest.raises(RegardError, match=r"is a directory\. Give the path of a picture\."):
+            read_picture(str(tmp_path), 8)
+        with pytest.raises(RegardError, match=r"none does not exist\. Set data\.\*\.images to the folder"):
+            list_pictures(str(tmp_path / "none"))
+
     def test_a_zip_file_that_does_not_unpack_is_told(self, tmp_path):
         with zipfile.ZipFile(tmp_path / "photos.zip", "w", zipfile.ZIP_DEFLATED) as files:
             files.writestr("p.png", bytes(range(256)) * 40)

@@ -15,6 +15,7 @@ from regard.config.loading import from_mapping
 from regard.data.corpus import Pair, group_references, read
 from regard.evaluation.confidence import features
 from regard.foundation.errors import RegardError, UsageError
+from regard.inspection.analyses.reference.compute import reference
 from regard.models.field_positions import number_fields, own_field
 from regard.search import Constraints, Search
 from regard.tasks.loaded import load_run
@@ -514,6 +515,22 @@ def test_complete_prefers_hypotheses_that_leave_out_fewer_values(run: Path) -> N
         assert complete.translate(record, beam=1) == plain.translate(record, beam=1)
         changed += reordered[0].text != by_score[0].text
     assert changed  # else this tests nothing
+
+
+def test_a_reference_left_for_a_more_complete_output_is_no_search_error(run: Path) -> None:
+    """Every hypothesis of a beam as the reference: it was found, so the verdict follows the order of preference."""
+    loaded, seen = load_run(run, ["decoding.complete=true", "decoding.beam=8"]), set()
+    for names, towns in ((["Ann", "Bob"], ["Oslo", "Rome"]), (["Eve", "Ida"], ["Lima"]), (["Dan"], ["Bonn", "Cork"])):
+        record = json.dumps({"name": names, "homeTown": towns, "age": 21})
+        best, *others = loaded.hypotheses([record], Search(beam=8, count=8))[0]
+        for other in (one for one in others if one.ended == best.ended == "end"):
+            found = reference(loaded.trace_hypothesis(record, other), loaded, record)
+            assert found.verdict == "model error" and found.missing is not None
+            decides = found.missing[0] < found.missing[1]
+            assert ("leaves out fewer values" in found.explanation) == decides and found.missing[0] <= found.missing[1]
+            assert "with a higher score" not in found.explanation
+            seen.add((found.fate, found.difference > 0))
+    assert ("found", True) in seen  # a reference with a higher score than the output, which is more complete
 
 
 def test_validation_has_other_subjects_than_training(tmp_path: Path) -> None:

@@ -376,6 +376,19 @@ class TestOwnAPI:
         answer = client.post(path, json=body)
         assert answer.status_code == 400 and answer.json()["error"]
 
+    @pytest.mark.parametrize("words", [3, [3], "3"])
+    def test_words_that_are_not_two_numbers_are_refused_in_terms_of_json(self, client, words):
+        answer = client.post("/v1/translate", json={"texts": ["a"], "words": words})
+        assert answer.status_code == 400 and "words: Give a list of two numbers" in answer.json()["error"]
+        answer = client.post("/v1/score", json={"pairs": [words]})
+        assert answer.status_code == 400 and "tuple" not in answer.json()["error"]
+
+    def test_an_error_of_an_analysis_names_the_model_instead_of_a_path_of_the_server(self, client):
+        answer = client.post("/v1/inspect/nearest", json={"input": "a b"})
+        assert answer.status_code == 400
+        assert answer.json()["error"].startswith("transformer has no index of its training examples. Build it once")
+        assert "/" not in answer.json()["error"]
+
     def test_unknown_models(self, client):
         answer = client.post("/v1/translate", json={"texts": ["a"], "model": "x"})
         assert answer.status_code == 404 and "transformer" in answer.json()["error"]

@@ -2,9 +2,11 @@
 
 import io
 import json
+import math
 import os
 import threading
 import zipfile
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import groupby, permutations, product
 from pathlib import Path
@@ -36,7 +38,7 @@ from regard.nn.subsampling import (
     subsampled_length,
 )
 from regard.runs.run import Run
-from regard.search import Search
+from regard.search import Constraints, Search
 from regard.search.ctc import CtcSteps
 from regard.search.steps import ModelSteps, Source
 from regard.tasks.bad_inputs import BadInputs
@@ -131,6 +133,7 @@ def speech(recordings, tmp_path_factory):
 def test_sounds_are_classified_by_name_array_and_command_line(labels, recordings, capsys, tmp_path):
     assert Run.open(labels).info["result"]["test"]["accuracy"] == 100.0
     model, names = regard.load(labels), [str(recordings / f"{word}_anna_3.wav") for word in WORDS]
+    assert model.loaded.task.output.loss_name == "nats per sound, before calibration"
     answers = model(names)
     assert [one.label for one in answers] == list(WORDS) and all(type(one) is Label for one in answers)
     samples, rate = soundfile.read(names[1])
@@ -329,6 +332,16 @@ def test_pooling_bands_makes_a_voice_that_is_one_band_higher_more_alike():
         usual, higher = features
         changes.append(((usual - higher).norm() / usual.norm()).item())
     assert changes[1] < 0.9 * changes[0], changes
+
+
+@pytest.mark.parametrize("pool_bands", [False, True])
+def test_gradients_have_the_strides_of_their_weights(pool_bands):
+    """DDP warns of others, also if they differ in an axis of size 1 alone."""
+    layer = Subsampling(16, 8, 12, pool_bands=pool_bands)
+    layer.load_state_dict(deepcopy(layer).state_dict())
+    layer(torch.rand(2, 9, 16), torch.ones(2, 9, dtype=torch.bool))[0].square().sum().backward()
+    for name, weight in layer.named_parameters():
+        assert weight.grad.stride() == weight.stride() and weight.is_contiguous(), name
 
 
 @pytest.mark.parametrize("bands", [4, 5, 7, 23, 40])
@@ -617,6 +630,17 @@ def test_search_with_ctc_finds_the_best_mixture(speech):
     assert found.tokens == wanted or best[tuple(found.tokens)] == pytest.approx(best[wanted], abs=1e-3)
 
 
+def test_what_ctc_makes_impossible_is_no_hypothesis_unless_nothing_else_exists(speech, tmp_path):
+    """A sound of ten samples has one position, and so room for one word at most."""
+    soundfile.write(tmp_path / "ten.wav", tone(300, 10 / 8000), 8000)
+    model = regard.load(speech, ["decoding.ctc=0.001"])
+    found = model.loaded.hypotheses([str(tmp_path / "ten.wav")], Search(beam=20, count=20))[0]
+    assert len(WORDS) < len(found) <= len(SPECIALS) + len(WORDS)
+    assert all(len(hypothesis.tokens) <= 1 and hypothesis.score > -1000 for hypothesis in found)
+    two = Search(beam=3, count=3, constraints=Constraints(prefix="low mid"))
+    assert model.loaded.hypotheses([str(tmp_path / "ten.wav")], two)[0][0].text.startswith("low mid")
+
+
 def test_a_reference_is_scored_as_search_scores_it(speech):
     """With CTC in search, output and reference have the scores that search compares: no output is a false error."""
     run = regard.load(speech, ["decoding.ctc=0.8", "decoding.beam=100", "decoding.max_length=3"]).loaded
@@ -630,6 +654,21 @@ def test_a_reference_is_scored_as_search_scores_it(speech):
                 assert found.output.score == pytest.approx(best[0].score, abs=1e-4)
                 assert found.reference.score == pytest.approx(other.score, abs=1e-4)
                 assert found.reference.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+
+
+def test_what_is_watched_says_that_search_adds_ctc(speech):
+    model = regard.load(speech)
+    source = prepare(model.loaded.config, speech).validation_pairs[0].source
+    watched = model.watch(source)
+    data = watched.to_json()
+    assert data["ctc"] == 0.3
+    decoder = sum(math.log(prediction.probability) for prediction in watched.predictions)
+    trace = model.loaded.trace_hypothesis(source, watched.found[0])
+    frames = model.loaded.task.input.collate([source], [])[0]
+    outputs = torch.tensor([[*watched.found[0].tokens, EOS]])
+    ctc = float(ctc_loss(model.loaded.model.ctc, model.loaded.model.encode(frames), outputs).detach())
+    assert decoder == pytest.approx(float(trace.target_log_probs.sum()), abs=1e-3)
+    assert data["hypotheses"][0]["logProb"] == pytest.approx(0.7 * decoder - 0.3 * ctc, abs=1e-2)
 
 
 def test_ctc_is_part_of_the_training_loss_alone(speech):

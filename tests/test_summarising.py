@@ -66,6 +66,18 @@ def run(tmp_path_factory) -> Path:
     return directory / "run"
 
 
+def test_bulk_says_how_many_documents_were_not_read_to_their_end(run: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "in.txt").write_text(f"{'a b ' * 60}\n{'a b ' * 60}\na b\n")
+    command = ["bulk", str(run), str(tmp_path / "in.txt"), "--workers", "1", "-o"]
+    assert main([*command, str(tmp_path / "out")]) == 0
+    assert "Lines longer than this run reads: 2 of the 3 translated now. Only the beginning" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "json"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cut_lines"] == 2
+    (tmp_path / "in.txt").write_text("a b\n")
+    assert main([*command, str(tmp_path / "short")]) == 0
+    assert "longer than" not in capsys.readouterr().err
+
+
 def test_long_sources_are_cut_and_not_dropped(run: Path) -> None:
     report = json.loads((run / "data" / "finished.json").read_text())
     assert not any("long" in reason for reason in report["dropped"])

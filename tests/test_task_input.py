@@ -99,7 +99,7 @@ class TestBadInput:
         config["data"]["validation"] = {"labelled": corpus(tmp_path / "v.txt", ["yes w0", "yes w0 w1"])}
         notes = prepare(from_mapping(config), tmp_path / "run").report.notes
         assert notes == [
-            "The validation data does not contain `no`, which the training data has, so that they are not evaluated."
+            "The validation data does not contain `no`, which the training data has, so that it is not evaluated."
         ]
         assert prepare(from_mapping(config), tmp_path / "run").report.notes == notes
 

@@ -59,6 +59,8 @@ class TranslatedBlock:
     checksum: int
     extent: int
     tokens: int
+    cut: int = 0
+    """Lines that are longer than the run reads; a journal does not have it."""
 
 
 @dataclass(frozen=True)

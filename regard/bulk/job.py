@@ -36,6 +36,8 @@ class Progress:
     """Lines that earlier jobs had translated: of finished files, and of journals."""
     tokens: int = 0
     """Source tokens that were translated now."""
+    cut: int = 0
+    """Lines that were translated now without their end, which is more than the run reads."""
     quarantined: int = 0
     """Lines that could not be translated, of all files and also of earlier jobs."""
     restarts: int = 0
@@ -59,6 +61,7 @@ class Progress:
             "finished": self.finished,
             "lines": self.lines,
             "earlier_lines": self.earlier,
+            "cut_lines": self.cut,
             "quarantined": self.quarantined,
             "failed": [{"input": name, "reason": reason} for name, reason in self.failed.items()],
             "worker_restarts": self.restarts,
@@ -178,6 +181,7 @@ class _Work:
         journal.add(block)
         self.progress.lines += len(block.outputs)
         self.progress.tokens += block.tokens
+        self.progress.cut += block.cut
         self.progress.quarantined += len(block.rejected)
         self.progress.bytes += block.extent
         self.progress.bytes_left -= block.extent

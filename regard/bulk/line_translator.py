@@ -50,6 +50,13 @@ class LineTranslator:
             self.tokens += sum(map(len, generator.source.tokenizer.encode_batch(list(lines))))
         return [" ".join(output.splitlines()).replace("\t", " ") for output in outputs]
 
+    def count_cut(self, lines: Sequence[str]) -> int:
+        """Return how many of some lines, which were translated, are longer than the run reads."""
+        from regard.tasks.inputs.text import TextInput
+
+        source = None if self._generator is None else self._generator.source  # plain translation reads whole lines
+        return source.count_cut(lines) if isinstance(source, TextInput) else 0
+
     def _full(self) -> "tuple[TextGenerator, Search]":
         """Return the generator and the search that support everything."""
         if self._generator is None or self._search is None:

@@ -54,15 +54,17 @@ class SupervisedWorker:
         """Return the outputs of a block, chunk by chunk."""
         outputs: list[str] = []
         rejected = list(block.rejected)
-        tokens = 0
+        tokens = cut = 0
         for chunk in block.chunks:
             reply, killers = self._translate_chunk(chunk)
             reasons = {int(index): reason for index, reason in reply["reasons"].items()} | killers
             rejected += [Rejection(len(outputs) + index, reason) for index, reason in reasons.items()]
             outputs += reply["outputs"]
             tokens += reply["tokens"]
+            cut += reply["cut"]
         rejected.sort(key=lambda rejection: rejection.index)
-        return TranslatedBlock(block.shard, block.number, outputs, rejected, block.checksum, block.extent, tokens)
+        counts = block.checksum, block.extent, tokens, cut
+        return TranslatedBlock(block.shard, block.number, outputs, rejected, *counts)
 
     def _translate_chunk(self, lines: Sequence[str]) -> tuple[dict[str, Any], dict[int, str]]:
         """Return the reply for a chunk, and the lines that kill the worker, with the reason; these are left out.

@@ -2,7 +2,8 @@
 
 From standard input it reads its assignment, and then JSON lists of lines, one per line. To standard output it writes
 JSON replies: {"ready": true} or {"error": "…", "usage": false} to the assignment, and to each list {"outputs": ["…"],
-"reasons": {"3": "…"}, "tokens": 4711}. It ends when its input ends, so also when the process that started it is killed.
+"reasons": {"3": "…"}, "tokens": 4711, "cut": 0}, where `cut` counts lines that are
+longer than the run reads. It ends when its input ends, so also when the process that started it is killed.
 """
 
 import contextlib
@@ -39,8 +40,10 @@ def main() -> None:
         reply({"ready": True})
         for line in sys.stdin:
             before = translator.tokens
-            outputs, reasons = translate_lines(translator.translate, json.loads(line))
-            reply({"outputs": outputs, "reasons": reasons, "tokens": translator.tokens - before})
+            lines = json.loads(line)
+            outputs, reasons = translate_lines(translator.translate, lines)
+            cut = translator.count_cut([text for index, text in enumerate(lines) if index not in reasons])
+            reply({"outputs": outputs, "reasons": reasons, "tokens": translator.tokens - before, "cut": cut})
 
 
 if __name__ == "__main__":

@@ -290,6 +290,11 @@ def _show_summary(done: "Progress", output: Path, *, as_json: bool) -> None:
         f"Finished files: {done.finished:,} of {done.files:,}, in {output}. Lines: {done.lines:,}{earlier}, "
         f"{facts['lines_per_second']:,.0f} lines/s, {facts['tokens_per_second']:,.0f} tokens/s."
     )
+    if done.cut:
+        note(
+            f"Lines longer than this run reads: {done.cut:,} of the {done.lines:,} translated now. Only the beginning "
+            "of each was read, and the rest left out (data.cleaning.max_length)."
+        )
     if done.quarantined:
         note(f"Lines that could not be translated: {done.quarantined:,}, in NAME.quarantine.jsonl next to the outputs.")
     if done.failed:

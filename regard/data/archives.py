@@ -70,8 +70,11 @@ def read_content(name: str, *, limit: int, noun: str) -> bytes:
         raise RegardError(f"{name[:200]} cannot be read: {reason}.") from None
 
 
-def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
-    """Return the names, within a folder or a zip file, of all files with one of the endings."""
+def list_files(place: str, endings: Sequence[str], *, remedy: str) -> list[str]:
+    """Return the names, within a folder or a zip file, of all files with one of the endings.
+
+    An error about the place ends with `remedy`, a sentence.
+    """
     path = Path(place)
     try:
         if path.is_dir():
@@ -81,7 +84,7 @@ def list_files(place: str, endings: Sequence[str], *, noun: str) -> list[str]:
                 found = [info.filename for info in files.infolist() if not info.is_dir()]
         else:
             what = "is neither a folder nor a zip file" if path.exists() else "does not exist"
-            raise RegardError(f"{place} {what}. Name a folder, or a zip file, of {noun}s.")
+            raise RegardError(f"{place} {what}. {remedy}")
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise RegardError(f"{place} cannot be read ({error}).") from None
     shown = (name for name in found if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
@@ -118,4 +121,4 @@ def _open_archive(archive: str, changed: int) -> zipfile.ZipFile:
 
 def _check_size(name: str, count: int, limit: int, noun: str) -> None:
     if count > limit:
-        raise RegardError(f"{name} has {count:,} bytes, but a {noun} may have at most {limit:,}. Shorten it.")
+        raise RegardError(f"{name} has {count:,} bytes, but a {noun} may have at most {limit:,}. Leave it out.")

@@ -187,7 +187,8 @@ def _folder(names: Sequence[str], files: Sequence[str], manifest: str, medium: M
     bases = [_absolute(manifest).parent, here]
     for folder in dict.fromkeys([shared, *(base for base in bases if shared.is_relative_to(base))]):
         shown = str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
-        listing = Listing(shown, list_files(shown, medium.endings, noun=medium.noun))
+        files_there = list_files(shown, medium.endings, remedy=f"Name a folder of {medium.noun}s.")
+        listing = Listing(shown, files_there)
         found = (listing.find(name, manifest) for name in names)
         if all(name is not None and folder / name == file for name, file in zip(found, absolute, strict=True)):
             return shown

@@ -7,21 +7,18 @@ Axes: H rows and W columns of pixels; three colours come first: 3×H×W.
 
 import io
 import warnings
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import count
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.archives import open_zip
+from regard.data.archives import archive_of, is_file, list_files, read_content
 from regard.data.arrays import as_array, describe_array
 from regard.data.manifests import PICTURE_ENDINGS
 from regard.data.scenes import SCENE, draw, parse
@@ -128,7 +125,7 @@ def check_picture(name: str) -> None:
         parse(name)
     elif not name.strip():
         raise RegardError("The name of the picture is empty. Give the path of a picture, such as photo.png.")
-    elif _archive_of(name) is None and not Path(name).is_file():
+    elif archive_of(name) is None and not is_file(name):
         what = "is a directory, not a picture" if Path(name).is_dir() else "does not exist"
         raise RegardError(f"{name[:200]} {what}. Give the path of a picture, such as photo.png.")
 
@@ -202,60 +199,10 @@ def _content(name: str) -> io.BytesIO:
     """Read a file, or a file inside a zip file."""
     if not name.strip():
         raise RegardError("The name of the picture is empty. Give the path of a picture, such as photo.png.")
-    try:
-        if archive := _archive_of(name):
-            inside = str(PurePosixPath(name).relative_to(PurePosixPath(archive)))
-            files = _open_archive(archive, Path(archive).stat().st_mtime_ns)
-            _check_bytes(name, files.getinfo(inside).file_size)
-            return io.BytesIO(files.read(inside))
-        _check_bytes(name, Path(name).stat().st_size)
-        return io.BytesIO(Path(name).read_bytes())
-    except KeyError:
-        raise RegardError(f"{name} does not exist. The zip file has no such picture.") from None
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise RegardError(f"{name} cannot be read: its zip file is damaged ({error}).") from None
-    except FileNotFoundError:
-        raise RegardError(f"{name} does not exist. Give the path of a picture, such as photo.png.") from None
-    except (OSError, ValueError, RuntimeError, NotImplementedError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise RegardError(f"{name[:200]} cannot be read: {reason}.") from None
-
-
-@lru_cache(maxsize=4)
-def _open_archive(archive: str, changed: int) -> zipfile.ZipFile:
-    """Return an open zip file; cached, so its directory is read again only after the file has changed."""
-    return open_zip(archive)
-
-
-def _check_bytes(name: str, count: int) -> None:
-    if count > MOST_BYTES:
-        raise RegardError(f"{name} has {count:,} bytes, but a picture may have at most {MOST_BYTES:,}. Leave it out.")
-
-
-def _archive_of(name: str) -> str | None:
-    """Return the zip file that a path leads into, or `None`."""
-    lowered = name.lower()
-    place = lowered.find(".zip/")
-    while place >= 0:
-        if Path(name[: place + 4]).is_file():
-            return name[: place + 4]
-        place = lowered.find(".zip/", place + 1)
-    return None
+    return io.BytesIO(read_content(name, limit=MOST_BYTES, noun="picture"))
 
 
 def list_pictures(place: str) -> list[str]:
     """Return the names, within a folder or a zip file, of all the pictures there."""
-    path = Path(place)
-    try:
-        if path.is_dir():
-            found: Sequence[Any] = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
-        elif zipfile.is_zipfile(path):
-            with open_zip(path) as files:
-                found = [info.filename for info in files.infolist() if not info.is_dir()]
-        else:
-            what = "is neither a folder nor a zip file" if path.exists() else "does not exist"
-            raise RegardError(f"{place} {what}. Set data.*.images to the folder, or zip file, of the pictures.")
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise RegardError(f"{place} cannot be read ({error}).") from None
-    seen = (name for name in found if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
-    return sorted(name for name in seen if name.lower().endswith(PICTURE_ENDINGS))
+    remedy = "Set data.*.images to the folder, or zip file, of the pictures."
+    return list_files(place, PICTURE_ENDINGS, remedy=remedy)

@@ -77,7 +77,7 @@ def read_header(path: str) -> tuple[int, float]:
 
 def list_sounds(place: str) -> list[str]:
     """Return the names, within a folder or a zip file, of all the sounds there."""
-    return list_files(place, SOUND_ENDINGS, noun="sound")
+    return list_files(place, SOUND_ENDINGS, remedy="Name a folder, or a zip file, of sounds.")
 
 
 def sounds_inside(name: str) -> list[str]:

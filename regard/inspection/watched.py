@@ -68,6 +68,8 @@ class Watched(Result):
     """How many tokens the output had to begin with."""
     prompt: int = 0
     """How many of the target tokens are the prompt of a language model."""
+    ctc: float = 0.0
+    """The weight of CTC in the scores of search; `predictions` are those of the decoder alone."""
 
     @property
     def title(self) -> str:
@@ -89,6 +91,7 @@ class Watched(Result):
             "prompt": self.prompt,
             "prefix": self.prefix,
             "ended": self.ended,
+            "ctc": self.ctc,
             "predictions": [
                 {
                     "probability": rounded_number(prediction.probability),

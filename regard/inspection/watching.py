@@ -120,6 +120,7 @@ def _watch_writing(
         ended=best.ended,
         prefix=len(prefix),
         prompt=prompt,
+        ctc=run.config.decoding.ctc or 0.0,
     )
 
 

@@ -46,6 +46,8 @@ class Subsampling(nn.Module):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="linear" if layer is self.linear else "relu")
             assert layer.bias is not None
             nn.init.zeros_(layer.bias)
+        # DDP expects the strides of its gradient, which are these. In memory nothing moves, since it reads one channel.
+        self.first.weight.data = self.first.weight.data.to(memory_format=torch.channels_last)
 
     def forward(self, frames: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Map frames B×S×F with mask B×S (true at real frames) to vectors B×⌈S/4⌉×D with mask B×⌈S/4⌉."""

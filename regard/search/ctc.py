@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.models import Model
+from regard.search.hypothesis import Hypothesis
 from regard.search.steps import AttentiveSteps, ModelSteps, Source
 from regard.text.specials import EOS, PAD
 
@@ -76,7 +77,13 @@ class CtcSteps:
             state = extend(state, tokens)
         found = prefix_scores(state)
         mixed = (1 - self.weight) * scores + self.weight * (found - before).to(scores.dtype)
+        mixed = mixed.masked_fill((found <= LOWEST) & (before > LOWEST), LOWEST)  # whatever the weight
         return mixed, CtcState(inner, state.log_probs, state.token, state.blank, state.last, found)
+
+
+def is_possible(hypothesis: Hypothesis) -> bool:
+    """Return whether CTC can align an output with its source."""
+    return all(log_prob > LOWEST / 2 for log_prob in hypothesis.log_probs)
 
 
 def extend(state: CtcState, tokens: Tensor) -> CtcState:

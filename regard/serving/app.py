@@ -235,7 +235,8 @@ async def _answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"] if part != "body")
-    message = "Invalid JSON format" if first["type"] in NO_OBJECT else f"{field}: {first['msg']}".lstrip(": ")
+    problem = first["msg"].replace("valid tuple", "valid list")  # JSON has no tuples
+    message = "Invalid JSON format" if first["type"] in NO_OBJECT else f"{field}: {problem}".lstrip(": ")
     return JSONResponse({"error": f"Invalid request: {message}"[:500]}, status_code=400)
 
 

@@ -2,7 +2,8 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 
 class _Body(BaseModel):
@@ -34,6 +35,13 @@ class SearchOptions(_Body):
     words: tuple[int, int] | None = Field(default=None, description="Least and most words of an output.")
     keep: list[str] = Field(default=[], max_length=10, description="Copied unchanged: urls, numbers, placeholders.")
     split: bool | None = Field(default=None, description="Split texts into sentences; by default those too long.")
+
+    @field_validator("words", mode="before")
+    @classmethod
+    def _check_words(cls, value: Any) -> Any:
+        if value is not None and not (isinstance(value, list | tuple) and len(value) == 2):
+            raise PydanticCustomError("words", "Give a list of two numbers, the least and the most, such as [3, 8]")
+        return value
 
     def given(self) -> dict[str, Any]:
         """Return the options that differ from their defaults."""

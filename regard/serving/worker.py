@@ -70,7 +70,7 @@ class Worker:
         except Interrupted:
             return {"error": "The request was cancelled.", "fault": "request"}
         except RegardError as error:  # the model is there, so that the input is at fault
-            return {"error": str(error), "fault": "request"}
+            return {"error": _without_path(str(error), key), "fault": "request"}
         finally:
             self.is_interruptible = False
         return {"outputs": outputs, "tokens": model.tokens - before}
@@ -103,6 +103,11 @@ class Worker:
             reply |= {"id": request["id"], "memory": resident_memory(), "models": len(self.models)}
             replies.write(json.dumps(reply, ensure_ascii=False) + "\n")
             replies.flush()
+
+
+def _without_path(message: str, key: ModelKey) -> str:
+    """Return a message for a client with the name of the model instead of the path of its run on the server."""
+    return message.replace(key.run, key.name) if os.sep in key.run else message
 
 
 def resident_memory() -> int:

@@ -55,7 +55,8 @@ export function show(root, data, { at = 0, looked = null, moved = () => {} } = {
       el("span", { class: "bar-name" }, one.text.trim() || "␣"), el("span", { class: "bar-track" }, el("i", { style: `width:${Math.max(0.4, 100 * one.probability)}%` })),
       el("span", { class: "bar-number" }, formatPercent(one.probability)))));
     numbers.textContent = `The model wrote “${data.target.tokens[position]}”: rank ${prediction.rank}, log-probability ${formatNumber(Math.log(prediction.probability), 3)}; `
-      + `entropy of the distribution ${formatNumber(prediction.entropy, 2)} nats.`;
+      + `entropy of the distribution ${formatNumber(prediction.entropy, 2)} nats.`
+      + (data.ctc ? ` This is the decoder alone; search adds CTC with a weight of ${formatNumber(data.ctc)}.` : "");
   }
   onTheme(root, draw);
   draw();

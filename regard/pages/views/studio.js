@@ -1,5 +1,5 @@
 // The studio: type a sentence, watch the model write, ask why, change something, and see what happens.
-import { choice, controls, el, formatNumber, formatPercent, hint, roving } from "./kit.js";
+import { choice, controls, el, formatNumber, formatPercent, hint, measureOfSearch, roving } from "./kit.js";
 import { Refused, makeApi } from "./studio_api.js";
 import { differenceLine, outputWords } from "./words.js";
 import { meanLook, show as showSteps } from "./steps.js";
@@ -139,7 +139,7 @@ export function show(modules, data) {
     before.replaceChildren(...(reference && reference !== watched.text ? [unchanged ? "unchanged model: " : "before: ", differenceLine(reference, watched.text)] : []));
     last = watched.text;
     const ends = { length: "cut at the length limit", repetition: "cut where it began to repeat itself" };
-    facts.textContent = best ? [`score ${formatNumber(best.score, 3)}`, `log P ${formatNumber(best.logProb, 2)}`, `${best.length} tokens`, ends[watched.ended], watched.rating ? `confidence ${formatPercent(watched.rating.confidence)} (calibrated; of a word: point at it)` : null,
+    facts.textContent = best ? [`score ${formatNumber(best.score, 3)}`, `${measureOfSearch(watched.ctc)} ${formatNumber(best.logProb, 2)}`, `${best.length} tokens`, ends[watched.ended], watched.rating ? `confidence ${formatPercent(watched.rating.confidence)} (calibrated; of a word: point at it)` : null,
       about.trainedLength && watched.source.tokens.length > about.trainedLength + 1 ? `longer than the training data (${about.trainedLength} tokens): regard translate splits such texts` : null].filter(Boolean).join(" · ") : "";
     putForks();
   }
@@ -147,10 +147,10 @@ export function show(modules, data) {
     const parts = [];
     if (state.prefix.length) parts.push(el("button", { type: "button", onclick: () => { state.prefix = []; ask(); } }, "Back to the model's own output"));
     if (state.changes.length) parts.push(el("span", { class: "quiet" }, `${state.changes.length} ${state.changes.length === 1 ? "change" : "changes"}: ${state.changes.map((one) => describeChange(one, unchanged)).join("; ")} `), el("button", { type: "button", onclick: () => { state.changes = []; ask(); } }, "Undo all"));
-    if (about.writes) parts.push(el("button", { type: "button", onclick: () => { pins.push({ text: watched.text, prefix: state.prefix, changes: state.changes, logProb: watched.hypotheses[0]?.logProb }); putForks(); } }, "Pin this output"));
+    if (about.writes) parts.push(el("button", { type: "button", onclick: () => { pins.push({ text: watched.text, prefix: state.prefix, changes: state.changes, logProb: watched.hypotheses[0]?.logProb, ctc: watched.ctc }); putForks(); } }, "Pin this output"));
     forks.replaceChildren(el("div", { class: "fork-buttons" }, parts), pins.length ? el("ul", { class: "pins", "aria-label": "pinned outputs" }, pins.map((pin, place) => el("li", {},
       el("button", { type: "button", class: "pin", onclick: () => { state.prefix = pin.prefix; state.changes = pin.changes; ask(); } }, pin.text === watched.text ? pin.text : differenceLine(watched.text, pin.text)),
-      el("span", { class: "quiet" }, ` log P ${formatNumber(pin.logProb, 2)} `), el("button", { type: "button", class: "small", "aria-label": "Unpin", onclick: () => { pins.splice(place, 1); putForks(); } }, "×")))) : "");
+      el("span", { class: "quiet" }, ` ${measureOfSearch(pin.ctc)} ${formatNumber(pin.logProb, 2)} `), el("button", { type: "button", class: "small", "aria-label": "Unpin", onclick: () => { pins.splice(place, 1); putForks(); } }, "×")))) : "");
   }
 
   // --- what else was likely: a menu at a word, from which the model goes on ---
@@ -259,7 +259,7 @@ export function show(modules, data) {
       const numbers = new Map(); let kept = 0;
       watched.nodes.forEach((_, place) => { if (depths[place] <= depth) numbers.set(place, kept++); });
       tree.replaceChildren();
-      showTree(tree, { hypotheses: depth >= most ? watched.hypotheses : [], nodes: nodes.map((node) => ({ ...node, parent: node.parent < 0 ? -1 : numbers.get(node.parent) })) });
+      showTree(tree, { ctc: watched.ctc, hypotheses: depth >= most ? watched.hypotheses : [], nodes: nodes.map((node) => ({ ...node, parent: node.parent < 0 ? -1 : numbers.get(node.parent) })) });
     }
     root.append(controls(play, el("label", {}, el("span", { class: "name" }, "steps"), growth, grown)), tree);
     grow(most);
@@ -378,7 +378,7 @@ export function show(modules, data) {
       columns.replaceChildren(left, right);
       left.replaceChildren(); right.replaceChildren();
       const column = (place, name, found) => {
-        place.append(el("h2", {}, name), outputWords(found), found.hypotheses[0] ? el("p", { class: "quiet" }, `log P ${formatNumber(found.hypotheses[0].logProb, 2)}, ${found.hypotheses[0].length} tokens`) : "");
+        place.append(el("h2", {}, name), outputWords(found), found.hypotheses[0] ? el("p", { class: "quiet" }, `${measureOfSearch(found.ctc)} ${formatNumber(found.hypotheses[0].logProb, 2)}, ${found.hypotheses[0].length} tokens`) : "");
         putPanels(place, found.attention || []);
       };
       column(left, { model: state.model, text: state.texts[0], step: "finished" }[state.against], watched);

@@ -17,7 +17,8 @@ const FORMULAS = {
   beam({ watched, request, about }) {
     const best = watched.hypotheses[0], alpha = request.length_penalty ?? about.lengthPenalty;
     if (!best) return [term("beam search.")];
-    return [line("score(y) = log P(y | x) / |y|", sup("α"), request.coverage_penalty ? " + coverage" : ""),
+    const mixed = watched.ctc ? `((1 − λ) log P(y | x) + λ log P of CTC) / |y|` : "log P(y | x) / |y|";
+    return [line("score(y) = ", mixed, sup("α"), watched.ctc ? `,  λ = ${formatNumber(watched.ctc)}` : "", request.coverage_penalty ? " + coverage" : ""),
       line(`${formatNumber(best.logProb, 3)} / ${best.length}`, sup(formatNumber(alpha, 2)), ` = ${formatNumber(best.logProb / best.length ** alpha, 3)}  (${best.length} tokens with the end symbol)`),
       term("beam search keeps the B best prefixes of each length; without the division short outputs would win.")];
   },
@@ -49,7 +50,7 @@ const FORMULAS = {
   },
   compare({ watched, other }) {
     const total = (one) => one?.hypotheses?.[0]?.logProb;
-    return [line("log P(y | x) = Σ", sub("t"), " log P(y", sub("t"), " | y", sub("<t"), ", x)"),
+    return [line("log P(y | x) = Σ", sub("t"), " log P(y", sub("t"), " | y", sub("<t"), ", x)", watched.ctc || other?.ctc ? ";   of search with CTC: (1 − λ) log P(y | x) + λ log P of CTC" : ""),
       line(`left ${formatNumber(total(watched), 3)}${other ? `,  right ${formatNumber(total(other), 3)}` : ""}`), term("log-likelihood of an output; models with other vocabularies are not comparable by it.")];
   },
   corpus() {

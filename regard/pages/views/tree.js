@@ -58,7 +58,7 @@ export function show(root, data) {
         words.unshift(nodes[place].token);
       }
       const node = nodes[last];
-      readout.textContent = `${words.join(" ")} · score ${formatNumber(node.score, 3)} · log-probability of this token ${formatNumber(node.log_prob, 3)}, `
+      readout.textContent = `${words.join(" ")} · score ${formatNumber(node.score, 3)} · ${data.ctc ? "of this token, with CTC," : "log-probability of this token"} ${formatNumber(node.log_prob, 3)}, `
         + `of the path ${formatNumber(node.total, 3)} · ${FATES[node.fate]}`;
     }
     const under = (event) => { const box = event.target.closest("g"); return box ? Number(box.dataset.node) : null; };

@@ -70,8 +70,11 @@ class RecordInput(TextInput):
         """Return hypotheses that leave out fewer values first, if `decoding.complete`; else in their order."""
         if not self.reorders:
             return hypotheses
-        values = list(dict.fromkeys(self._template(source).values.values()))
-        return sorted(hypotheses, key=lambda hypothesis: len(find_missing(hypothesis.text, values)))
+        return sorted(hypotheses, key=lambda hypothesis: self.count_missing(source, hypothesis.text))
+
+    def count_missing(self, source: str, text: str) -> int:
+        """Return how many values of a record a text does not mention."""
+        return len(find_missing(text, list(dict.fromkeys(self._template(source).values.values()))))
 
     def split(self, sources: Sequence[str], search: Search) -> tuple[list[list[Piece]], Rows]:
         """Return each record as one piece, since a part of a record describes something else."""

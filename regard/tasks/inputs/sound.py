@@ -26,7 +26,7 @@ from regard.foundation.errors import RegardError
 from regard.foundation.progress import Progress
 from regard.models import Model
 from regard.nn.subsampling import FACTOR, pad_frames, subsampled_length
-from regard.search.ctc import CtcSteps
+from regard.search.ctc import CtcSteps, is_possible
 from regard.search.hypothesis import Hypothesis
 from regard.search.steps import AttentiveSteps, ModelSteps, Source, StepModel
 from regard.tasks.inputs.input import Input, Rows, SourceView, with_attention
@@ -170,6 +170,10 @@ class SoundInput(Input):
         weight = self.config.decoding.ctc
         steps: StepModel[Any] = CtcSteps(plain, model, weight) if weight else plain  # not set without a CTC layer
         return steps, Source(frames.to(model.device), real[:, ::FACTOR].to(model.device), seeds)
+
+    def reorder(self, source: str, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Return the hypotheses that CTC makes possible; all if it makes none possible."""
+        return [hypothesis for hypothesis in hypotheses if is_possible(hypothesis)] or hypotheses
 
     def explain(self, model: Model, tokenizer: Tokenizer, source: str, hypothesis: Hypothesis) -> Hypothesis:
         """Return the hypothesis with the attention of its tokens to the sound (mean of layers and heads): T×S."""

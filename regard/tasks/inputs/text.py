@@ -49,11 +49,18 @@ class TextInput(Input):
             return self.tokenizer.encode_batch(sources)
         rows = self.tokenizer.encode_batch([source[: self.config.data.cleaning.max_characters] for source in sources])
         self.cut_counts["read"] += len(sources)
-        self.cut_counts["cut"] += sum(
-            len(row) > most or len(source) > self.config.data.cleaning.max_characters
-            for row, source in zip(rows, sources, strict=True)
-        )
+        self.cut_counts["cut"] += self._count_long(sources, rows, most)
         return [row[:most] for row in rows]
+
+    def _count_long(self, sources: Sequence[str], rows: Rows, most: int) -> int:
+        limit = self.config.data.cleaning.max_characters
+        return sum(len(row) > most or len(source) > limit for row, source in zip(rows, sources, strict=True))
+
+    def count_cut(self, sources: Sequence[str]) -> int:
+        """Return how many texts are not read to their end."""
+        if not self.config.task.cuts_long_sources:
+            return 0
+        return self._count_long(sources, self.tokenizer.encode_batch(sources), self.longest_source)
 
     def remarks(self) -> list[str]:
         """Return how many texts were too long to be read whole."""

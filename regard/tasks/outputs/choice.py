@@ -27,8 +27,12 @@ classes, nine in ten lay between 0.80 and 1.21; with 30 answers between 0.41 and
 class ChoiceOutput(Output[R]):
     """An output computed from one vector of the whole input."""
 
-    unit = "text"
     has_perplexity = False
+
+    @property
+    def unit(self) -> str:
+        """One example, such as a text or a sound."""
+        return self.config.task.examples.removesuffix("s")
 
     @property
     def outputs(self) -> int:

@@ -41,7 +41,11 @@ class LabelOutput(ChoiceOutput[ChoiceModel]):
 
     has_labels = True
     result = Label
-    loss_name = "nats per text, before calibration"
+
+    @property
+    def loss_name(self) -> str:
+        """The unit of the loss, of the probabilities before calibration."""
+        return f"nats per {self.unit}, before calibration"
 
     @property
     def known(self) -> Labels:
@@ -255,7 +259,8 @@ def missing_labels(known: Labels, labels: Any) -> str | None:
         return None
     more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
     named = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
-    return f"does not contain {named}{more}, which the training data has, so that they are not evaluated."
+    what = "it is" if len(names) == 1 else "they are"
+    return f"does not contain {named}{more}, which the training data has, so that {what} not evaluated."
 
 
 def rare_labels(known: Labels) -> list[str]:

@@ -29,8 +29,12 @@ LARGEST = float(np.finfo(np.float32).max)
 class NumberOutput(ChoiceOutput[Classifier]):
     """Loss (estimate − number)², evaluated by correlation; a store keeps a number as two halves of a 32-bit float."""
 
-    loss_name = "squared error per text"
     result = Number
+
+    @property
+    def loss_name(self) -> str:
+        """The unit of the loss."""
+        return f"squared error per {self.unit}"
 
     @property
     def outputs(self) -> int:

@@ -50,9 +50,6 @@ class Output(ABC, Generic[M]):
     """Whether an example is only a text, so that any text is an example."""
     splits_long_sources: ClassVar[bool] = False
     """Whether a source that is too long for training is split instead of left out."""
-    unit: ClassVar[str] = "token"
-    """The unit that the loss is averaged over."""
-    loss_name: ClassVar[str] = "nats per token"
     has_perplexity: ClassVar[bool] = True
     """Whether perplexity, e to the power of the loss, is reported."""
     result: ClassVar[type[Result]] = Text
@@ -66,6 +63,16 @@ class Output(ABC, Generic[M]):
         self.config = config
         self.input = input
         self.vocabularies = vocabularies
+
+    @property
+    def unit(self) -> str:
+        """The unit that the loss is averaged over."""
+        return "token"
+
+    @property
+    def loss_name(self) -> str:
+        """The unit of the loss."""
+        return "nats per token"
 
     # Preparing data
 

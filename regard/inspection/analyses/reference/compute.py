@@ -15,6 +15,7 @@ from regard.inspection.analyses.reference.watched_search import watch_search
 from regard.models import Model
 from regard.search import Search
 from regard.search.hypothesis import Ended, scored
+from regard.tasks.inputs.record import RecordInput
 from regard.tasks.loaded import LoadedRun
 from regard.tasks.outputs.decoded import DecodedOutput
 from regard.tasks.trace import Trace
@@ -53,6 +54,11 @@ def reference(
         own, trace = (replace(each, log_probabilities=_search_scores(run, source, each)) for each in (own, trace))
     output = _scored(own, penalty, run.target_tokenizer.decode(list(found.output.tokens)), found.output.ended)
     other = _scored(trace, penalty, run.target_tokenizer.decode(wanted), "end")
+    missing = None
+    if isinstance(run.input, RecordInput) and run.input.reorders:
+        texts = (run.input.finish(source, text.text) for text in (output, other))
+        of_output, of_reference = (run.input.count_missing(source, text) for text in texts)
+        missing = of_output, of_reference
     return ReferenceCost(
         source=trace.source,
         beam=width,
@@ -60,7 +66,8 @@ def reference(
         ctc=ctc,
         output=output,
         reference=other,
-        verdict=_verdict(output, other),
+        missing=missing,
+        verdict=_verdict(output, other, missing),
         fate=found.fate,
         steps=found.steps,
     )
@@ -78,10 +85,12 @@ def _search_scores(run: LoadedRun, source: str, trace: Trace) -> Tensor:
     return torch.stack(found)
 
 
-def _verdict(output: ScoredText, reference: ScoredText) -> Verdict:
-    """Return whose error it is that the output is not the reference."""
+def _verdict(output: ScoredText, reference: ScoredText, missing: tuple[int, int] | None) -> Verdict:
+    """Return whose error it is that the output is not the reference; `missing` values of a record decide first."""
     if output.side.ids == reference.side.ids:
         return "same"
+    if missing is not None and missing[0] != missing[1]:
+        return "search error" if missing[1] < missing[0] else "model error"
     unfinished = output.ended != "end"  # search ranks what the model has ended before what was cut off
     return "search error" if unfinished or reference.score > output.score else "model error"
 

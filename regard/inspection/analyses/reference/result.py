@@ -69,6 +69,8 @@ class ReferenceCost(Result):
     length_penalty: float
     ctc: float = 0.0
     """The weight of CTC in the scores of search, which are then (1 − λ) · decoder + λ · CTC instead of log P."""
+    missing: tuple[int, int] | None = None
+    """With `decoding.complete`: how many values of the record output and reference leave out, which decides first."""
     output: ScoredText
     reference: ScoredText
     verdict: Verdict
@@ -114,6 +116,16 @@ class ReferenceCost(Result):
         scores = f"{self.reference.score:.4g} for the reference and {self.output.score:.4g} for the output"
         if self.verdict == "same":
             return f"The output is the reference, with a score of {self.output.score:.4g}."
+        if self.missing is not None and self.missing[0] != self.missing[1]:
+            output, reference = self.missing
+            counts = f"{reference:,} for the reference and {output:,} for the output"
+            preferred = "the reference" if self.verdict == "search error" else "its own output"
+            not_found = ", but search did not find it" if self.verdict == "search error" else ""
+            return (
+                f"{self.verdict.capitalize()}: the run prefers {preferred}, which leaves out fewer values of the "
+                f"record ({counts}; decoding.complete){not_found}. The scores, which decide second, are {scores}. "
+                f"{self._way}"
+            )
         if self.verdict == "search error":
             cut_off = " (which was cut off)" if self.output.ended != "end" else ""
             return (
@@ -126,7 +138,8 @@ class ReferenceCost(Result):
         """What became of the reference in search, in a sentence."""
         beam = f"a beam of width {self.beam}"
         if self.fate == "found":
-            return f"With {beam}, search found the reference and another output with a higher score."
+            preferred = "that the run prefers" if self.missing else "with a higher score"
+            return f"With {beam}, search found the reference and another output {preferred}."
         last, place = self.steps[-1], len(self.steps) - 1
         token = self.reference.side.tokens[place]
         if self.fate == "stopped":
@@ -143,6 +156,7 @@ class ReferenceCost(Result):
             "beam": self.beam,
             "length_penalty": self.length_penalty,
             "ctc": self.ctc,
+            "missing": None if self.missing is None else dict(zip(("output", "reference"), self.missing, strict=True)),
             "verdict": self.verdict,
             "explanation": self.explanation,
             "difference": rounded_number(self.difference),
