@@ -130,7 +130,7 @@ def test_2_the_mixture_of_decoder_and_ctc_is_named(browser, models: dict, tmp_pa
     browser.get((tmp_path / "page.html").as_uri())
     wait(browser, "return document.querySelector('.steps-numbers')?.textContent")
     shown = browser.execute_script("return document.body.textContent")
-    assert "0.70 · log P + 0.30 · log P of CTC: " in shown
+    assert "log P, 0.70 decoder + 0.30 CTC: " in shown
     assert "This is the decoder alone; search adds CTC with a weight of 0.30." in shown
     click(browser, "[role=tab]", "Beam")
     wait(browser, "return document.querySelector('.formula')?.textContent.includes('(1 − λ) log P(y | x)')")

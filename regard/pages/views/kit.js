@@ -161,7 +161,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => PAIN
 
 // --- numbers ---
 /** What search sums: log P of the decoder, or its mixture with CTC. */
-export const measureOfSearch = (ctc) => (ctc ? `${formatNumber(1 - ctc)} · log P + ${formatNumber(ctc)} · log P of CTC:` : "log P");
+export const measureOfSearch = (ctc) => (ctc ? `log P, ${formatNumber(1 - ctc)} decoder + ${formatNumber(ctc)} CTC:` : "log P");
 
 /** A number for people, with `digits` decimals but at least two significant digits: 0.42, 0.0042, 3.9e-5, 12.30, 1,234. */
 export function formatNumber(value, digits = 2) {
