@@ -12,6 +12,7 @@ import pytest
 import regard
 from regard import extensions, inspection
 from regard.cli import main
+from regard.config import plugins
 from regard.foundation import display
 from regard.foundation.errors import RegardError, UsageError
 from regard.inspection import analyses, registry
@@ -225,7 +226,8 @@ def test_options_that_every_command_has_cannot_be_declared_again(extension):
         scope = {}
         exec(f"def mine(trace, {name}: str = ''): ...", scope)
         with pytest.raises(ValueError, match=f"option `{name}`"):
-            extensions.analysis("mine")(scope["mine"])
+            extensions.analysis("mine")(scope["mine"])  # it has no module
+    assert "__main__" in plugins.loaded()
 
 
 def test_a_required_option_leaves_an_analysis_out_of_reports(extension, capsys):

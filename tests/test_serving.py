@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from regard.serving.worker import Worker
 from tests.run_request_fuzzer import fuzz
 from tests.serving import RunningServer, running_server
 from tests.stored_runs import run_command
@@ -383,11 +384,14 @@ class TestOwnAPI:
         answer = client.post("/v1/score", json={"pairs": [words]})
         assert answer.status_code == 400 and "tuple" not in answer.json()["error"]
 
-    def test_an_error_of_an_analysis_names_the_model_instead_of_a_path_of_the_server(self, client):
-        answer = client.post("/v1/inspect/nearest", json={"input": "a b"})
-        assert answer.status_code == 400
-        assert answer.json()["error"].startswith("transformer has no index of its training examples. Build it once")
-        assert "/" not in answer.json()["error"]
+    def test_an_error_of_an_analysis_names_the_model_instead_of_a_path_of_the_server(self, transformer_run, tmp_path):
+        shutil.copytree(transformer_run, tmp_path / "run", ignore=shutil.ignore_patterns("index"))
+        key = {"name": "copy", "version": 0, "run": str(tmp_path / "run"), "engine": "native"}
+        request = {"model": key, "task": "inspect", "inputs": ["a b"], "options": {"analysis": "nearest"}}
+        reply = Worker().answer(request, lambda part: None)
+        assert reply["fault"] == "request"
+        assert reply["error"].startswith("copy has no index of its training examples. Build it once")
+        assert "/" not in reply["error"]
 
     def test_unknown_models(self, client):
         answer = client.post("/v1/translate", json={"texts": ["a"], "model": "x"})

@@ -56,14 +56,15 @@ def load(module: str) -> None:
     _loaded.add(module)
 
 
-def register(module: str) -> str:
+def register(module: str | None) -> str:
     """Record that a module registers a component, and return the extension name that runs record.
 
     That is the extension being loaded, which may consist of several modules; a module that a script imports directly
-    is its own extension.
+    is its own extension. Code that is executed from a text has no module and counts as part of the script.
     """
     if _loading:
         return _loading[-1]
+    module = module or "__main__"
     _loaded.add(module)
     return module
 
