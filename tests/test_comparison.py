@@ -137,6 +137,15 @@ def test_slices_say_whose_length_they_go_by():
     assert "Words in the reference" in render(alone) and alone.facts()["sliced_by"] == "reference"
     beside = compare({"bad": BAD, "good": GOOD}, REFERENCES, ["chrf"], sources=REFERENCES, samples=20)
     assert "by length of the source" in str(beside) and beside.facts()["sliced_by"] == "source"
+    records = compare(
+        {"bad": BAD, "good": GOOD},
+        REFERENCES,
+        ["chrf"],
+        sources=['{"a": 1}'] * len(GOOD),
+        sliced_by="reference",
+        samples=20,
+    )
+    assert records.facts()["by_kind"] == alone.facts()["by_kind"] and records.sentences[0].source == '{"a": 1}'
 
 
 def test_the_same_seed_gives_the_same_answer():

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,16 @@ def test_a_field_that_occurs_twice_is_refused(run: Path, tmp_path: Path, capsys)
     corpus = from_mapping(settings(tmp_path)).data.train.model_copy(update={"records": [str(tmp_path / "twice.jsonl")]})
     with pytest.raises(RegardError, match=r"twice\.jsonl:1 has the field `name` twice"):
         list(read(corpus))
+
+
+def test_comparisons_are_sliced_by_references_since_json_is_no_sentence(run: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "in.jsonl").write_text('{"name": "Ann"}\n{"name": "Bob"}\n')
+    (tmp_path / "said.txt").write_text("Ann\nBob\n")
+    shutil.copytree(run, tmp_path / "other")
+    files = ["--source", str(tmp_path / "in.jsonl"), "--reference", str(tmp_path / "said.txt")]
+    assert main(["compare", str(run), str(tmp_path / "other"), *files, "--resamples", "5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["sliced_by"] == "reference" and "with a quotation" not in found["by_kind"]
 
 
 def test_values_of_numpy_and_pandas_are_read(run: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -117,6 +117,7 @@ def compare(
         references,
         None if metrics is None else names,
         sources=sources,
+        sliced_by=_sliced_by(folders),
         counts=slices.frequencies(read_lines(frequencies)) if frequencies else None,
         language=language,
         samples=resamples,
@@ -143,6 +144,13 @@ def _own_pairs(runs: list[Path]) -> tuple[list[str] | None, list[tuple[str, ...]
                 f"{first} and {other} have different test data. Name the sentences with --source and --reference."
             )
     return found
+
+
+def _sliced_by(runs: list[Path]) -> Literal["source", "reference"]:
+    """Return the text that defines the slices: the reference for runs that read records, whose JSON is no sentence."""
+    from regard.runs.run import Run
+
+    return "reference" if any(Run.open(run).config.task.input_kind().record for run in runs) else "source"
 
 
 def _open(folder: Path) -> "LoadedRun":

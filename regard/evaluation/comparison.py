@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from regard.evaluation.slices import Slices, by_kind, by_length, frequencies, word_f1
 from regard.foundation.display import columns
@@ -63,8 +63,8 @@ class Comparison:
     sizes: Mapping[str, int]
     """Number of sentences of each slice by length or kind."""
     sentences: Sequence[Sentence]
-    sliced_by: str = "source"
-    """The text whose length and kind define the slices: `source`, or `reference` if there are no sources."""
+    sliced_by: Literal["source", "reference"] = "source"
+    """The text whose length and kind define the slices: `source` or `reference`."""
 
     @property
     def systems(self) -> list[str]:
@@ -174,6 +174,7 @@ def compare(
     metrics: Sequence[str] | None = None,
     *,
     sources: Sequence[str] | None = None,
+    sliced_by: Literal["source", "reference"] = "source",
     counts: Mapping[str, int] | None = None,
     language: str = "other",
     samples: int = 1000,
@@ -182,8 +183,9 @@ def compare(
     """Compare two or more systems, each with the first.
 
     Without `metrics` they are BLEU and chrF, or exact match and chrF for references of fewer than four words.
-    Without `sources`, slices use the first reference, and the result says so; without `counts` (word counts, such as
-    those of the training data), words are counted in the references.
+    Slices are by the source, or by the first reference where sources are missing or no sentences (`sliced_by`); the
+    result says which. Without `counts` (word counts, such as those of the training data), words are counted in the
+    references.
     """
     if len(systems) < 2:
         raise UsageError("A comparison needs at least two systems.")
@@ -202,7 +204,7 @@ def compare(
         for name, outputs in systems.items()
     }
     baseline, *others = systems
-    sliced = firsts if sources is None else sources
+    sliced = sources if sources is not None and sliced_by == "source" else firsts
     lengths, kinds = by_length(sliced), by_kind(sliced)
     main = metrics[0]
     rows = {name: statistics[main] for name, statistics in found.items()}
@@ -234,7 +236,7 @@ def compare(
         words={name: {system: row[name] for system, row in f1.items()} for name in f1[baseline]},
         sizes={name: len(places) for name, places in [*lengths.items(), *kinds.items()]},
         sentences=_sentences(sources or [""] * len(firsts), several, systems, found, makers[SENTENCE_METRIC]),
-        sliced_by="reference" if sources is None else "source",
+        sliced_by="source" if sliced is sources else "reference",
     )
 
 
