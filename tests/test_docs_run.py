@@ -150,7 +150,7 @@ def test_a_command_runs(command: Command, here: Path, monkeypatch: pytest.Monkey
     record_property(EXAMPLES, 1)
     content = (here / command.stdin).read_bytes() if command.stdin else b""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
-    for written in ("codes.yaml", "reviews.yaml", "en-de.yaml", "converted.yaml"):
+    for written in ("codes.yaml", "reviews.yaml", "en-de.yaml", "clips.yaml", "converted.yaml"):
         (here / written).unlink(missing_ok=True)
     try:
         code = main(list(command.words[1:]))
