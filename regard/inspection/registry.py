@@ -187,7 +187,7 @@ class InspectedRun:
         return opened
 
     def text(self, source: str, second: str | None) -> str:
-        """Return a source, or a pair of sources as one text; an error for runs that read no text beside it."""
+        """Return a source, or a pair of sources as one text; an error for runs that read no second text."""
         if second is None:
             return source
         kind = self.loaded.config.task.input_kind()

@@ -395,7 +395,7 @@ def _as_response(found: Outputs) -> Response:
 
 
 def _check_alone(model: ServedModel, texts: Sequence[str], field: str) -> None:
-    """Refuse texts beside a file for a model that reads the file alone."""
+    """Refuse texts that come with a file for a model that reads the file alone."""
     if model.reads_files and not model.reads_text and any(texts):
         raise RequestError(400, f"The model `{model.name}` reads a file alone, without a text. Leave out `{field}`.")
 
