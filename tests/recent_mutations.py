@@ -262,6 +262,24 @@ RECENT = (
         "shape = features.shape[1:]  # the",
         "speech",
     ),
+    Mutation(
+        "an output that CTC makes impossible is listed",
+        "return [hypothesis for hypothesis in hypotheses if is_possible(hypothesis)] or hypotheses",
+        "return hypotheses",
+        "speech",
+    ),
+    Mutation(
+        "each word of a spectrogram is drawn from its own smallest weight",
+        "vmin=0, vmax=1, extent=extent",
+        "extent=extent",
+        "speech",
+    ),
+    Mutation(
+        "the intervals of heads are of the first reference",
+        "references = [(sample.reference, *sample.others) for sample in whole.samples]",
+        "references = [(sample.reference,) for sample in whole.samples]",
+        "inspect_heads",
+    ),
     # suggested replies
     Mutation(
         "prepared attention without its scale",
