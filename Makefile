@@ -9,7 +9,7 @@ INSTALLED := .venv/.installed
 
 help:
 	@echo "make demo    train the date normaliser, translate, and see where it looked (three minutes)"
-	@echo "make test    run all tests (15 minutes on two cores)"
+	@echo "make test    run all tests (ten minutes on two quiet cores)"
 	@echo "make test-fast   run the laws of models, search, configuration, data and training (a minute)"
 	@echo "make test-long   try 5,000 damaged runs, the long tests, and break the code in 150 places, one at a time (hours)"
 	@echo "make lint    check style and types"
