@@ -98,6 +98,16 @@ def copy_run(tmp_path_factory) -> Path:
     return made_once(tmp_path_factory, "copy", lambda directory: learnt_to_copy(directory, cell, longest=5))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forget_extensions() -> Iterator[None]:
+    """Forget the extensions that the tests of a file have loaded: worker processes of later tests would load them."""
+    from regard.config import plugins
+
+    before = set(plugins._loaded)
+    yield
+    plugins._loaded.intersection_update(before)
+
+
 @pytest.fixture(scope="session")
 def transformer_run(tmp_path_factory) -> Path:
     """A run that has learnt to say rows of letters again: a Transformer of two layers and two heads a side."""
